@@ -1,0 +1,35 @@
+//! Regenerates the contract and compares it with what is committed.
+//! `KAGZI_WRITE_PROTO=1 cargo test -p kagzi-proto` writes the new code instead.
+
+use std::{fs, path::Path};
+
+use prost::Message;
+
+#[test]
+fn generated_code_matches_the_proto_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let protos = root.join("../../proto");
+    let files = ["common", "workflow", "worker", "admin"].map(|name| format!("kagzi/v1/{name}.proto"));
+    let descriptors = protox::compile(files, [&protos]).expect("the proto files are valid");
+    let out = tempfile::tempdir().unwrap();
+    tonic_prost_build::configure()
+        .bytes(".")
+        .out_dir(out.path())
+        .compile_fds(descriptors.clone())
+        .expect("code can be generated");
+    let fresh_code = fs::read(out.path().join("kagzi.v1.rs")).unwrap();
+    let fresh_descriptors = descriptors.encode_to_vec();
+    let committed = root.join("src/generated");
+
+    if std::env::var_os("KAGZI_WRITE_PROTO").is_some() {
+        fs::write(committed.join("kagzi.v1.rs"), &fresh_code).unwrap();
+        fs::write(committed.join("descriptors.bin"), &fresh_descriptors).unwrap();
+    }
+
+    let hint = "run KAGZI_WRITE_PROTO=1 cargo test -p kagzi-proto";
+    assert!(fs::read(committed.join("kagzi.v1.rs")).unwrap() == fresh_code, "generated code is old: {hint}");
+    assert!(
+        fs::read(committed.join("descriptors.bin")).unwrap() == fresh_descriptors,
+        "descriptors are old: {hint}"
+    );
+}
