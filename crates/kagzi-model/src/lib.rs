@@ -1,0 +1,40 @@
+//! The rules of Kagzi, as pure functions over plain data.
+//!
+//! A [`Command`] asks for a change of one run. [`decide`] looks at what is known of that run
+//! ([`Aggregate`]) and answers with a [`Change`] or a [`Rejection`]. Stores only load rows, apply changes and
+//! find what is due, so a rule has one home and can be tested without a database.
+
+mod aggregate;
+mod change;
+mod command;
+mod decide;
+mod event;
+mod failure;
+mod id;
+pub mod limits;
+mod name;
+mod payload;
+mod rejection;
+mod reply;
+mod retry;
+mod run;
+mod step;
+mod time;
+mod worker;
+
+pub use aggregate::Aggregate;
+pub use change::Change;
+pub use command::{Command, LeaseRef, StartRun, StepRef};
+pub use decide::decide;
+pub use event::{Event, EventKind};
+pub use failure::Failure;
+pub use id::{RunId, WorkerId};
+pub use name::{Name, NameError, check_name, check_step_path};
+pub use payload::Payload;
+pub use rejection::Rejection;
+pub use reply::{BeginAnswer, Reply};
+pub use retry::{PolicyError, RetryPolicy, Verdict};
+pub use run::{Lease, Run, RunOptions, State, Status, Timeouts};
+pub use step::{Step, StepState};
+pub use time::{Millis, Timestamp};
+pub use worker::{Registration, Worker, WorkerStatus};

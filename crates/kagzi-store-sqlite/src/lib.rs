@@ -1,0 +1,18 @@
+//! The embedded store: one SQLite file, one writer thread with group commit, a few readers.
+//!
+//! WAL with `synchronous=FULL`: an answered command survives a power cut. One process owns the file; a second
+//! one is refused (see [`open`](SqliteStore::open)), because two would each believe their own memory.
+
+mod backend;
+mod connection;
+mod error;
+mod file_lock;
+mod migrate;
+mod pool;
+mod reads;
+mod row;
+mod store;
+
+pub use backend::STATEMENTS as WRITE_STATEMENTS;
+pub use reads::STATEMENTS as READ_STATEMENTS;
+pub use store::{SqliteReads, SqliteStore};

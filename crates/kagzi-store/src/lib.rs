@@ -1,0 +1,35 @@
+//! The store contract.
+//!
+//! A back end implements [`Backend`] (load rows, find what is due, write rows, commit) and [`Reads`]. Everything
+//! that decides or batches is here, once: the [`Lane`] collects commands while a commit is in flight, folds them
+//! through `kagzi_model::decide`, gives due runs to workers that stand by, writes, commits, and only then answers.
+
+mod backend;
+mod cache;
+mod clock;
+mod contract;
+mod error;
+mod fold;
+mod journal;
+mod lane;
+mod lane_store;
+mod memory;
+mod reads;
+mod roster;
+mod standing;
+mod stats;
+mod turn;
+
+pub use backend::{Backend, DueQuery, EventRow, QueueKey, WriteSet};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contract::{
+    Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,
+    Store, SweepKind, Swept, WorkerCommand, WorkerReply,
+};
+pub use error::StoreError;
+pub use journal::{AttemptState, JournalEntry, JournalState, StepAttempt, attempts, journal};
+pub use lane::{Lane, LaneHandle, LaneOptions};
+pub use lane_store::LaneStore;
+pub use memory::{MemoryReads, MemoryStore};
+pub use reads::{Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, WorkerFilter, WorkerView};
+pub use stats::LaneStats;

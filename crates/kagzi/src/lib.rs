@@ -1,0 +1,12 @@
+mod addresses;
+mod backoff;
+mod codes;
+mod connection;
+mod error;
+mod failure;
+mod limits;
+mod payload;
+mod retry_policy;
+mod run;
+mod step_error;
+mod worker;

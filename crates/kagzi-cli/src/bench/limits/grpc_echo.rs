@@ -1,0 +1,102 @@
+//! A server that does nothing but gRPC: it answers health checks and acknowledges stream messages.
+
+use kagzi_proto::v1::admin_service_server::{AdminService, AdminServiceServer};
+use kagzi_proto::v1::{
+    Ack, GetServerInfoRequest, GetServerInfoResponse, HealthCheckRequest, HealthCheckResponse, Report,
+    ServerMessage, WorkerMessage, server_message, worker_message,
+};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::transport::Server;
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// Serves on any free loopback port until `shutdown`.
+pub async fn bind() -> std::io::Result<(SocketAddr, TcpListener)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    Ok((listener.local_addr()?, listener))
+}
+
+pub async fn serve(
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), tonic::transport::Error> {
+    Server::builder()
+        .tcp_nodelay(true)
+        .add_service(AdminServiceServer::new(Echo))
+        .add_service(EchoStream)
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled())
+        .await
+}
+
+struct Echo;
+
+#[tonic::async_trait]
+impl AdminService for Echo {
+    async fn health_check(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        Ok(Response::new(HealthCheckResponse { ready: true, message: String::new() }))
+    }
+
+    async fn get_server_info(
+        &self,
+        _: Request<GetServerInfoRequest>,
+    ) -> Result<Response<GetServerInfoResponse>, Status> {
+        Err(Status::unimplemented("this server only echoes"))
+    }
+}
+
+/// `WorkerService.Work` alone. Implementing the generated trait would need a stub for each of its 14 other calls.
+#[derive(Clone)]
+struct EchoStream;
+
+impl NamedService for EchoStream {
+    const NAME: &'static str = "kagzi.v1.WorkerService";
+}
+
+impl Service<http::Request<Body>> for EchoStream {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let mut grpc = Grpc::new(ProstCodec::default());
+        Box::pin(async move { Ok(grpc.streaming(EchoStream, request).await) })
+    }
+}
+
+type Acks = Pin<Box<dyn Stream<Item = Result<ServerMessage, Status>> + Send>>;
+
+impl StreamingService<WorkerMessage> for EchoStream {
+    type Response = ServerMessage;
+    type ResponseStream = Acks;
+    type Future = std::future::Ready<Result<Response<Acks>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<WorkerMessage>>) -> Self::Future {
+        let acks: Acks = Box::pin(request.into_inner().map(|message| message.map(acknowledge)));
+        std::future::ready(Ok(Response::new(acks)))
+    }
+}
+
+fn acknowledge(message: WorkerMessage) -> ServerMessage {
+    let committed = match message.message {
+        Some(worker_message::Message::Report(Report { seq, .. })) => vec![seq],
+        Some(_) | None => Vec::new(),
+    };
+    ServerMessage { message: Some(server_message::Message::Ack(Ack { committed, answers: Vec::new() })) }
+}

@@ -1,0 +1,48 @@
+use super::scratch;
+use super::workload::Load;
+use crate::address::Address;
+use crate::child::Child;
+use crate::store_url::StoreUrl;
+use anyhow::Context;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The server and worker processes of one measurement.
+pub struct Stage {
+    dir: TempDir,
+    pub address: Address,
+    /// A queue of its own, so that a server in use (`--addr`) does not mix our runs with others.
+    pub queue: String,
+    /// None when the server was there before.
+    pub server: Option<Child>,
+    pub worker: Child,
+}
+
+impl Stage {
+    pub async fn open(load: &Load, scratch: &Path, addr: Option<Address>) -> anyhow::Result<Self> {
+        let dir = scratch::open(scratch)?;
+        let (server, address) = match addr {
+            Some(address) => (None, address),
+            None => {
+                let store = StoreUrl::Sqlite(dir.path().join("bench.db"));
+                let (server, address) = Child::server(&store, dir.path()).await?;
+                (Some(server), address)
+            }
+        };
+        let queue = format!("bench-{}", uuid::Uuid::now_v7());
+        let slots = load.concurrency.to_string();
+        let address_text = address.to_string();
+        let args =
+            ["bench-worker", "--address", &address_text, "--queue", &queue, "--max-concurrent", &slots];
+        let worker = Child::spawn("worker", args, dir.path())?;
+        Ok(Stage { dir, address, queue, server, worker })
+    }
+
+    pub async fn close(mut self) -> anyhow::Result<()> {
+        self.worker.kill().await?;
+        if let Some(server) = &mut self.server {
+            server.kill().await?;
+        }
+        self.dir.close().context("could not remove the scratch directory")
+    }
+}

@@ -1,0 +1,135 @@
+use super::account::{self, Seen};
+use super::narrator::Narrator;
+use super::order::{FATAL_STEP, NAP, Order, QUEUE, Receipt, WORKFLOW_TYPE};
+use super::stage::Stage;
+use super::step_log::StepLog;
+use crate::address::Address;
+use crate::output::Format;
+use crate::payload;
+use crate::run::patience;
+use crate::session::{Session, Workflows};
+use anyhow::Context;
+use kagzi_proto::v1::{ListStepAttemptsRequest, StartWorkflowRequest, StepStatus, WorkflowStatus};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A step begins within milliseconds, but the first one also waits for a worker process to start.
+const STEP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A dead worker is noticed when its connection breaks or, at the latest, when its lease has run out.
+const TAKEOVER_PATIENCE: Duration = Duration::from_secs(90);
+
+pub async fn conduct(stage: &mut Stage) -> anyhow::Result<()> {
+    let narrator = Narrator::new();
+    narrator.say("A run that survives its worker. Everything here lives in a scratch directory.\n")?;
+    let log = StepLog::in_dir(stage.dir());
+
+    let phase = narrator.phase("starting a server with a SQLite file")?;
+    let address = stage.start_server().await?;
+    phase.done(&format!("a server listens on {address}"))?;
+    let session = session_with(address.clone());
+    let mut workflows = session.workflows().await?;
+
+    let phase = narrator.phase("starting a worker and an order: reserve, charge, sleep, ship, email")?;
+    let run_id = start_order(&mut workflows, &session).await?;
+    let first = stage.start_worker(&address)?;
+    let killed = first.pid();
+    phase.done(&format!("run {run_id} is started, worker {killed} takes it"))?;
+
+    for step in ["reserve", "charge"] {
+        let phase = narrator.phase(&format!("waiting for step {step}"))?;
+        first.watch(log.begun(step, killed, STEP_PATIENCE)).await?;
+        phase.done(&format!("worker {killed} ran {step}"))?;
+    }
+    let phase =
+        narrator.phase(&format!("the run sleeps for {} s and holds no worker meanwhile", NAP.as_secs()))?;
+    first.watch(log.begun(FATAL_STEP, killed, STEP_PATIENCE)).await?;
+    phase.done(&format!("the run woke up, worker {killed} is in the middle of {FATAL_STEP}"))?;
+
+    let recorded_before_kill = recorded_steps(&mut workflows, &session, &run_id).await?;
+    first.kill().await?;
+    let killed_at = Instant::now();
+    narrator.say(&format!(
+        "✗ worker {killed} was killed with SIGKILL, in mid-step, without a word to the server"
+    ))?;
+
+    let second = stage.start_worker(&address)?;
+    let successor = second.pid();
+    let phase = narrator.phase(&format!("worker {successor} starts; the run's lease passes to it"))?;
+    second.watch(log.begun(FATAL_STEP, successor, TAKEOVER_PATIENCE)).await?;
+    let takeover = killed_at.elapsed();
+    phase.done(&format!("worker {successor} took over after {:.1} s", takeover.as_secs_f64()))?;
+
+    let phase = narrator.phase("waiting for the result")?;
+    let receipt = second.watch(result(&mut workflows, &session, &run_id)).await?;
+    phase.done(&format!("order {} is complete", receipt.order))?;
+
+    let executions = log.executions()?;
+    let account =
+        account::render(&Seen { executions, recorded_before_kill, done: receipt.done, killed, successor });
+    narrator.say("\nWhat happened, counted by the steps themselves in a file of their own:")?;
+    for line in &account.lines {
+        narrator.say(&format!("  {line}"))?;
+    }
+    anyhow::ensure!(
+        account.faults.is_empty(),
+        "this should not have happened:\n  {}",
+        account.faults.join("\n  ")
+    );
+    narrator.say(NEXT)
+}
+
+const NEXT: &str = "
+A step's code runs at least once; its result is recorded exactly once.
+
+Where to look next:
+  kagzi dev               a server of your own, its data in .kagzi/
+  README.md               a first workflow in 30 lines
+  kagzi run list          the runs; then: run show ID, run history ID, run why ID
+  kagzi --help            everything else";
+
+fn session_with(address: Address) -> Session {
+    Session { address, namespace: "default".into(), format: Format::Table }
+}
+
+async fn start_order(workflows: &mut Workflows, session: &Session) -> anyhow::Result<String> {
+    let order = Order { order: "A-1001".into(), amount_cents: 4_200 };
+    let request = StartWorkflowRequest {
+        task_queue: QUEUE.into(),
+        workflow_type: WORKFLOW_TYPE.into(),
+        input: Some(payload::json(serde_json::to_vec(&order)?)),
+        namespace_id: session.namespace.clone(),
+        ..StartWorkflowRequest::default()
+    };
+    let started = workflows.start_workflow(request).await.context("could not start the order")?;
+    Ok(started.into_inner().run_id)
+}
+
+async fn recorded_steps(
+    workflows: &mut Workflows,
+    session: &Session,
+    run_id: &str,
+) -> anyhow::Result<BTreeSet<String>> {
+    let request = ListStepAttemptsRequest {
+        run_id: run_id.to_owned(),
+        namespace_id: session.namespace.clone(),
+        ..ListStepAttemptsRequest::default()
+    };
+    let answer = workflows.list_step_attempts(request).await.context("could not list the order's steps")?;
+    let attempts = answer.into_inner().step_attempts.into_iter();
+    let recorded = attempts.filter(|attempt| attempt.status() == StepStatus::Completed);
+    Ok(recorded.filter_map(|attempt| attempt.step).map(|step| step.path).collect())
+}
+
+async fn result(workflows: &mut Workflows, session: &Session, run_id: &str) -> anyhow::Result<Receipt> {
+    let run = patience::wait(workflows, session, run_id, Some(STEP_PATIENCE)).await?;
+    anyhow::ensure!(
+        run.status() == WorkflowStatus::Completed,
+        "the order ended {}: {}",
+        crate::run::status::word(run.status()),
+        run.error.map(|error| error.message).unwrap_or_default()
+    );
+    let output = run.output.context("the order completed without an output")?;
+    serde_json::from_slice(&output.data).context("the order's output is no receipt")
+}

@@ -1,0 +1,255 @@
+//! `kagzi doctor`: is the server well, and does every run have a worker that could take it?
+
+use crate::exit::{Trouble, UNREACHABLE};
+use crate::output::{self, Format};
+use crate::session::{self, Admin, Session, Workers, Workflows};
+use crate::table::{self, Mood};
+use kagzi_proto::v1::{
+    GetServerInfoRequest, HealthCheckRequest, ListWorkersRequest, ListWorkflowRunsRequest, Worker,
+    WorkflowRun, WorkflowStatus,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many waiting runs and online workers are looked at; a sample is enough for a diagnosis.
+const SAMPLE_MAX: i32 = 1000;
+
+pub async fn perform(session: &Session) -> anyhow::Result<()> {
+    let checks = match session::connect(&session.address).await {
+        Err(_) => vec![Check::fail(
+            "server",
+            format!("nothing answers at {}", session.address),
+            "start a server with: kagzi dev",
+        )],
+        Ok(channel) => {
+            let mut checks = vec![Check::ok("server", format!("reachable at {}", session.address))];
+            checks.extend(server_checks(&mut Admin::new(channel.clone())).await);
+            checks.extend(
+                work_checks(
+                    &mut session::workflows_over(channel.clone()),
+                    &mut session::workers_over(channel),
+                    &session.namespace,
+                )
+                .await,
+            );
+            checks
+        }
+    };
+
+    match session.format {
+        Format::Json => output::print_json(&Diagnosis { checks: &checks })?,
+        Format::Table => output::print(&as_table(&checks))?,
+    }
+    verdict(&checks)
+}
+
+#[derive(Serialize)]
+struct Diagnosis<'a> {
+    checks: &'a [Check],
+}
+
+#[derive(Debug, Serialize, PartialEq)]
+struct Check {
+    check: &'static str,
+    result: Outcome,
+    detail: String,
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Check {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Check { check, result: Outcome::Ok, detail: detail.into(), hint: None }
+    }
+
+    fn warn(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Check { check, result: Outcome::Warn, detail: detail.into(), hint: Some(hint.into()) }
+    }
+
+    fn fail(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Check { check, result: Outcome::Fail, detail: detail.into(), hint: Some(hint.into()) }
+    }
+}
+
+async fn server_checks(admin: &mut Admin) -> Vec<Check> {
+    let health = match admin.health_check(HealthCheckRequest {}).await.map(tonic::Response::into_inner) {
+        Ok(health) if health.ready => Check::ok("health", "the server can commit"),
+        Ok(health) => Check::fail("health", health.message, "look at the server's log and its disk"),
+        Err(status) => Check::fail("health", status.message(), "is this a Kagzi server?"),
+    };
+    let info = match admin.get_server_info(GetServerInfoRequest {}).await.map(tonic::Response::into_inner) {
+        Ok(info) => vec![version_check(&info.version), Check::ok("store", info.store)],
+        Err(status) => vec![Check::fail("version", status.message(), "is this a Kagzi server?")],
+    };
+    std::iter::once(health).chain(info).collect()
+}
+
+fn version_check(server: &str) -> Check {
+    let cli = env!("CARGO_PKG_VERSION");
+    match server == cli {
+        true => Check::ok("version", server),
+        false => Check::warn(
+            "version",
+            format!("the server is {server}, this command is {cli}"),
+            "use the same version of both",
+        ),
+    }
+}
+
+async fn work_checks(workflows: &mut Workflows, workers: &mut Workers, namespace: &str) -> Vec<Check> {
+    let online = ListWorkersRequest {
+        namespace_id: namespace.to_owned(),
+        filter_status: "ONLINE".into(),
+        page_size: SAMPLE_MAX,
+        ..ListWorkersRequest::default()
+    };
+    let waiting = ListWorkflowRunsRequest {
+        namespace_id: namespace.to_owned(),
+        page_size: SAMPLE_MAX,
+        status: WorkflowStatus::Pending.into(),
+        ..ListWorkflowRunsRequest::default()
+    };
+    let online = match workers.list_workers(online).await {
+        Ok(answer) => answer.into_inner().workers,
+        Err(status) => return vec![Check::fail("workers", status.message(), "is the namespace right?")],
+    };
+    let waiting = match workflows.list_workflow_runs(waiting).await {
+        Ok(answer) => answer.into_inner().workflow_runs,
+        Err(status) => return vec![Check::fail("runs", status.message(), "is the namespace right?")],
+    };
+    std::iter::once(online_check(&online)).chain(orphan_checks(&waiting, &online)).collect()
+}
+
+fn online_check(online: &[Worker]) -> Check {
+    match online.len() {
+        0 => Check::warn("workers", "no worker is online", "start your worker, or see it work: kagzi demo"),
+        1 => Check::ok("workers", "1 online"),
+        n => Check::ok("workers", format!("{n} online")),
+    }
+}
+
+/// Runs that are ready but that no online worker could take, grouped by what is missing.
+fn orphan_checks(waiting: &[WorkflowRun], online: &[Worker]) -> Vec<Check> {
+    let has_worker = |run: &WorkflowRun| {
+        online.iter().any(|worker| {
+            worker.task_queue == run.task_queue && worker.workflow_types.contains(&run.workflow_type)
+        })
+    };
+    let mut orphans: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for run in waiting.iter().filter(|run| run.reason == "ready" && !has_worker(run)) {
+        *orphans.entry((&run.task_queue, &run.workflow_type)).or_default() += 1;
+    }
+    if orphans.is_empty() {
+        return vec![Check::ok("runs", "every ready run has a worker")];
+    }
+    orphans
+        .into_iter()
+        .map(|((queue, workflow_type), count)| {
+            Check::warn(
+                "runs",
+                format!("{count} ready on queue `{queue}`, but no online worker there registers type `{workflow_type}`"),
+                format!("start a worker on `{queue}` that registers `{workflow_type}`"),
+            )
+        })
+        .collect()
+}
+
+fn as_table(checks: &[Check]) -> String {
+    let mut table = table::with_columns(&["CHECK", "RESULT", "DETAIL", "HINT"]);
+    for check in checks {
+        let result = match check.result {
+            Outcome::Ok => table::mood_cell("ok", Mood::Good),
+            Outcome::Warn => table::mood_cell("warn", Mood::Idle),
+            Outcome::Fail => table::mood_cell("fail", Mood::Bad),
+        };
+        table.add_row([
+            check.check.into(),
+            result,
+            check.detail.as_str().into(),
+            check.hint.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table::text(&table)
+}
+
+/// Warnings are for people; only a failed check fails the command.
+fn verdict(checks: &[Check]) -> anyhow::Result<()> {
+    let failed = |name| checks.iter().any(|check| check.check == name && check.result == Outcome::Fail);
+    if failed("server") {
+        return Err(Trouble::Reported { code: UNREACHABLE }.into());
+    }
+    match checks.iter().any(|check| check.result == Outcome::Fail) {
+        true => Err(Trouble::Reported { code: 1 }.into()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(queue: &str, workflow_type: &str) -> WorkflowRun {
+        WorkflowRun {
+            task_queue: queue.into(),
+            workflow_type: workflow_type.into(),
+            reason: "ready".into(),
+            ..WorkflowRun::default()
+        }
+    }
+
+    fn worker(queue: &str, workflow_type: &str) -> Worker {
+        Worker { task_queue: queue.into(), workflow_types: vec![workflow_type.into()], ..Worker::default() }
+    }
+
+    #[test]
+    fn a_ready_run_without_a_worker_for_its_type_is_a_warning() {
+        let waiting = [ready("orders", "charge"), ready("orders", "charge"), ready("orders", "ship")];
+
+        let checks = orphan_checks(&waiting, &[worker("orders", "ship"), worker("mail", "charge")]);
+
+        assert_eq!(checks.len(), 1);
+        assert_eq!(checks[0].result, Outcome::Warn);
+        assert!(checks[0].detail.starts_with("2 ready on queue `orders`"), "{}", checks[0].detail);
+    }
+
+    #[test]
+    fn a_run_that_waits_for_a_retry_needs_no_worker_yet() {
+        let retrying = WorkflowRun { reason: "retry".into(), ..ready("orders", "charge") };
+
+        assert_eq!(orphan_checks(&[retrying], &[])[0].result, Outcome::Ok);
+    }
+
+    #[test]
+    fn only_failed_checks_fail_the_command() {
+        let warned = [Check::ok("server", ""), Check::warn("workers", "", "")];
+        let failed = [Check::ok("server", ""), Check::fail("health", "", "")];
+        let unreachable = [Check::fail("server", "", "")];
+
+        let code = |checks: &[Check]| match verdict(checks) {
+            Ok(()) => 0,
+            Err(error) => match error.downcast_ref() {
+                Some(Trouble::Reported { code }) => *code,
+                Some(_) | None => panic!("{error}"),
+            },
+        };
+        assert_eq!((code(&warned), code(&failed), code(&unreachable)), (0, 1, 7));
+    }
+
+    #[test]
+    fn a_diagnosis_as_a_table_and_as_json() {
+        let checks = [
+            Check::ok("server", "reachable at 127.0.0.1:50051"),
+            Check::warn("workers", "no worker is online", "start your worker"),
+        ];
+
+        insta::assert_snapshot!(as_table(&checks));
+        insta::assert_snapshot!(output::json(&Diagnosis { checks: &checks }));
+    }
+}

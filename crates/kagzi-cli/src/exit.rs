@@ -1,0 +1,150 @@
+//! Exit codes are a contract with scripts: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 7 unreachable.
+
+use crate::address::Address;
+use std::io;
+use std::process::ExitCode;
+use tonic::Code;
+
+/// An error whose exit code cannot be read from a gRPC status.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("no server at {address}; start one with: kagzi dev")]
+    Unreachable { address: Address },
+    /// The verb has already printed what went wrong.
+    #[error("failed")]
+    Reported { code: u8 },
+}
+
+impl Trouble {
+    pub fn usage(message: impl Into<String>) -> anyhow::Error {
+        Trouble::Usage(message.into()).into()
+    }
+}
+
+/// Prints the error for a person and answers with the code for a script.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if let Some(message) = message(error) {
+        eprintln!("error: {message}");
+    }
+    ExitCode::from(code(error))
+}
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const NOT_FOUND: u8 = 3;
+const CONFLICT: u8 = 4;
+pub const UNREACHABLE: u8 = 7;
+
+fn code(error: &anyhow::Error) -> u8 {
+    if reader_has_left(error) {
+        return 0;
+    }
+    if let Some(trouble) = error.downcast_ref::<Trouble>() {
+        return match trouble {
+            Trouble::Usage(_) => USAGE,
+            Trouble::NotFound(_) => NOT_FOUND,
+            Trouble::Unreachable { .. } => UNREACHABLE,
+            Trouble::Reported { code } => *code,
+        };
+    }
+    error.downcast_ref::<tonic::Status>().map_or(FAILED, |status| code_of_status(status.code()))
+}
+
+fn code_of_status(code: Code) -> u8 {
+    match code {
+        Code::Ok => 0,
+        Code::InvalidArgument => USAGE,
+        Code::NotFound => NOT_FOUND,
+        Code::AlreadyExists | Code::Aborted | Code::FailedPrecondition => CONFLICT,
+        Code::Unavailable => UNREACHABLE,
+        Code::Cancelled
+        | Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss
+        | Code::Unauthenticated => FAILED,
+    }
+}
+
+fn message(error: &anyhow::Error) -> Option<String> {
+    if reader_has_left(error) || matches!(error.downcast_ref(), Some(Trouble::Reported { .. })) {
+        return None;
+    }
+    // A status displays as `code: '…', message: "…"`, which is for programmers; the server's sentence is enough.
+    match error.downcast_ref::<tonic::Status>() {
+        Some(status) if !status.message().is_empty() => Some(status.message().to_owned()),
+        Some(_) | None => Some(format!("{error:#}")),
+    }
+}
+
+/// `kagzi run list | head -1` is no failure.
+fn reader_has_left(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+    use tonic::Status;
+
+    #[test]
+    fn grpc_codes_become_exit_codes() {
+        let cases = [
+            (Status::not_found(""), 3),
+            (Status::already_exists(""), 4),
+            (Status::aborted(""), 4),
+            (Status::failed_precondition(""), 4),
+            (Status::invalid_argument(""), 2),
+            (Status::unavailable(""), 7),
+            (Status::internal(""), 1),
+            (Status::unimplemented(""), 1),
+        ];
+
+        for (status, expected) in cases {
+            let name = status.code();
+            assert_eq!(code(&status.into()), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn context_does_not_hide_the_exit_code() {
+        let error =
+            Err::<(), _>(Status::not_found("no run 0192")).context("could not show the run").unwrap_err();
+
+        assert_eq!(code(&error), 3);
+    }
+
+    #[test]
+    fn troubles_have_their_own_codes() {
+        let unreachable = Trouble::Unreachable { address: "127.0.0.1:50051".parse().unwrap() };
+
+        assert_eq!(code(&Trouble::usage("bad")), 2);
+        assert_eq!(code(&Trouble::NotFound("gone".into()).into()), 3);
+        assert_eq!(unreachable.to_string(), "no server at 127.0.0.1:50051; start one with: kagzi dev");
+        assert_eq!(code(&unreachable.into()), 7);
+        assert_eq!(code(&anyhow::anyhow!("anything else")), 1);
+    }
+
+    #[test]
+    fn a_status_is_reported_in_the_servers_words() {
+        let error = anyhow::Error::from(Status::not_found("no run starts with 0192"));
+
+        assert_eq!(message(&error).unwrap(), "no run starts with 0192");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let error = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+
+        assert_eq!((code(&error), message(&error)), (0, None));
+    }
+}

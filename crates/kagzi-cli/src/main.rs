@@ -1,0 +1,55 @@
+//! The `kagzi` command: a server, a client for people and scripts, a guided tour and a benchmark.
+
+mod address;
+mod args;
+mod bench;
+mod child;
+mod completions;
+mod demo;
+mod dev;
+mod doctor;
+mod exit;
+mod input;
+mod logs;
+mod moment;
+mod output;
+mod payload;
+mod run;
+mod serve;
+mod server_seam;
+mod session;
+mod stop;
+mod store_url;
+mod table;
+mod worker;
+mod worker_seam;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use session::Session;
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match perform(cli).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::report(&error),
+    }
+}
+
+async fn perform(cli: Cli) -> anyhow::Result<()> {
+    let session = Session::new(cli.global);
+    match cli.verb {
+        Verb::Dev(args) => dev::perform(args).await,
+        Verb::Serve(args) => serve::perform(args).await,
+        Verb::Run(verb) => run::perform(verb, &session).await,
+        Verb::Worker(verb) => worker::perform(verb, &session).await,
+        Verb::Doctor => doctor::perform(&session).await,
+        Verb::Demo => demo::perform().await,
+        Verb::Bench(args) => bench::perform(args, &session).await,
+        Verb::Completions(args) => completions::perform(args),
+        Verb::DemoWorker(args) => demo::worker::perform(args, &session).await,
+        Verb::BenchWorker(args) => bench::worker::perform(args, &session).await,
+    }
+}

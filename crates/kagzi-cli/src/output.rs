@@ -1,0 +1,37 @@
+//! Data goes to stdout, messages for people to stderr.
+
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    Table,
+    Json,
+}
+
+/// Prints data. `println!` would panic when the reader has left (`kagzi run list | head -1`).
+pub fn print(data: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{data}")?;
+    stdout.flush()?;
+    Ok(())
+}
+
+pub fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
+    print(&json(data))
+}
+
+pub fn json(data: &impl Serialize) -> String {
+    serde_json::to_string_pretty(data).expect("views have string keys and no failing serializers")
+}
+
+/// Says something to the person in front of the terminal.
+pub fn note(message: &str) {
+    eprintln!("{message}");
+}
+
+/// Whether a stream is a terminal that wants colours (<https://no-color.org>).
+pub fn wants_colours(stream: &impl IsTerminal) -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && stream.is_terminal()
+}

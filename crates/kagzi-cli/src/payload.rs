@@ -1,0 +1,82 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kagzi_proto::v1::Payload;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A payload as it is shown: JSON as JSON, everything else as base64 with its content type.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum PayloadView {
+    // Kept as text: parsing into a `Value` would reorder keys and round numbers that are not f64 or u64.
+    Json(Box<RawValue>),
+    Opaque { content_type: String, base64: String },
+}
+
+impl PayloadView {
+    /// A payload without bytes is no payload.
+    pub fn from_wire(payload: Option<Payload>) -> Option<Self> {
+        let payload = payload.filter(|payload| !payload.data.is_empty())?;
+        if is_json(&payload.content_type)
+            && let Ok(json) = serde_json::from_slice(&payload.data)
+        {
+            return Some(PayloadView::Json(json));
+        }
+        let base64 = STANDARD.encode(&payload.data);
+        Some(PayloadView::Opaque { content_type: payload.content_type, base64 })
+    }
+
+    pub fn text(&self) -> String {
+        match self {
+            PayloadView::Json(json) => json.get().to_owned(),
+            PayloadView::Opaque { content_type, base64 } => format!("{content_type} base64:{base64}"),
+        }
+    }
+}
+
+pub fn json(data: impl Into<bytes::Bytes>) -> Payload {
+    Payload { data: data.into(), content_type: "application/json".into() }
+}
+
+/// The contract says that an empty content type means JSON.
+fn is_json(content_type: &str) -> bool {
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(data: &'static [u8], content_type: &str) -> String {
+        let payload = Payload { data: data.into(), content_type: content_type.into() };
+        serde_json::to_string(&PayloadView::from_wire(Some(payload))).unwrap()
+    }
+
+    #[test]
+    fn json_is_shown_as_it_was_written() {
+        let text = br#"{"z":1,"a":123456789012345678901234567890}"#;
+
+        assert_eq!(shown(text, "").as_bytes(), text);
+        assert_eq!(shown(text, "application/json; charset=utf-8").as_bytes(), text);
+        assert_eq!(shown(text, "application/problem+json").as_bytes(), text);
+    }
+
+    #[test]
+    fn other_bytes_are_shown_as_base64() {
+        let expected = r#"{"content_type":"image/png","base64":"/wA="}"#;
+
+        assert_eq!(shown(&[0xff, 0x00], "image/png"), expected);
+    }
+
+    #[test]
+    fn bytes_that_only_claim_to_be_json_are_shown_as_base64() {
+        assert_eq!(shown(b"{", "application/json"), r#"{"content_type":"application/json","base64":"ew=="}"#);
+    }
+
+    #[test]
+    fn an_empty_payload_is_none() {
+        assert!(PayloadView::from_wire(None).is_none());
+        assert!(PayloadView::from_wire(Some(Payload::default())).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+use super::view::some_text;
+use crate::moment;
+use crate::payload::PayloadView;
+use crate::table;
+use jiff::Timestamp;
+use kagzi_proto::v1::RunEvent;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// One line of a run's history as `-o json` prints it.
+#[derive(Debug, Serialize)]
+pub struct EventView {
+    pub sequence: u64,
+    pub at: Option<Timestamp>,
+    pub kind: String,
+    pub step: Option<String>,
+    /// Null for an event that is not about an attempt.
+    pub attempt: Option<u32>,
+    pub detail: Option<Box<RawValue>>,
+    pub payload: Option<PayloadView>,
+}
+
+impl From<RunEvent> for EventView {
+    fn from(event: RunEvent) -> Self {
+        EventView {
+            sequence: event.sequence,
+            at: moment::from_wire(event.at),
+            kind: event.kind,
+            step: some_text(event.step),
+            attempt: Some(event.attempt).filter(|attempt| *attempt > 0),
+            // The server writes this JSON; were it broken, the rest of the event is still worth showing.
+            detail: RawValue::from_string(event.detail_json).ok(),
+            payload: PayloadView::from_wire(event.payload),
+        }
+    }
+}
+
+pub fn as_table(events: &[EventView], now: Timestamp) -> String {
+    let mut table = table::with_columns(&["#", "AT", "EVENT", "STEP", "ATTEMPT", "DETAIL"]);
+    for event in events {
+        table.add_row([
+            event.sequence.to_string(),
+            event.at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)),
+            event.kind.clone(),
+            event.step.clone().unwrap_or("-".into()),
+            event.attempt.map_or("-".into(), |attempt| attempt.to_string()),
+            event.said(),
+        ]);
+    }
+    table::text(&table)
+}
+
+impl EventView {
+    fn said(&self) -> String {
+        let detail = self.detail.as_ref().map(|detail| detail.get().to_owned()).filter(|json| json != "{}");
+        let payload = self.payload.as_ref().map(PayloadView::text);
+        [detail, payload].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::view::tests::sample_now;
+    use crate::{output, payload};
+
+    fn sample_events() -> Vec<EventView> {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let started = RunEvent {
+            sequence: 1,
+            at: at(1_794_744_000),
+            kind: "run_started".into(),
+            detail_json: r#"{"task_queue":"orders"}"#.into(),
+            ..RunEvent::default()
+        };
+        let recorded = RunEvent {
+            sequence: 2,
+            at: at(1_794_744_003),
+            kind: "step_recorded".into(),
+            step: "reserve".into(),
+            attempt: 1,
+            payload: Some(payload::json(r#"{"reservation":"R-1"}"#)),
+            ..RunEvent::default()
+        };
+        vec![started.into(), recorded.into()]
+    }
+
+    #[test]
+    fn events_as_a_table() {
+        insta::assert_snapshot!(as_table(&sample_events(), sample_now()));
+    }
+
+    #[test]
+    fn events_as_json() {
+        insta::assert_snapshot!(output::json(&sample_events()));
+    }
+}

@@ -1,0 +1,55 @@
+//! `kagzi run …`: one file per verb.
+
+mod cancel;
+mod event;
+mod find;
+mod history;
+mod list;
+pub mod patience;
+mod resume;
+mod show;
+mod start;
+pub mod status;
+mod step;
+mod view;
+mod wait;
+mod why;
+
+use crate::session::Session;
+
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// Start a run.
+    Start(start::Args),
+    /// List runs, newest first.
+    List(list::Args),
+    /// Show one run and its steps.
+    Show(show::Args),
+    /// Show what happened to a run, oldest first.
+    History(history::Args),
+    /// Say in one sentence why a run is where it is.
+    Why(why::Args),
+    /// Cancel a run.
+    Cancel(cancel::Args),
+    /// Let a paused run, or one that waits for a retry, go on now.
+    Resume(resume::Args),
+    /// Wait until a run has ended and print its output.
+    Wait(wait::Args),
+}
+
+pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
+    match verb {
+        Verb::Start(args) => start::perform(args, session).await,
+        Verb::List(args) => list::perform(args, session).await,
+        Verb::Show(args) => show::perform(args, session).await,
+        Verb::History(args) => history::perform(args, session).await,
+        Verb::Why(args) => why::perform(args, session).await,
+        Verb::Cancel(args) => cancel::perform(args, session).await,
+        Verb::Resume(args) => resume::perform(args, session).await,
+        Verb::Wait(args) => wait::perform(args, session).await,
+    }
+}
+
+/// The moment at which the samples of all snapshot tests are looked at.
+#[cfg(test)]
+pub use view::tests::sample_now;

@@ -1,0 +1,61 @@
+//! Waiting for the end of a run.
+
+use crate::session::{Session, Workflows};
+use anyhow::Context;
+use kagzi_proto::v1::{WaitWorkflowRunRequest, WorkflowRun};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long to wait before giving up.
+pub type Patience = Duration;
+
+/// One long poll. Below the server's 60 s, so that a proxy with a one-minute limit does not cut it.
+const POLL: Duration = Duration::from_secs(30);
+
+pub fn parse(text: &str) -> Result<Patience, String> {
+    let duration: jiff::SignedDuration =
+        text.parse().map_err(|_| format!("`{text}` is not a duration; write 500ms, 30s, 5m or 1h"))?;
+    Duration::try_from(duration).map_err(|_| "a duration cannot be negative".into())
+}
+
+/// Returns the run once it has ended. Giving up is an error that names where the run stood.
+pub async fn wait(
+    workflows: &mut Workflows,
+    session: &Session,
+    run_id: &str,
+    patience: Option<Patience>,
+) -> anyhow::Result<WorkflowRun> {
+    let deadline = patience.map(|patience| Instant::now() + patience);
+    loop {
+        let poll = deadline.map_or(POLL, |deadline| POLL.min(deadline - Instant::now()));
+        let request = WaitWorkflowRunRequest {
+            run_id: run_id.to_owned(),
+            namespace_id: session.namespace.clone(),
+            // 0 would ask for the server's longest wait.
+            timeout_ms: (poll.as_millis() as i64).max(1),
+        };
+        let answer = workflows.wait_workflow_run(request).await?.into_inner();
+        let run = answer.workflow_run.context("the server answered without a run")?;
+        if answer.finished {
+            return Ok(run);
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let status = super::status::word(run.status());
+            anyhow::bail!("gave up waiting; run {run_id} is still {status} (see: kagzi run why {run_id})");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_with_a_unit() {
+        assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("1m30s"), Ok(Duration::from_secs(90)));
+        for text in ["", "30", "soon", "-5s"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+use super::patience::{self, Patience};
+use super::wait::print_ended;
+use crate::input;
+use crate::output::{self, Format};
+use crate::payload;
+use crate::session::Session;
+use kagzi_proto::v1::StartWorkflowRequest;
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The workflow type, as a worker registers it.
+    #[arg(value_name = "TYPE")]
+    workflow_type: String,
+    /// The input: JSON, @FILE, or - for stdin.
+    #[arg(long, value_name = "JSON", default_value = "null", hide_default_value = true)]
+    input: String,
+    /// The queue whose workers may take the run.
+    #[arg(long, default_value = "default")]
+    queue: String,
+    /// Your own id for the run; a second start with it answers with the first run.
+    #[arg(long, value_name = "BUSINESS_ID")]
+    id: Option<String>,
+    /// Wait until the run has ended and print its output.
+    #[arg(long)]
+    wait: bool,
+    /// Give up waiting after this long, e.g. 30s or 5m; the run goes on.
+    #[arg(long, requires = "wait", value_name = "DURATION", value_parser = patience::parse)]
+    timeout: Option<Patience>,
+}
+
+#[derive(Serialize)]
+struct Started<'a> {
+    run_id: &'a str,
+    already_exists: bool,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let input = input::read(&args.input)?;
+    let request = StartWorkflowRequest {
+        business_id: args.id.unwrap_or_default(),
+        task_queue: args.queue,
+        workflow_type: args.workflow_type,
+        input: Some(payload::json(input)),
+        namespace_id: session.namespace.clone(),
+        ..StartWorkflowRequest::default()
+    };
+
+    let mut workflows = session.workflows().await?;
+    let started = workflows.start_workflow(request).await?.into_inner();
+    if started.already_exists {
+        output::note(&format!("run {} has this id and input already", started.run_id));
+    }
+
+    if args.wait {
+        let ended = patience::wait(&mut workflows, session, &started.run_id, args.timeout).await?;
+        return print_ended(ended, session.format);
+    }
+    match session.format {
+        Format::Json => {
+            output::print_json(&Started { run_id: &started.run_id, already_exists: started.already_exists })
+        }
+        Format::Table => {
+            output::print(&started.run_id)?;
+            output::note(&format!("follow it with: kagzi run wait {}", started.run_id));
+            Ok(())
+        }
+    }
+}

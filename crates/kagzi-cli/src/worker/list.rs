@@ -1,0 +1,120 @@
+use super::view::WorkerView;
+use crate::output::{self, Format};
+use crate::session::Session;
+use crate::{moment, table};
+use jiff::Timestamp;
+use kagzi_proto::v1::{ListWorkersRequest, ListWorkersResponse};
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only workers of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Only workers with this status.
+    #[arg(long, value_enum, ignore_case = true)]
+    status: Option<Status>,
+    /// How many to list.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
+    limit: i32,
+    /// Go on where an earlier list ended.
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Status {
+    Online,
+    Draining,
+    Offline,
+}
+
+#[derive(Serialize)]
+struct Page {
+    workers: Vec<WorkerView>,
+    next_page_token: Option<String>,
+    total_count: i32,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let request = ListWorkersRequest {
+        namespace_id: session.namespace.clone(),
+        task_queue: args.queue.unwrap_or_default(),
+        filter_status: args.status.map(word).unwrap_or_default().to_owned(),
+        page_size: args.limit,
+        page_token: args.page_token.unwrap_or_default(),
+    };
+    let mut workers = session.workers().await?;
+    let page = Page::from(workers.list_workers(request).await?.into_inner());
+
+    match session.format {
+        Format::Json => output::print_json(&page),
+        Format::Table if page.workers.is_empty() => {
+            output::note("no workers");
+            Ok(())
+        }
+        Format::Table => {
+            output::print(&as_table(&page.workers, moment::now()))?;
+            if let Some(token) = page.next_page_token {
+                output::note(&format!("more with: --page-token {token}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Online => "ONLINE",
+        Status::Draining => "DRAINING",
+        Status::Offline => "OFFLINE",
+    }
+}
+
+impl From<ListWorkersResponse> for Page {
+    fn from(answer: ListWorkersResponse) -> Self {
+        Page {
+            workers: answer.workers.into_iter().map(WorkerView::from).collect(),
+            next_page_token: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+            total_count: answer.total_count,
+        }
+    }
+}
+
+fn as_table(workers: &[WorkerView], now: Timestamp) -> String {
+    let mut table = table::with_columns(&[
+        "WORKER",
+        "QUEUE",
+        "STATUS",
+        "ACTIVE",
+        "COMPLETED",
+        "FAILED",
+        "HOST",
+        "HEARTBEAT",
+    ]);
+    for worker in workers {
+        table.add_row([
+            worker.worker_id.as_str().into(),
+            worker.task_queue.as_str().into(),
+            table::mood_cell(worker.status, worker.mood),
+            format!("{}/{}", worker.active_count, worker.max_concurrent).into(),
+            worker.total_completed.to_string().into(),
+            worker.total_failed.to_string().into(),
+            format!("{}:{}", worker.hostname, worker.pid).into(),
+            worker.last_heartbeat_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+        ]);
+    }
+    table::text(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::sample_now;
+    use crate::worker::view::tests::sample_worker;
+
+    #[test]
+    fn workers_as_a_table() {
+        insta::assert_snapshot!(as_table(&[sample_worker().into()], sample_now()));
+    }
+}

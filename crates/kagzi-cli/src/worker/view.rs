@@ -1,0 +1,130 @@
+use crate::moment;
+use crate::table::{self, Mood};
+use jiff::Timestamp;
+use kagzi_proto::v1::{Worker, WorkerStatus};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A worker as `-o json` prints it. Fields are only ever added.
+#[derive(Debug, Serialize)]
+pub struct WorkerView {
+    pub worker_id: String,
+    pub namespace: String,
+    pub task_queue: String,
+    pub status: &'static str,
+    pub hostname: String,
+    pub pid: i32,
+    pub version: String,
+    pub workflow_types: Vec<String>,
+    pub max_concurrent: i32,
+    pub active_count: i32,
+    pub total_completed: i64,
+    pub total_failed: i64,
+    pub registered_at: Option<Timestamp>,
+    pub last_heartbeat_at: Option<Timestamp>,
+    pub deregistered_at: Option<Timestamp>,
+    /// Sorted by name, so that two prints of one worker are equal.
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip)]
+    pub mood: Mood,
+}
+
+impl From<Worker> for WorkerView {
+    fn from(worker: Worker) -> Self {
+        let status = worker.status();
+        WorkerView {
+            worker_id: worker.worker_id,
+            namespace: worker.namespace_id,
+            task_queue: worker.task_queue,
+            status: word(status),
+            hostname: worker.hostname,
+            pid: worker.pid,
+            version: worker.version,
+            workflow_types: worker.workflow_types,
+            max_concurrent: worker.max_concurrent,
+            active_count: worker.active_count,
+            total_completed: worker.total_completed,
+            total_failed: worker.total_failed,
+            registered_at: moment::from_wire(worker.registered_at),
+            last_heartbeat_at: moment::from_wire(worker.last_heartbeat_at),
+            deregistered_at: moment::from_wire(worker.deregistered_at),
+            labels: worker.labels.into_iter().collect(),
+            mood: mood(status),
+        }
+    }
+}
+
+impl WorkerView {
+    pub fn fields(&self, now: Timestamp) -> String {
+        let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
+        let labels: Vec<_> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        table::text(&table::of_fields([
+            ("worker", Some(self.worker_id.clone())),
+            ("status", Some(self.status.to_owned())),
+            ("queue", Some(self.task_queue.clone())),
+            ("namespace", Some(self.namespace.clone())),
+            ("types", Some(self.workflow_types.join(", "))),
+            ("active", Some(format!("{} of {}", self.active_count, self.max_concurrent))),
+            ("completed", Some(self.total_completed.to_string())),
+            ("failed", Some(self.total_failed.to_string())),
+            ("host", Some(format!("{} (pid {})", self.hostname, self.pid))),
+            ("version", Some(self.version.clone()).filter(|version| !version.is_empty())),
+            ("labels", Some(labels.join(", ")).filter(|labels| !labels.is_empty())),
+            ("registered", time(self.registered_at)),
+            ("last heartbeat", time(self.last_heartbeat_at)),
+            ("deregistered", time(self.deregistered_at)),
+        ]))
+    }
+}
+
+fn word(status: WorkerStatus) -> &'static str {
+    let name = status.as_str_name();
+    name.strip_prefix("WORKER_STATUS_").unwrap_or(name)
+}
+
+fn mood(status: WorkerStatus) -> Mood {
+    match status {
+        WorkerStatus::Online => Mood::Good,
+        WorkerStatus::Draining => Mood::Busy,
+        WorkerStatus::Unspecified | WorkerStatus::Offline => Mood::Idle,
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::output;
+    use crate::run::sample_now;
+
+    pub fn sample_worker() -> Worker {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        Worker {
+            worker_id: "0199f3c2-0000-7000-8000-000000000001".into(),
+            namespace_id: "default".into(),
+            task_queue: "orders".into(),
+            status: WorkerStatus::Online.into(),
+            hostname: "node-1".into(),
+            pid: 4711,
+            version: "1.4.0".into(),
+            workflow_types: vec!["order".into(), "refund".into()],
+            max_concurrent: 100,
+            active_count: 3,
+            total_completed: 1_200,
+            total_failed: 4,
+            registered_at: at(1_794_740_000),
+            last_heartbeat_at: at(1_794_744_058),
+            labels: [("zone".into(), "b".into()), ("team".into(), "shop".into())].into(),
+            deregistered_at: None,
+        }
+    }
+
+    #[test]
+    fn a_worker_as_json() {
+        insta::assert_snapshot!(output::json(&WorkerView::from(sample_worker())));
+    }
+
+    #[test]
+    fn a_worker_as_fields() {
+        insta::assert_snapshot!(WorkerView::from(sample_worker()).fields(sample_now()));
+    }
+}

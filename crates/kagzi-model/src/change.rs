@@ -1,0 +1,30 @@
+//! What a decision changes.
+
+use crate::{EventKind, Payload, Reply, Run};
+
+/// The answer to an accepted command. Empty events and no run mean that nothing is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The new row, when it changed.
+    pub run: Option<Run>,
+    /// New lines of history, in order; the store numbers them.
+    pub events: Vec<(EventKind, Option<Payload>)>,
+    pub reply: Reply,
+}
+
+impl Change {
+    /// Nothing to write: the command was carried out before.
+    pub fn nothing(reply: Reply) -> Self {
+        Change { run: None, events: Vec::new(), reply }
+    }
+
+    /// A new row and one line of history.
+    pub fn new(run: Run, event: EventKind, reply: Reply) -> Self {
+        Change { run: Some(run), events: vec![(event, None)], reply }
+    }
+
+    /// One line of history; the row stays as it is.
+    pub fn event(event: EventKind, payload: Option<Payload>, reply: Reply) -> Self {
+        Change { run: None, events: vec![(event, payload)], reply }
+    }
+}

@@ -1,0 +1,125 @@
+//! Commands: requests to change one run, as plain data. Each is safe to send twice.
+
+use crate::{Failure, Millis, Name, Payload, RetryPolicy, RunId, RunOptions, Timestamp, WorkerId};
+
+/// Names a run and the lease under which a worker writes to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRef {
+    pub namespace: Name,
+    pub run: RunId,
+    pub epoch: u64,
+}
+
+/// Names a step: its path is its identity, its position detects changed code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRef {
+    pub path: Name,
+    pub position: u32,
+}
+
+/// A new run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartRun {
+    pub namespace: Name,
+    pub id: RunId,
+    pub business_id: Name,
+    pub workflow_type: Name,
+    pub task_queue: Name,
+    pub input: Payload,
+    pub deadline_at: Option<Timestamp>,
+    pub options: RunOptions,
+}
+
+/// One request. Each variant's rule is the file of the same name under `decide/`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Creates a run, unless the business id is taken.
+    Start(Box<StartRun>),
+    /// Gives a due run to a worker, under a new epoch.
+    Lease { namespace: Name, run: RunId, worker: WorkerId, until: Timestamp },
+    /// Asks whether a step must run, and notes that it begins.
+    BeginStep { lease: LeaseRef, step: StepRef },
+    /// Records a step's result.
+    RecordStep { lease: LeaseRef, step: StepRef, attempt: u32, result: Payload, elapsed_ms: Millis },
+    /// Records a failed attempt and decides on the next; with `park` the lease ends when there is one.
+    FailStep {
+        lease: LeaseRef,
+        step: StepRef,
+        attempt: u32,
+        failure: Failure,
+        policy: RetryPolicy,
+        park: bool,
+    },
+    /// Begins a sleep; with `park` the lease ends unless it is over already.
+    Sleep { lease: LeaseRef, step: StepRef, duration_ms: Millis, park: bool },
+    /// A sleep ended while the worker still held the run.
+    SleepOver { lease: LeaseRef, step: Name },
+    /// Ends the run with its output.
+    Complete { lease: LeaseRef, output: Payload },
+    /// Ends the run with an error.
+    Fail { lease: LeaseRef, failure: Failure },
+    /// Ends the lease until the earliest retry or sleep is due.
+    Park { lease: LeaseRef },
+    /// Gives the run back unexecuted, at no charge.
+    Release { lease: LeaseRef, why: String },
+    /// Pauses the run because code and record disagree.
+    Block { lease: LeaseRef, message: String },
+    /// Keeps the lease until `until`.
+    Renew { lease: LeaseRef, until: Timestamp },
+    /// Takes the lease of a lost worker away.
+    Orphan { namespace: Name, run: RunId, epoch: u64 },
+    /// Acts on a passed deadline or a lease that ran out.
+    Expire { namespace: Name, run: RunId },
+    /// Ends the run because somebody asked.
+    Cancel { namespace: Name, run: RunId, reason: String },
+    /// Lets a paused or retrying run go on now.
+    Resume { namespace: Name, run: RunId },
+}
+
+impl Command {
+    /// The run it is about.
+    pub fn run(&self) -> RunId {
+        match self {
+            Command::Start(start) => start.id,
+            Command::BeginStep { lease, .. }
+            | Command::RecordStep { lease, .. }
+            | Command::FailStep { lease, .. }
+            | Command::Sleep { lease, .. }
+            | Command::SleepOver { lease, .. }
+            | Command::Complete { lease, .. }
+            | Command::Fail { lease, .. }
+            | Command::Park { lease }
+            | Command::Release { lease, .. }
+            | Command::Block { lease, .. }
+            | Command::Renew { lease, .. } => lease.run,
+            Command::Lease { run, .. }
+            | Command::Orphan { run, .. }
+            | Command::Expire { run, .. }
+            | Command::Cancel { run, .. }
+            | Command::Resume { run, .. } => *run,
+        }
+    }
+
+    /// The namespace it is about; nothing ever crosses one.
+    pub fn namespace(&self) -> &Name {
+        match self {
+            Command::Start(start) => &start.namespace,
+            Command::BeginStep { lease, .. }
+            | Command::RecordStep { lease, .. }
+            | Command::FailStep { lease, .. }
+            | Command::Sleep { lease, .. }
+            | Command::SleepOver { lease, .. }
+            | Command::Complete { lease, .. }
+            | Command::Fail { lease, .. }
+            | Command::Park { lease }
+            | Command::Release { lease, .. }
+            | Command::Block { lease, .. }
+            | Command::Renew { lease, .. } => &lease.namespace,
+            Command::Lease { namespace, .. }
+            | Command::Orphan { namespace, .. }
+            | Command::Expire { namespace, .. }
+            | Command::Cancel { namespace, .. }
+            | Command::Resume { namespace, .. } => namespace,
+        }
+    }
+}

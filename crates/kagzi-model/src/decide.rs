@@ -1,0 +1,73 @@
+//! One function decides every command; one file holds each rule.
+//!
+//! | status \ command | worker's writes | Lease | Cancel | Resume | Expire | Orphan |
+//! |---|---|---|---|---|---|---|
+//! | PENDING, SLEEPING | refused: not leased | when due → RUNNING | → CANCELLED | retrying → due now | at the deadline → TIMED_OUT | nothing |
+//! | RUNNING | when the epoch matches | refused | → CANCELLED | refused | lease over → retry, or quarantine | → retry, or quarantine |
+//! | PAUSED | refused: not leased | refused | → CANCELLED | → PENDING | at the deadline → TIMED_OUT | nothing |
+//! | ended | refused, except a repeat of what is recorded | refused | told how it ended | refused | nothing | nothing |
+//!
+//! The full table is the reviewed snapshot in `tests/snapshots`.
+
+mod begin_step;
+mod block;
+mod cancel;
+mod complete;
+mod expire;
+mod fail;
+mod fail_step;
+mod guard;
+mod lease;
+mod orphan;
+mod park;
+mod record_step;
+mod release;
+mod renew;
+mod resume;
+mod sleep;
+mod sleep_over;
+mod start;
+
+use crate::{Aggregate, Change, Command, Payload, Rejection, Timestamp};
+
+/// Decides one command. `seen` is the run it names; for [`Command::Start`] it is the run that already has the
+/// business id, with its input.
+pub fn decide(
+    now: Timestamp,
+    seen: Option<&Aggregate>,
+    input: Option<&Payload>,
+    command: &Command,
+) -> Result<Change, Rejection> {
+    if let Command::Start(start) = command {
+        return start::decide(now, seen, input, start);
+    }
+    let Some(seen) = seen.filter(|seen| seen.run.namespace == *command.namespace()) else {
+        return Err(Rejection::NotFound { run: command.run(), namespace: command.namespace().clone() });
+    };
+    match command {
+        Command::Start(_) => unreachable!("decided above"),
+        Command::Lease { worker, until, .. } => lease::decide(now, seen, *worker, *until),
+        Command::BeginStep { lease, step } => begin_step::decide(now, seen, lease, step),
+        Command::RecordStep { lease, step, attempt, result, elapsed_ms } => {
+            record_step::decide(seen, lease, step, (*attempt, *elapsed_ms), result)
+        }
+        Command::FailStep { lease, step, attempt, failure, policy, park } => {
+            let failed = fail_step::Failed { step, attempt: *attempt, failure, policy, park: *park };
+            fail_step::decide(now, seen, lease, failed)
+        }
+        Command::Sleep { lease, step, duration_ms, park } => {
+            sleep::decide(now, seen, lease, step, (*duration_ms, *park))
+        }
+        Command::SleepOver { lease, step } => sleep_over::decide(now, seen, lease, step),
+        Command::Complete { lease, output } => complete::decide(now, seen, lease, output),
+        Command::Fail { lease, failure } => fail::decide(now, seen, lease, failure),
+        Command::Park { lease } => park::decide(now, seen, lease),
+        Command::Release { lease, why } => release::decide(now, seen, lease, why),
+        Command::Block { lease, message } => block::decide(now, seen, lease, message),
+        Command::Renew { lease, until } => renew::decide(seen, lease, *until),
+        Command::Orphan { epoch, .. } => orphan::decide(now, seen, *epoch),
+        Command::Expire { .. } => expire::decide(now, seen),
+        Command::Cancel { reason, .. } => cancel::decide(now, seen, reason),
+        Command::Resume { .. } => resume::decide(now, seen),
+    }
+}

@@ -1,0 +1,39 @@
+//! Lease: a due run goes to a worker under a new epoch.
+
+use crate::{
+    Aggregate, Change, EventKind, Lease, Name, Rejection, Reply, Run, State, StepState, Timestamp, WorkerId,
+};
+
+/// Raises the epoch, so that nothing written under an older lease is accepted from here on.
+pub fn decide(
+    now: Timestamp,
+    seen: &Aggregate,
+    worker: WorkerId,
+    until: Timestamp,
+) -> Result<Change, Rejection> {
+    let run = &seen.run;
+    if run.due_at().is_none_or(|due| due > now) {
+        return Err(Rejection::NotDue { run: run.id });
+    }
+    let epoch = run.epoch + 1;
+    let leased = Run {
+        state: State::Leased(Lease { worker, since: now, until }),
+        epoch,
+        dispatch_count: run.dispatch_count.saturating_add(1),
+        started_at: run.started_at.or(Some(now)),
+        ..run.clone()
+    };
+    let event = EventKind::RunClaimed { worker, epoch, slept: slept(now, seen) };
+    Ok(Change::new(leased, event, Reply::Leased { epoch }))
+}
+
+/// The sleeps that are over, in a fixed order.
+fn slept(now: Timestamp, seen: &Aggregate) -> Vec<Name> {
+    let mut over: Vec<_> = seen
+        .steps
+        .values()
+        .filter(|step| matches!(step.state, StepState::Sleeping { until } if until <= now))
+        .collect();
+    over.sort_by_key(|step| (step.position, step.path.clone()));
+    over.into_iter().map(|step| step.path.clone()).collect()
+}

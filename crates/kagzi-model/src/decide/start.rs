@@ -1,0 +1,48 @@
+//! Start: one run per business id.
+
+use crate::{Aggregate, Change, EventKind, Payload, Rejection, Reply, Run, StartRun, State, Timestamp};
+
+/// Creates the run; the same request again gets the run that is there, another request under the id a conflict.
+pub fn decide(
+    now: Timestamp,
+    taken: Option<&Aggregate>,
+    taken_input: Option<&Payload>,
+    start: &StartRun,
+) -> Result<Change, Rejection> {
+    let Some(taken) = taken else {
+        let run = Run {
+            namespace: start.namespace.clone(),
+            id: start.id,
+            business_id: start.business_id.clone(),
+            workflow_type: start.workflow_type.clone(),
+            task_queue: start.task_queue.clone(),
+            state: State::Ready { since: now },
+            epoch: 0,
+            attempts: 0,
+            dispatch_count: 0,
+            crashes: 0,
+            created_at: now,
+            started_at: None,
+            finished_at: None,
+            deadline_at: start.deadline_at,
+            options: start.options.clone(),
+        };
+        let reply = Reply::Started { run: run.id, existed: false };
+        let event = (EventKind::RunStarted, Some(start.input.clone()));
+        return Ok(Change { run: Some(run), events: vec![event], reply });
+    };
+    let conflict = |what| {
+        let run = taken.run.id;
+        Err(Rejection::Conflict { business_id: start.business_id.clone(), run, what })
+    };
+    if taken.run.workflow_type != start.workflow_type {
+        return conflict("workflow type");
+    }
+    if taken.run.task_queue != start.task_queue {
+        return conflict("task queue");
+    }
+    if taken_input.is_some_and(|input| *input != start.input) {
+        return conflict("input");
+    }
+    Ok(Change::nothing(Reply::Started { run: taken.run.id, existed: true }))
+}

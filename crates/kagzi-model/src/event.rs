@@ -1,0 +1,166 @@
+//! The event catalogue: every line that a run's history can have. Documented for users in `docs/events.md`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, Millis, Name, Payload, Timestamp, WorkerId};
+
+/// One immutable line of a run's history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// 1, 2, 3, … without a gap.
+    pub seq: u64,
+    pub at: Timestamp,
+    pub kind: EventKind,
+    /// Input, step result or output; never inside `kind`, so that it is stored as the bytes it came as.
+    pub payload: Option<Payload>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum EventKind {
+    /// Payload: the input.
+    RunStarted,
+    /// `slept` names the sleeps that were over at that moment, so that replay sees the same order.
+    RunClaimed {
+        worker: WorkerId,
+        epoch: u64,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        slept: Vec<Name>,
+    },
+    /// Written only for steps that other languages begin by RPC, or that run long.
+    StepStarted {
+        step: Name,
+        position: u32,
+        attempt: u32,
+    },
+    /// Payload: the result.
+    StepCompleted {
+        step: Name,
+        position: u32,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        elapsed_ms: Millis,
+    },
+    /// `retry_at` is absent when the failure is final.
+    StepFailed {
+        step: Name,
+        position: u32,
+        attempt: u32,
+        failure: Failure,
+        retry_at: Option<Timestamp>,
+    },
+    SleepScheduled {
+        step: Name,
+        position: u32,
+        until: Timestamp,
+    },
+    SleepOver {
+        step: Name,
+    },
+    /// The run waits for its earliest retry or sleep; the lease ended.
+    RunParked {
+        due_at: Timestamp,
+    },
+    RunReleased {
+        why: String,
+    },
+    /// The worker was lost: its lease ran out or it was declared stale.
+    LeaseLost {
+        worker: WorkerId,
+        epoch: u64,
+        retry_at: Option<Timestamp>,
+    },
+    RunPaused {
+        by: Name,
+        why: String,
+    },
+    RunResumed,
+    /// Payload: the output.
+    RunCompleted,
+    RunFailed {
+        failure: Failure,
+    },
+    RunCancelled {
+        reason: String,
+    },
+    RunTimedOut {
+        failure: Failure,
+    },
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl EventKind {
+    /// The number that databases store; never reused.
+    pub fn number(&self) -> i64 {
+        match self {
+            EventKind::RunStarted => 1,
+            EventKind::RunClaimed { .. } => 2,
+            EventKind::StepStarted { .. } => 3,
+            EventKind::StepCompleted { .. } => EventKind::STEP_COMPLETED,
+            EventKind::StepFailed { .. } => 5,
+            EventKind::SleepScheduled { .. } => 6,
+            EventKind::SleepOver { .. } => 7,
+            EventKind::RunParked { .. } => 8,
+            EventKind::RunReleased { .. } => 9,
+            EventKind::LeaseLost { .. } => 10,
+            EventKind::RunPaused { .. } => 11,
+            EventKind::RunResumed => 12,
+            EventKind::RunCompleted => EventKind::RUN_COMPLETED,
+            EventKind::RunFailed { .. } => 14,
+            EventKind::RunCancelled { .. } => 15,
+            EventKind::RunTimedOut { .. } => 16,
+        }
+    }
+
+    /// The number of `StepCompleted`: the unique index that keeps results single is built on it.
+    pub const STEP_COMPLETED: i64 = 4;
+    /// The number of `RunCompleted`: where a run's output is found.
+    pub const RUN_COMPLETED: i64 = 13;
+
+    /// The name that users read.
+    pub fn name(&self) -> &'static str {
+        match self {
+            EventKind::RunStarted => "run_started",
+            EventKind::RunClaimed { .. } => "run_claimed",
+            EventKind::StepStarted { .. } => "step_started",
+            EventKind::StepCompleted { .. } => "step_completed",
+            EventKind::StepFailed { .. } => "step_failed",
+            EventKind::SleepScheduled { .. } => "sleep_scheduled",
+            EventKind::SleepOver { .. } => "sleep_over",
+            EventKind::RunParked { .. } => "run_parked",
+            EventKind::RunReleased { .. } => "run_released",
+            EventKind::LeaseLost { .. } => "lease_lost",
+            EventKind::RunPaused { .. } => "run_paused",
+            EventKind::RunResumed => "run_resumed",
+            EventKind::RunCompleted => "run_completed",
+            EventKind::RunFailed { .. } => "run_failed",
+            EventKind::RunCancelled { .. } => "run_cancelled",
+            EventKind::RunTimedOut { .. } => "run_timed_out",
+        }
+    }
+
+    /// The step it is about, and the attempt, if any.
+    pub fn step(&self) -> Option<(&Name, u32)> {
+        match self {
+            EventKind::StepStarted { step, attempt, .. }
+            | EventKind::StepCompleted { step, attempt, .. }
+            | EventKind::StepFailed { step, attempt, .. } => Some((step, *attempt)),
+            EventKind::SleepScheduled { step, .. } | EventKind::SleepOver { step } => Some((step, 0)),
+            EventKind::RunStarted
+            | EventKind::RunClaimed { .. }
+            | EventKind::RunParked { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::LeaseLost { .. }
+            | EventKind::RunPaused { .. }
+            | EventKind::RunResumed
+            | EventKind::RunCompleted
+            | EventKind::RunFailed { .. }
+            | EventKind::RunCancelled { .. }
+            | EventKind::RunTimedOut { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Every bound in one place.
+
+/// Longest name of a namespace, queue, workflow type, business id or label, in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Longest path of a step: scopes and name together.
+pub const STEP_PATH_BYTES_MAX: usize = 1024;
+/// Longest error message kept; the rest is cut.
+pub const ERROR_BYTES_MAX: usize = 4096;
+/// Longest error code.
+pub const ERROR_CODE_BYTES_MAX: usize = 255;
+/// Longest reason given by a person or a worker.
+pub const REASON_BYTES_MAX: usize = 1024;
+/// Most recorded steps of one run.
+pub const STEPS_PER_RUN_MAX: usize = 100_000;
+/// Most workflow types of one worker.
+pub const TYPES_PER_WORKER_MAX: usize = 1_000;
+/// Most runs that one worker may hold at once.
+pub const CONCURRENT_PER_WORKER_MAX: u32 = 10_000;
+/// Most labels on a worker.
+pub const LABELS_MAX: usize = 64;
+/// Longest sleep, retry delay or timeout: ten years.
+pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
+/// Claims in a row that end with a lost worker and no progress before a run is quarantined.
+pub const CRASHES_MAX: u32 = 3;
+/// Non-retryable error codes in one policy.
+pub const POLICY_CODES_MAX: usize = 100;

@@ -1,0 +1,64 @@
+//! Why a command is refused. The caller asked for the impossible; nothing was written.
+
+use crate::{Name, RunId, Status};
+
+/// A refused command, in words for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    #[error("there is no run {run} in namespace '{namespace}'")]
+    NotFound { run: RunId, namespace: Name },
+
+    #[error("lease lost: run {run} is at epoch {current}, the write names epoch {named}")]
+    StaleEpoch { run: RunId, named: u64, current: u64 },
+
+    #[error("lease lost: run {run} is not leased any more, it is {status}", status = status.name())]
+    NotLeased { run: RunId, status: Status },
+
+    #[error("run {run} has already ended as {status}", status = status.name())]
+    Ended { run: RunId, status: Status },
+
+    #[error(
+        "business id '{business_id}' already names run {run}, which was started with another {what}; \
+         use another id, or start with the same {what}"
+    )]
+    Conflict { business_id: Name, run: RunId, what: &'static str },
+
+    #[error(
+        "recorded '{recorded}' at position {position}, got '{got}': the code no longer matches the record"
+    )]
+    StepMismatch { recorded: Name, got: Name, position: u32 },
+
+    #[error("step '{step}' was already recorded with another outcome")]
+    StepDecided { step: Name },
+
+    #[error("step '{step}' is not known to run {run}")]
+    StepUnknown { run: RunId, step: Name },
+
+    #[error("run {run} has {count} recorded steps, at most {max} are allowed; split it")]
+    TooManySteps { run: RunId, count: usize, max: usize },
+
+    #[error("run {run} is not due")]
+    NotDue { run: RunId },
+
+    #[error("run {run} is {status}, only a PAUSED or retrying run can be resumed", status = status.name())]
+    NotResumable { run: RunId, status: Status },
+}
+
+impl Rejection {
+    /// The sender has lost the run and must stop executing it.
+    pub fn lease_lost(&self) -> bool {
+        match self {
+            Rejection::StaleEpoch { .. }
+            | Rejection::NotLeased { .. }
+            | Rejection::Ended { .. }
+            | Rejection::NotFound { .. } => true,
+            Rejection::Conflict { .. }
+            | Rejection::StepMismatch { .. }
+            | Rejection::StepDecided { .. }
+            | Rejection::StepUnknown { .. }
+            | Rejection::TooManySteps { .. }
+            | Rejection::NotDue { .. }
+            | Rejection::NotResumable { .. } => false,
+        }
+    }
+}

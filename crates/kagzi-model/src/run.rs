@@ -1,0 +1,226 @@
+//! The run: one execution of a workflow, and where it stands.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId};
+
+/// The state of one run, without its payloads (they live in its events).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub namespace: Name,
+    pub id: RunId,
+    /// The caller's own name for the run; unique in the namespace.
+    pub business_id: Name,
+    pub workflow_type: Name,
+    pub task_queue: Name,
+    pub state: State,
+    /// Rises with every lease; a worker's write must name the current one.
+    pub epoch: u64,
+    /// Failed executions of the run that were charged.
+    pub attempts: u32,
+    /// How often a worker was given the run.
+    pub dispatch_count: u32,
+    /// Leases in a row that ended with a lost worker and no progress.
+    pub crashes: u32,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub deadline_at: Option<Timestamp>,
+    pub options: RunOptions,
+}
+
+/// What the caller asked for beyond the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    #[serde(default)]
+    pub retry: RetryPolicy,
+    #[serde(default)]
+    pub timeouts: Timeouts,
+}
+
+/// Limits on time; unset ones are inherited from the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeouts {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_to_close_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_ms: Option<Millis>,
+}
+
+/// Where a run stands. The non-terminal variants are its *reason to wake*: exactly one, always stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum State {
+    /// Waits for a worker.
+    Ready {
+        since: Timestamp,
+    },
+    /// A worker executes it.
+    Leased(Lease),
+    /// Sleeps until a time.
+    Timer {
+        step: Name,
+        at: Timestamp,
+    },
+    /// Waits for the next attempt: of a step, or (without one) of the run after its worker was lost.
+    Retry {
+        step: Option<Name>,
+        attempt: u32,
+        at: Timestamp,
+        failure: Failure,
+    },
+    /// Waits for a person.
+    Paused {
+        by: Name,
+        why: String,
+        since: Timestamp,
+    },
+    Completed,
+    Failed {
+        failure: Failure,
+    },
+    Cancelled {
+        reason: String,
+    },
+    TimedOut {
+        failure: Failure,
+    },
+}
+
+/// A worker's right to write to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub worker: WorkerId,
+    pub since: Timestamp,
+    pub until: Timestamp,
+}
+
+/// The published status of a run; the numbers are part of the API and of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Status {
+    Pending = 1,
+    Running = 2,
+    Sleeping = 3,
+    Completed = 4,
+    Failed = 5,
+    Cancelled = 6,
+    TimedOut = 7,
+    Paused = 8,
+    Compensating = 9,
+}
+
+impl Status {
+    /// All statuses, in the order of their numbers.
+    pub const ALL: [Status; 9] = [
+        Status::Pending,
+        Status::Running,
+        Status::Sleeping,
+        Status::Completed,
+        Status::Failed,
+        Status::Cancelled,
+        Status::TimedOut,
+        Status::Paused,
+        Status::Compensating,
+    ];
+
+    /// The status with this number, if there is one.
+    pub fn from_number(number: i64) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| *status as i64 == number)
+    }
+
+    /// The status's name as users read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "PENDING",
+            Status::Running => "RUNNING",
+            Status::Sleeping => "SLEEPING",
+            Status::Completed => "COMPLETED",
+            Status::Failed => "FAILED",
+            Status::Cancelled => "CANCELLED",
+            Status::TimedOut => "TIMED_OUT",
+            Status::Paused => "PAUSED",
+            Status::Compensating => "COMPENSATING",
+        }
+    }
+}
+
+impl State {
+    /// The published status.
+    pub fn status(&self) -> Status {
+        match self {
+            State::Ready { .. } | State::Retry { .. } => Status::Pending,
+            State::Leased(_) => Status::Running,
+            State::Timer { .. } => Status::Sleeping,
+            State::Paused { .. } => Status::Paused,
+            State::Completed => Status::Completed,
+            State::Failed { .. } => Status::Failed,
+            State::Cancelled { .. } => Status::Cancelled,
+            State::TimedOut { .. } => Status::TimedOut,
+        }
+    }
+
+    /// The reason to wake in one word; none for a finished run.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            State::Ready { .. } => Some("ready"),
+            State::Leased(_) => Some("leased"),
+            State::Timer { .. } => Some("timer"),
+            State::Retry { .. } => Some("retry"),
+            State::Paused { .. } => Some("paused"),
+            State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Ended for good: nothing may change any more.
+    pub fn finished(&self) -> bool {
+        self.reason().is_none()
+    }
+}
+
+impl Run {
+    /// When a worker may claim the run: the one rule behind every claim.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Ready { since } => Some(*since),
+            State::Timer { at, .. } | State::Retry { at, .. } => Some(*at),
+            State::Leased(_) | State::Paused { .. } => None,
+            State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
+                None
+            }
+        }
+    }
+
+    /// When the server must act by itself: the lease runs out or the deadline passes, whichever is first.
+    pub fn sweep_at(&self) -> Option<Timestamp> {
+        if self.state.finished() {
+            return None;
+        }
+        let lease = self.lease().map(|lease| lease.until);
+        [lease, self.deadline_at].into_iter().flatten().min()
+    }
+
+    /// The lease, if a worker holds one.
+    pub fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Leased(lease) => Some(lease),
+            State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
+            State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
+                None
+            }
+        }
+    }
+
+    /// What made the run end badly, if it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.state {
+            State::Failed { failure } | State::TimedOut { failure } => Some(failure),
+            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Paused { .. } | State::Completed | State::Cancelled { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The step: one recorded result of a run.
+
+use crate::{Failure, Name, Timestamp};
+
+/// What is known of one step, without its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its identity in the run: `charge`, `charge#2`, `item-7/charge`.
+    pub path: Name,
+    /// How many steps its scope had called before it; a different one on replay means changed code.
+    pub position: u32,
+    /// Executions that ended, in failure or success.
+    pub attempts: u32,
+    pub state: StepState,
+}
+
+/// Where a step stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepState {
+    /// Told to have begun.
+    Running {
+        since: Timestamp,
+    },
+    /// Failed; the next attempt may begin at `at`.
+    Retry {
+        at: Timestamp,
+        failure: Failure,
+    },
+    Completed,
+    /// Failed for good.
+    Failed {
+        failure: Failure,
+    },
+    /// A sleep that is not over.
+    Sleeping {
+        until: Timestamp,
+    },
+    /// A sleep that is over.
+    Slept,
+}
+
+impl Step {
+    /// When the step lets a parked run go on, if it is what the run waits for.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            StepState::Retry { at, .. } => Some(*at),
+            StepState::Sleeping { until } => Some(*until),
+            StepState::Running { .. }
+            | StepState::Completed
+            | StepState::Failed { .. }
+            | StepState::Slept => None,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Readers: a few threads, each with its own connection, fed by one queue.
+
+use std::{
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use kagzi_store::StoreError;
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::{connection, error::from_sqlite};
+
+/// Reads beyond this wait for their turn in the caller.
+const QUEUE_LEN_MAX: usize = 1024;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A pool of read-only connections. The threads end when the last handle is dropped.
+#[derive(Clone)]
+pub struct ReadPool {
+    jobs: mpsc::SyncSender<Job>,
+}
+
+impl ReadPool {
+    /// Opens `size` connections.
+    pub fn open(path: &Path, size: usize) -> Result<Self, StoreError> {
+        let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE_LEN_MAX);
+        let queue = Arc::new(Mutex::new(queue));
+        for number in 0..size {
+            let mut connection = connection::reader(path)?;
+            let queue = queue.clone();
+            thread::Builder::new()
+                .name(format!("kagzi-read-{number}"))
+                .spawn(move || {
+                    loop {
+                        // The lock is held while waiting, never while reading.
+                        let job = queue.lock().recv();
+                        match job {
+                            Ok(job) => job(&mut connection),
+                            Err(mpsc::RecvError) => break,
+                        }
+                    }
+                })
+                .map_err(|error| StoreError::Unavailable(format!("could not start a reader: {error}")))?;
+        }
+        Ok(ReadPool { jobs })
+    }
+
+    /// Runs a read on one of the connections.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // The caller may have given up; then nobody needs the answer.
+            let _ = reply.send(job(connection));
+        });
+        self.jobs.try_send(job).map_err(|error| match error {
+            mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many reads at once".into()),
+            mpsc::TrySendError::Disconnected(_) => StoreError::Unavailable("the store has stopped".into()),
+        })?;
+        let answer = answer.await.map_err(|_| StoreError::Unavailable("a reader has stopped".into()))?;
+        answer.map_err(from_sqlite)
+    }
+}

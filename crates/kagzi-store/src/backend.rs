@@ -1,0 +1,113 @@
+//! What a database must do. It loads, finds and writes; it never decides.
+
+use std::future::Future;
+
+use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
+
+use crate::StoreError;
+
+/// Where a run waits: claims are made per key, so a type that nobody registers never stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueueKey {
+    pub namespace: Name,
+    pub task_queue: Name,
+    pub workflow_type: Name,
+}
+
+impl QueueKey {
+    /// The key under which this run waits.
+    pub fn of(run: &Run) -> Self {
+        QueueKey {
+            namespace: run.namespace.clone(),
+            task_queue: run.task_queue.clone(),
+            workflow_type: run.workflow_type.clone(),
+        }
+    }
+}
+
+/// Which due runs to find.
+#[derive(Debug, Clone)]
+pub struct DueQuery<'a> {
+    pub key: &'a QueueKey,
+    pub now: Timestamp,
+    pub limit: usize,
+}
+
+/// One event of one run, to be written.
+#[derive(Debug, Clone)]
+pub struct EventRow {
+    pub namespace: Name,
+    pub run: RunId,
+    pub event: Event,
+}
+
+/// The final rows of a batch.
+#[derive(Debug, Default)]
+pub struct WriteSet {
+    pub inserted: Vec<Run>,
+    pub updated: Vec<Run>,
+    pub events: Vec<EventRow>,
+    pub workers: Vec<Worker>,
+}
+
+impl WriteSet {
+    /// Nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.inserted.is_empty()
+            && self.updated.is_empty()
+            && self.events.is_empty()
+            && self.workers.is_empty()
+    }
+}
+
+/// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
+/// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
+pub trait Backend: Send + 'static {
+    fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn rollback(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Runs with their steps; unknown ids are left out.
+    fn load(&mut self, ids: &[RunId]) -> impl Future<Output = Result<Vec<Aggregate>, StoreError>> + Send;
+    /// The run that has a business id, and its input.
+    fn find_business(
+        &mut self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> impl Future<Output = Result<Option<(RunId, Payload)>, StoreError>> + Send;
+    /// Claimable runs that are due, earliest first.
+    fn due(
+        &mut self,
+        query: &DueQuery<'_>,
+    ) -> impl Future<Output = Result<Vec<(Timestamp, RunId)>, StoreError>> + Send;
+    /// When the next claimable run of the key is due, after `now`.
+    fn next_due(
+        &mut self,
+        key: &QueueKey,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+    /// Runs whose lease or deadline passed, earliest first.
+    fn sweep_due(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
+    /// When the next lease or deadline passes.
+    fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+
+    fn load_worker(
+        &mut self,
+        id: WorkerId,
+    ) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send;
+    /// Runs leased to a worker.
+    fn leased_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
+    /// Workers that are not offline and whose last heartbeat is before `before`.
+    fn stale_workers(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<WorkerId>, StoreError>> + Send;
+
+    /// Writes the rows of a batch. Uniqueness is the database's to enforce.
+    fn write(&mut self, set: WriteSet) -> impl Future<Output = Result<(), StoreError>> + Send;
+}

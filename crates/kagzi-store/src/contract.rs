@@ -1,0 +1,185 @@
+//! What the engine may ask of a store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kagzi_model::{
+    Command, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run, RunId, Timestamp, Worker,
+    WorkerId, WorkerStatus,
+};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::{LaneStats, Reads, StoreError};
+
+/// The answer to one command: accepted, or refused with the reason.
+pub type Outcome = Result<Reply, Rejection>;
+
+/// A durable store.
+///
+/// - Nothing is answered before it is durable; an error means that nothing of the call was written, or that
+///   it is not known, and every command may be sent again.
+/// - Commands of one call are applied in order, each on its own: a refused one changes nothing and does not
+///   disturb its neighbours.
+#[async_trait]
+pub trait Store: Reads {
+    /// Applies commands and answers each.
+    async fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, StoreError>;
+    /// Lets a worker stand by for runs. They are delivered as they are leased to it, never more at once than
+    /// the worker's `max_concurrent`.
+    async fn stand_by(&self, demand: Demand) -> Result<Result<(), RegistryError>, StoreError>;
+    /// Ends a demand. What was delivered before stays leased.
+    async fn withdraw(&self, demand: u64) -> Result<(), StoreError>;
+    /// Changes the worker registry.
+    async fn worker(&self, command: WorkerCommand) -> Result<Result<WorkerReply, RegistryError>, StoreError>;
+    /// One bounded round of housekeeping.
+    async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
+    /// Counters of the write path.
+    fn stats(&self) -> Arc<LaneStats>;
+    /// What and where it is, for people: `sqlite:.kagzi/kagzi.db`.
+    fn describe(&self) -> String;
+    /// Stops after the commit in flight; later calls are refused.
+    async fn close(&self);
+}
+
+/// A worker that stands by for runs.
+#[derive(Debug, Clone)]
+pub struct Demand {
+    /// Chosen by the caller, unique in the process.
+    pub id: u64,
+    pub worker: WorkerId,
+    pub types: Vec<Name>,
+    /// One run and then no more (a poll), or as many as the worker has free slots (a stream).
+    pub once: bool,
+    pub lease_ms: Millis,
+    /// Unbounded, but never holds more than the worker's `max_concurrent`. A closed one gives the run back.
+    pub deliver: UnboundedSender<Assignment>,
+}
+
+/// A run that was leased to a worker.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    pub run: Run,
+    /// The input, when the store had it at hand.
+    pub input: Option<Payload>,
+    /// No step is recorded yet, so there is no journal to read.
+    pub fresh: bool,
+}
+
+impl Assignment {
+    /// The lease it stands for.
+    pub fn lease(&self) -> LeaseRef {
+        LeaseRef { namespace: self.run.namespace.clone(), run: self.run.id, epoch: self.run.epoch }
+    }
+}
+
+/// A change of the worker registry.
+#[derive(Debug, Clone)]
+pub enum WorkerCommand {
+    Register {
+        id: WorkerId,
+        registration: Registration,
+    },
+    /// A sign of life; renews the leases it lists.
+    Beat(Beat),
+    Drain {
+        id: WorkerId,
+    },
+    /// Takes the worker out and gives its runs back at no charge.
+    Deregister {
+        id: WorkerId,
+    },
+}
+
+/// A heartbeat.
+#[derive(Debug, Clone)]
+pub struct Beat {
+    pub id: WorkerId,
+    pub runs: Vec<LeaseRef>,
+    pub lease_ms: Millis,
+    /// Give back leases that the worker does not list and holds for at least this long: their delivery was
+    /// lost. None = the transport cannot lose a delivery.
+    pub unlisted_after_ms: Option<Millis>,
+}
+
+/// What a registry change answers.
+#[derive(Debug, Clone)]
+pub enum WorkerReply {
+    Registered(Worker),
+    Beat(BeatAnswer),
+    Draining(Worker),
+    Deregistered { released: u32 },
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone)]
+pub struct BeatAnswer {
+    pub status: WorkerStatus,
+    /// Listed, but no longer the worker's, and why.
+    pub lost: Vec<(LeaseRef, Rejection)>,
+}
+
+/// Why a registry change or a demand is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    #[error("worker {0} is not registered; call RegisterWorker first")]
+    Unknown(WorkerId),
+    #[error("worker {0} is offline; call RegisterWorker again")]
+    Offline(WorkerId),
+    #[error("worker {0} is draining and takes no new work")]
+    Draining(WorkerId),
+    #[error("worker {worker} did not register workflow type '{name}'")]
+    UnknownType { worker: WorkerId, name: Name },
+}
+
+/// A kind of housekeeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepKind {
+    /// Leases that ran out and deadlines that passed.
+    Expired,
+    /// Workers not heard of since `before`: marked offline, their runs taken back.
+    StaleWorkers { before: Timestamp },
+}
+
+/// What a round of housekeeping did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Swept {
+    pub count: usize,
+    /// More is waiting: sweep again at once.
+    pub more: bool,
+    /// When the next round has something to do, if known.
+    pub next_at: Option<Timestamp>,
+}
+
+/// Is told of committed facts that somebody may be waiting for.
+pub trait Observer: Send + Sync + 'static {
+    /// A run ended.
+    fn finished(&self, finished: Finished);
+    /// A worker lost a lease through no act of its own.
+    fn lease_lost(&self, lost: LostLease);
+}
+
+/// A run that ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub run: Run,
+    pub output: Option<Payload>,
+}
+
+/// A lease that was taken away.
+#[derive(Debug, Clone)]
+pub struct LostLease {
+    pub worker: WorkerId,
+    pub run: RunId,
+    pub epoch: u64,
+    pub why: String,
+    pub cancelled: bool,
+}
+
+/// Nobody listens.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn finished(&self, _: Finished) {}
+    fn lease_lost(&self, _: LostLease) {}
+}

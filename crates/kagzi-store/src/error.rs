@@ -1,0 +1,18 @@
+//! The world failed, as opposed to a `Rejection`, where the caller asked for the impossible.
+
+/// Why a store could not do its work. Which variant it is decides what the caller does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Try again: the database is away, busy, or the server is stopping.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// No room: reads still work, writes will once there is space.
+    #[error("the store is full: {0}")]
+    Full(String),
+    /// A row cannot be read back; a person must look.
+    #[error("the store holds something unreadable: {0}")]
+    Corrupt(String),
+    /// Our mistake.
+    #[error("the store was misused: {0}")]
+    Bug(String),
+}

@@ -1,0 +1,215 @@
+//! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
+
+use std::collections::{HashMap, HashSet};
+
+use kagzi_model::{
+    Aggregate, Change, Command, Event, EventKind, Name, Payload, Rejection, Run, RunId, State, Timestamp,
+    decide,
+};
+
+use crate::{
+    EventRow, Finished, LostLease, Outcome, WriteSet,
+    cache::{Cache, Entry},
+};
+
+/// One batch being folded.
+pub struct Fold<'a> {
+    now: Timestamp,
+    cache: &'a mut Cache,
+    /// Business ids that were looked up or taken in this batch.
+    business: HashMap<(Name, Name), Option<(RunId, Payload)>>,
+    inserted: Vec<RunId>,
+    updated: Vec<RunId>,
+    dirty: HashSet<RunId>,
+    events: Vec<EventRow>,
+    pub touched: Touched,
+}
+
+/// What the batch did that others must hear of after the commit.
+#[derive(Default)]
+pub struct Touched {
+    pub finished: Vec<Finished>,
+    pub lost: Vec<LostLease>,
+    /// Runs whose row changed, for the claims that follow.
+    pub rows: Vec<RunId>,
+    /// (before, after) of every lease that began or ended.
+    pub leases: Vec<LeaseMove>,
+}
+
+/// A lease that began or ended, and how the run did.
+pub struct LeaseMove {
+    pub worker: kagzi_model::WorkerId,
+    pub begun: bool,
+    pub completed: bool,
+    pub failed: bool,
+}
+
+impl<'a> Fold<'a> {
+    pub fn new(now: Timestamp, cache: &'a mut Cache) -> Self {
+        Fold {
+            now,
+            cache,
+            business: HashMap::new(),
+            inserted: Vec::new(),
+            updated: Vec::new(),
+            dirty: HashSet::new(),
+            events: Vec::new(),
+            touched: Touched::default(),
+        }
+    }
+
+    /// Whether the run must be loaded before a command on it can be decided.
+    pub fn lacks(&self, id: RunId) -> bool {
+        !self.cache.contains(id)
+    }
+
+    /// Whether the business id must be looked up before the start can be decided.
+    pub fn lacks_business(&self, namespace: &Name, business_id: &Name) -> bool {
+        !self.business.contains_key(&(namespace.clone(), business_id.clone()))
+    }
+
+    /// Adds a loaded run.
+    pub fn know(&mut self, aggregate: Aggregate) {
+        self.cache.insert(aggregate, None);
+    }
+
+    /// Adds what a look-up of a business id found.
+    pub fn know_business(&mut self, namespace: Name, business_id: Name, found: Option<(RunId, Payload)>) {
+        self.business.insert((namespace, business_id), found);
+    }
+
+    /// The run as this batch has left it.
+    pub fn entry(&self, id: RunId) -> Option<&Entry> {
+        self.cache.get(id)
+    }
+
+    /// Decides one command and takes the change over.
+    pub fn apply(&mut self, command: &Command) -> Outcome {
+        let change = match command {
+            Command::Start(start) => {
+                let key = (start.namespace.clone(), start.business_id.clone());
+                let taken = self.business.get(&key).and_then(|found| found.as_ref());
+                let seen = taken.and_then(|(id, _)| self.cache.get(*id)).map(|entry| &entry.aggregate);
+                let change = decide(self.now, seen, taken.map(|(_, input)| input), command)?;
+                if change.run.is_some() {
+                    self.business.insert(key, Some((start.id, start.input.clone())));
+                }
+                change
+            }
+            _ => {
+                let seen = self.cache.get(command.run()).map(|entry| &entry.aggregate);
+                decide(self.now, seen, None, command)?
+            }
+        };
+        let reply = change.reply.clone();
+        self.take(command, change);
+        Ok(reply)
+    }
+
+    fn take(&mut self, command: &Command, change: Change) {
+        if change.run.is_none() && change.events.is_empty() {
+            return;
+        }
+        let id = command.run();
+        if let Command::Start(start) = command {
+            let run = change.run.clone().expect("a start that changes something makes a run");
+            self.cache.insert(Aggregate::new(run, 0), Some(start.input.clone()));
+            self.inserted.push(id);
+            self.dirty.insert(id);
+            self.touched.rows.push(id);
+        }
+        let entry = self.cache.get_mut(id).expect("a decided run is known");
+        let before = entry.aggregate.run.clone();
+        let first_seq = entry.aggregate.last_seq + 1;
+        entry.aggregate.apply(self.now, &change);
+        let after = entry.aggregate.run.clone();
+        if change.run.is_some() {
+            if self.dirty.insert(id) {
+                self.updated.push(id);
+                self.touched.rows.push(id);
+            }
+            self.note(command, &before, &after, &change);
+        }
+        for (seq, (kind, payload)) in (first_seq..).zip(change.events) {
+            let event = Event { seq, at: self.now, kind, payload };
+            self.events.push(EventRow { namespace: after.namespace.clone(), run: id, event });
+        }
+    }
+
+    /// Remembers what somebody outside waits for.
+    fn note(&mut self, command: &Command, before: &Run, after: &Run, change: &Change) {
+        let ended = after.state.finished() && !before.state.finished();
+        match (before.lease(), after.lease()) {
+            (None, Some(lease)) => {
+                let worker = lease.worker;
+                self.touched.leases.push(LeaseMove { worker, begun: true, completed: false, failed: false });
+            }
+            (Some(lease), None) => {
+                let (completed, failed) =
+                    (matches!(after.state, State::Completed), matches!(after.state, State::Failed { .. }));
+                self.touched.leases.push(LeaseMove { worker: lease.worker, begun: false, completed, failed });
+                if let Some(why) = taken_away(command) {
+                    self.touched.lost.push(LostLease {
+                        worker: lease.worker,
+                        run: after.id,
+                        epoch: before.epoch,
+                        why: why.to_owned(),
+                        cancelled: matches!(after.state, State::Cancelled { .. }),
+                    });
+                }
+            }
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        if ended {
+            let output = change
+                .events
+                .iter()
+                .find(|(kind, _)| matches!(kind, EventKind::RunCompleted))
+                .and_then(|(_, payload)| payload.clone());
+            self.touched.finished.push(Finished { run: after.clone(), output });
+        }
+    }
+
+    /// The rows and events so far, to be written; the fold goes on.
+    pub fn drain(&mut self) -> WriteSet {
+        let row =
+            |id: RunId, cache: &Cache| cache.get(id).expect("a dirty run is known").aggregate.run.clone();
+        let set = WriteSet {
+            inserted: self.inserted.drain(..).map(|id| row(id, self.cache)).collect(),
+            updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
+            events: std::mem::take(&mut self.events),
+            workers: Vec::new(),
+        };
+        self.dirty.clear();
+        set
+    }
+}
+
+/// Why a worker lost its lease, if it was not by its own command.
+fn taken_away(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Cancel { .. } => Some("the run was cancelled"),
+        Command::Expire { .. } => Some("the lease ran out or the run's deadline passed"),
+        Command::Orphan { .. } => Some("the worker was declared lost"),
+        Command::Start(_)
+        | Command::Lease { .. }
+        | Command::BeginStep { .. }
+        | Command::RecordStep { .. }
+        | Command::FailStep { .. }
+        | Command::Sleep { .. }
+        | Command::SleepOver { .. }
+        | Command::Complete { .. }
+        | Command::Fail { .. }
+        | Command::Park { .. }
+        | Command::Release { .. }
+        | Command::Block { .. }
+        | Command::Renew { .. }
+        | Command::Resume { .. } => None,
+    }
+}
+
+/// Whether a refusal means that a worker wrote under a lease it no longer has.
+pub fn stale_write(command: &Command, rejection: &Rejection) -> bool {
+    !matches!(command, Command::Start(_) | Command::Cancel { .. } | Command::Resume { .. })
+        && rejection.lease_lost()
+}

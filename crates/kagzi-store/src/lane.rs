@@ -1,0 +1,274 @@
+//! The lane: one ordered stream of commands into one database connection.
+//!
+//! Batching is natural. While a commit is in flight the next batch collects in the channel; when idle, a command
+//! commits at once. There is no timer and no added latency: one fsync simply serves whoever is waiting.
+
+use std::sync::Arc;
+
+use kagzi_model::{Command, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+use tracing::{error, warn};
+
+use crate::{
+    Backend, Clock, Demand, LaneStats, Observer, Outcome, RegistryError, StoreError, SweepKind, Swept,
+    WorkerCommand, WorkerReply,
+    cache::Cache,
+    roster::Roster,
+    standing::Board,
+    turn::{Done, Turn},
+};
+
+/// Bounds of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneOptions {
+    /// Messages that may wait; senders beyond it wait too.
+    pub queue_len_max: usize,
+    /// Commands folded into one commit. More adds latency and no throughput: at 1024 the fsync is already
+    /// below a tenth of the batch's cost.
+    pub batch_len_max: usize,
+}
+
+impl Default for LaneOptions {
+    fn default() -> Self {
+        LaneOptions { queue_len_max: 4096, batch_len_max: 1024 }
+    }
+}
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What can be asked of a lane.
+pub enum Message {
+    Apply { commands: Vec<Command>, reply: Reply<Vec<Outcome>> },
+    StandBy { demand: Demand, reply: Reply<Result<(), RegistryError>> },
+    Withdraw { demand: u64, reply: Reply<()> },
+    Worker { command: WorkerCommand, reply: Reply<Result<WorkerReply, RegistryError>> },
+    Sweep { kind: SweepKind, reply: Reply<Swept> },
+    Close { reply: Reply<()> },
+}
+
+impl Message {
+    fn len(&self) -> usize {
+        match self {
+            Message::Apply { commands, .. } => commands.len(),
+            Message::Worker { command: WorkerCommand::Beat(beat), .. } => beat.runs.len().max(1),
+            Message::StandBy { .. }
+            | Message::Withdraw { .. }
+            | Message::Worker { .. }
+            | Message::Sweep { .. }
+            | Message::Close { .. } => 1,
+        }
+    }
+
+    fn refuse(self, error: &StoreError) {
+        // A caller that is gone needs no answer.
+        match self {
+            Message::Apply { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::StandBy { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::Withdraw { reply, .. } | Message::Close { reply } => {
+                drop(reply.send(Err(error.clone())))
+            }
+            Message::Worker { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::Sweep { reply, .. } => drop(reply.send(Err(error.clone()))),
+        }
+    }
+}
+
+/// The sending side of a lane.
+#[derive(Clone)]
+pub struct LaneHandle {
+    messages: mpsc::Sender<Message>,
+    stats: Arc<LaneStats>,
+}
+
+impl LaneHandle {
+    /// Sends a message made with a fresh reply channel and waits for the answer.
+    pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
+        let stopped = || StoreError::Unavailable("the store has stopped".into());
+        let (reply, answer) = oneshot::channel();
+        self.messages.send(message(reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    pub fn stats(&self) -> Arc<LaneStats> {
+        self.stats.clone()
+    }
+}
+
+/// The receiving side: owns the connection.
+pub struct Lane<B> {
+    backend: B,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
+    options: LaneOptions,
+    messages: mpsc::Receiver<Message>,
+    stats: Arc<LaneStats>,
+    cache: Cache,
+    roster: Roster,
+    board: Board,
+    /// Leases whose worker was gone before the run could be delivered.
+    returned: Vec<Command>,
+    /// After a failed commit, claims wait a moment so that a sick database is not hammered.
+    claims_after: Timestamp,
+}
+
+impl<B: Backend> Lane<B> {
+    /// A lane over a connection, and the handle that feeds it.
+    pub fn new(
+        backend: B,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+        options: LaneOptions,
+    ) -> (Self, LaneHandle) {
+        let (send, messages) = mpsc::channel(options.queue_len_max);
+        let stats = Arc::new(LaneStats::default());
+        let lane = Lane {
+            backend,
+            clock,
+            observer,
+            options,
+            messages,
+            stats: stats.clone(),
+            cache: Cache::default(),
+            roster: Roster::default(),
+            board: Board::default(),
+            returned: Vec::new(),
+            claims_after: Timestamp(0),
+        };
+        (lane, LaneHandle { messages: send, stats })
+    }
+
+    /// Runs until every handle is gone or the lane is closed.
+    pub async fn run(mut self) {
+        loop {
+            let mut batch = Vec::new();
+            match self.wait().await {
+                Wake::Message(first) => self.collect(*first, &mut batch),
+                Wake::Timer => {}
+                Wake::Closed => break,
+            }
+            if let Some(at) = batch.iter().position(|message| matches!(message, Message::Close { .. })) {
+                let mut rest = batch.split_off(at).into_iter();
+                let close = rest.next();
+                self.turn(batch).await;
+                rest.for_each(|message| {
+                    message.refuse(&StoreError::Unavailable("the store is closing".into()))
+                });
+                if let Some(Message::Close { reply }) = close {
+                    // Dropping the connection first lets the next opener in as soon as the caller returns.
+                    drop(self);
+                    drop(reply.send(Ok(())));
+                }
+                return;
+            }
+            self.turn(batch).await;
+        }
+    }
+
+    async fn wait(&mut self) -> Wake {
+        if !self.returned.is_empty() {
+            return Wake::Timer;
+        }
+        let roster = &self.roster;
+        let now = self.clock.now();
+        let room = |demand: &Demand| roster.room(demand);
+        let cold = roster.cold && !self.board.workers().is_empty();
+        let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
+        let due = if cold || backlog { Some(now) } else { self.board.next_due(room) };
+        let Some(due) = due.map(|due| due.max(self.claims_after)) else {
+            return self
+                .messages
+                .recv()
+                .await
+                .map_or(Wake::Closed, |message| Wake::Message(Box::new(message)));
+        };
+        if due <= now {
+            return match self.messages.try_recv() {
+                Ok(message) => Wake::Message(Box::new(message)),
+                Err(mpsc::error::TryRecvError::Empty) => Wake::Timer,
+                Err(mpsc::error::TryRecvError::Disconnected) => Wake::Closed,
+            };
+        }
+        let clock = self.clock.clone();
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => {
+                message.map_or(Wake::Closed, |message| Wake::Message(Box::new(message)))
+            }
+            () = clock.sleep_until(due) => Wake::Timer,
+        }
+    }
+
+    fn collect(&mut self, first: Message, batch: &mut Vec<Message>) {
+        let mut len = first.len();
+        batch.push(first);
+        while len < self.options.batch_len_max {
+            let Ok(message) = self.messages.try_recv() else { break };
+            len += message.len();
+            batch.push(message);
+        }
+    }
+
+    /// One batch: load, fold, write, commit, answer.
+    async fn turn(&mut self, batch: Vec<Message>) {
+        let now = self.clock.now();
+        let returned = std::mem::take(&mut self.returned);
+        self.board.mark_due(now);
+        let claims = now >= self.claims_after;
+        let mut turn = Turn::new(
+            now,
+            &mut self.backend,
+            &mut self.cache,
+            &mut self.roster,
+            &mut self.board,
+            &self.stats,
+        );
+        match turn.run(&returned, &batch, claims).await {
+            Ok(done) => self.settle(batch, done),
+            Err(error) => {
+                self.backend.rollback().await;
+                error!(%error, commands = batch.len(), "batch not committed");
+                LaneStats::add(&self.stats.commit_errors, 1);
+                self.cache.clear();
+                self.roster.clear();
+                self.board.mark_all();
+                self.returned = returned;
+                self.claims_after = now.plus_ms(1000);
+                batch.into_iter().for_each(|message| message.refuse(&error));
+            }
+        }
+    }
+
+    /// After the commit: answer everybody, hand out the runs, tell whoever listens.
+    fn settle(&mut self, batch: Vec<Message>, done: Done) {
+        for (message, answer) in batch.into_iter().zip(done.answers) {
+            answer.send(message);
+        }
+        for (demand, assignment) in done.assignments {
+            let Some(standing) = self.board.demand(demand) else { continue };
+            let lease = assignment.lease();
+            let once = standing.once;
+            let gone = standing.deliver.send(assignment).is_err();
+            if gone {
+                warn!(run = %lease.run, "worker left before its run arrived, giving it back");
+                let why = "the worker left before the run arrived".to_owned();
+                self.returned.push(Command::Release { lease, why });
+            }
+            if gone || once {
+                self.board.remove(demand);
+            }
+        }
+        done.finished.into_iter().for_each(|finished| self.observer.finished(finished));
+        done.lost.into_iter().for_each(|lost| self.observer.lease_lost(lost));
+        done.rows.into_iter().for_each(|id| self.cache.settle(id));
+        done.offline.into_iter().for_each(|id| {
+            self.board.remove_worker(id);
+            self.roster.settle(id);
+        });
+    }
+}
+
+enum Wake {
+    Message(Box<Message>),
+    Timer,
+    Closed,
+}

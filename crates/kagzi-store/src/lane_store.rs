@@ -1,0 +1,119 @@
+//! A store made of one lane and a set of reads.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kagzi_model::{Command, Event, Name, Run, RunId, WorkerId};
+
+use crate::{
+    Demand, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter, RunView,
+    Store, StoreError, SweepKind, Swept, WorkerCommand, WorkerFilter, WorkerReply, WorkerView, lane::Message,
+};
+
+/// The [`Store`] of every back end that has one writer.
+pub struct LaneStore<R> {
+    lane: LaneHandle,
+    reads: R,
+    description: String,
+}
+
+impl<R> LaneStore<R> {
+    pub fn new(lane: LaneHandle, reads: R, description: String) -> Self {
+        LaneStore { lane, reads, description }
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Store for LaneStore<R> {
+    async fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, StoreError> {
+        self.lane.ask(|reply| Message::Apply { commands, reply }).await
+    }
+
+    async fn stand_by(&self, demand: Demand) -> Result<Result<(), RegistryError>, StoreError> {
+        self.lane.ask(|reply| Message::StandBy { demand, reply }).await
+    }
+
+    async fn withdraw(&self, demand: u64) -> Result<(), StoreError> {
+        self.lane.ask(|reply| Message::Withdraw { demand, reply }).await
+    }
+
+    async fn worker(&self, command: WorkerCommand) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        self.lane.ask(|reply| Message::Worker { command, reply }).await
+    }
+
+    async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError> {
+        self.lane.ask(|reply| Message::Sweep { kind, reply }).await
+    }
+
+    fn stats(&self) -> Arc<LaneStats> {
+        self.lane.stats()
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    async fn close(&self) {
+        // Closed twice is closed.
+        let _ = self.lane.ask(|reply| Message::Close { reply }).await;
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Reads for LaneStore<R> {
+    async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError> {
+        self.reads.run(namespace, id).await
+    }
+
+    async fn run_by_business(
+        &self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<RunId>, StoreError> {
+        self.reads.run_by_business(namespace, business_id).await
+    }
+
+    async fn runs_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<RunId>, StoreError> {
+        self.reads.runs_by_prefix(namespace, digits).await
+    }
+
+    async fn runs(
+        &self,
+        namespace: &Name,
+        filter: &RunFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Run>, StoreError> {
+        self.reads.runs(namespace, filter, page).await
+    }
+
+    async fn events(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.reads.events(namespace, run, after_seq, limit).await
+    }
+
+    async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
+        self.reads.worker_by_id(namespace, id).await
+    }
+
+    async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError> {
+        self.reads.workers_by_prefix(namespace, digits).await
+    }
+
+    async fn workers(
+        &self,
+        namespace: &Name,
+        filter: &WorkerFilter,
+        page: &PageRequest,
+    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+        self.reads.workers(namespace, filter, page).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.reads.ping().await
+    }
+}

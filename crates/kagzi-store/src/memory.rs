@@ -1,0 +1,304 @@
+//! The reference store: plain maps behind the same contract. It is what the others are compared with.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use kagzi_model::{
+    Aggregate, Event, EventKind, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus,
+};
+use parking_lot::RwLock;
+
+use crate::{
+    Backend, Clock, Cursor, Direction, DueQuery, Lane, LaneOptions, LaneStore, Observer, Page, PageRequest,
+    QueueKey, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView, WriteSet,
+};
+
+/// Rows as a database would hold them.
+#[derive(Debug, Clone, Default)]
+struct Tables {
+    runs: BTreeMap<RunId, Run>,
+    events: BTreeMap<(RunId, u64), Event>,
+    business: HashMap<(Name, Name), RunId>,
+    workers: BTreeMap<WorkerId, Worker>,
+}
+
+/// Makes in-memory stores.
+pub struct MemoryStore;
+
+impl MemoryStore {
+    /// Opens an empty store on the current runtime.
+    pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> LaneStore<MemoryReads> {
+        let tables = Arc::new(RwLock::new(Tables::default()));
+        let backend = MemoryBackend { tables: tables.clone(), working: Tables::default() };
+        let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
+        tokio::spawn(lane.run());
+        LaneStore::new(handle, MemoryReads { tables }, "memory".into())
+    }
+}
+
+/// The writing side: works on a copy that replaces the tables at the commit.
+struct MemoryBackend {
+    tables: Arc<RwLock<Tables>>,
+    working: Tables,
+}
+
+impl Backend for MemoryBackend {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.working = self.tables.read().clone();
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        *self.tables.write() = std::mem::take(&mut self.working);
+        Ok(())
+    }
+
+    async fn rollback(&mut self) {
+        self.working = Tables::default();
+    }
+
+    async fn load(&mut self, ids: &[RunId]) -> Result<Vec<Aggregate>, StoreError> {
+        Ok(ids.iter().filter_map(|id| self.working.aggregate(*id)).collect())
+    }
+
+    async fn find_business(
+        &mut self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<(RunId, Payload)>, StoreError> {
+        let key = (namespace.clone(), business_id.clone());
+        let Some(id) = self.working.business.get(&key) else { return Ok(None) };
+        let input = self.working.payload(*id, &EventKind::RunStarted);
+        Ok(Some((*id, input.unwrap_or_else(|| Payload::new(&b""[..])))))
+    }
+
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
+        let mut due: Vec<_> = self.working.waiting(query.key).filter(|(at, _)| *at <= query.now).collect();
+        due.sort_unstable();
+        due.truncate(query.limit);
+        Ok(due)
+    }
+
+    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.working.waiting(key).map(|(at, _)| at).filter(|at| *at > now).min())
+    }
+
+    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let mut due: Vec<_> = self
+            .working
+            .runs
+            .values()
+            .filter_map(|run| run.sweep_at().map(|at| (at, run.id)))
+            .filter(|(at, _)| *at <= now)
+            .collect();
+        due.sort_unstable();
+        Ok(due.into_iter().take(limit).map(|(_, id)| id).collect())
+    }
+
+    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.working.runs.values().filter_map(Run::sweep_at).min())
+    }
+
+    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
+        Ok(self.working.workers.get(&id).cloned())
+    }
+
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunId>, StoreError> {
+        Ok(self.working.leased_by(id))
+    }
+
+    async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
+        let stale = self
+            .working
+            .workers
+            .values()
+            .filter(|worker| worker.status != WorkerStatus::Offline && worker.heartbeat_at < before);
+        Ok(stale.map(|worker| worker.id).take(limit).collect())
+    }
+
+    async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
+        let broken = |what: &str| Err(StoreError::Bug(format!("{what} exists already")));
+        let tables = &mut self.working;
+        for run in set.inserted {
+            let key = (run.namespace.clone(), run.business_id.clone());
+            if tables.business.insert(key, run.id).is_some() || tables.runs.contains_key(&run.id) {
+                return broken("a run with this id");
+            }
+            tables.runs.insert(run.id, run);
+        }
+        for run in set.updated {
+            tables.runs.insert(run.id, run);
+        }
+        for row in set.events {
+            if tables.events.insert((row.run, row.event.seq), row.event).is_some() {
+                return broken("an event with this number");
+            }
+        }
+        for worker in set.workers {
+            tables.workers.insert(worker.id, worker);
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn aggregate(&self, id: RunId) -> Option<Aggregate> {
+        let run = self.runs.get(&id)?.clone();
+        let mut aggregate = Aggregate::new(run, 0);
+        for event in self.events_of(id) {
+            aggregate.absorb(event.at, &event.kind);
+            aggregate.last_seq = event.seq;
+        }
+        Some(aggregate)
+    }
+
+    fn events_of(&self, id: RunId) -> impl Iterator<Item = &Event> {
+        self.events.range((id, 0)..=(id, u64::MAX)).map(|(_, event)| event)
+    }
+
+    fn payload(&self, id: RunId, kind: &EventKind) -> Option<Payload> {
+        self.events_of(id).find(|event| event.kind == *kind).and_then(|event| event.payload.clone())
+    }
+
+    fn waiting<'a>(&'a self, key: &'a QueueKey) -> impl Iterator<Item = (Timestamp, RunId)> + 'a {
+        self.runs
+            .values()
+            .filter(|run| QueueKey::of(run) == *key)
+            .filter_map(|run| run.due_at().map(|at| (at, run.id)))
+    }
+
+    fn leased_by(&self, id: WorkerId) -> Vec<RunId> {
+        let held = |run: &&Run| run.lease().is_some_and(|lease| lease.worker == id);
+        self.runs.values().filter(held).map(|run| run.id).collect()
+    }
+}
+
+/// The reading side.
+pub struct MemoryReads {
+    tables: Arc<RwLock<Tables>>,
+}
+
+#[async_trait]
+impl Reads for MemoryReads {
+    async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError> {
+        let tables = self.tables.read();
+        let run = tables.runs.get(&id).filter(|run| run.namespace == *namespace).cloned();
+        Ok(run.map(|run| RunView {
+            run,
+            input: tables.payload(id, &EventKind::RunStarted),
+            output: tables.payload(id, &EventKind::RunCompleted),
+        }))
+    }
+
+    async fn run_by_business(
+        &self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<RunId>, StoreError> {
+        Ok(self.tables.read().business.get(&(namespace.clone(), business_id.clone())).copied())
+    }
+
+    async fn runs_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<RunId>, StoreError> {
+        let tables = self.tables.read();
+        let found = tables.runs.values().filter(|run| run.namespace == *namespace).map(|run| run.id);
+        Ok(found.filter(|id| id.0.simple().to_string().starts_with(digits)).take(2).collect())
+    }
+
+    async fn runs(
+        &self,
+        namespace: &Name,
+        filter: &RunFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Run>, StoreError> {
+        let tables = self.tables.read();
+        let rows = tables.runs.values().filter(|run| {
+            run.namespace == *namespace
+                && filter.status.is_none_or(|status| run.state.status() == status)
+                && filter.workflow_type.as_ref().is_none_or(|name| run.workflow_type == *name)
+                && filter.task_queue.as_ref().is_none_or(|name| run.task_queue == *name)
+        });
+        Ok(cut_page(rows.cloned().collect(), page, |run| Cursor { at: run.created_at, id: run.id.0 }))
+    }
+
+    async fn events(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let tables = self.tables.read();
+        if tables.runs.get(&run).is_none_or(|row| row.namespace != *namespace) {
+            return Ok(Vec::new());
+        }
+        Ok(tables.events_of(run).filter(|event| event.seq > after_seq).take(limit).cloned().collect())
+    }
+
+    async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
+        let tables = self.tables.read();
+        let worker = tables.workers.get(&id).filter(|worker| worker.registration.namespace == *namespace);
+        Ok(worker
+            .map(|worker| WorkerView { worker: worker.clone(), active: tables.leased_by(id).len() as u32 }))
+    }
+
+    async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError> {
+        let tables = self.tables.read();
+        let found = tables.workers.values().filter(|worker| worker.registration.namespace == *namespace);
+        Ok(found
+            .map(|worker| worker.id)
+            .filter(|id| id.0.simple().to_string().starts_with(digits))
+            .take(2)
+            .collect())
+    }
+
+    async fn workers(
+        &self,
+        namespace: &Name,
+        filter: &WorkerFilter,
+        page: &PageRequest,
+    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+        let tables = self.tables.read();
+        let rows: Vec<_> = tables
+            .workers
+            .values()
+            .filter(|worker| {
+                worker.registration.namespace == *namespace
+                    && filter.status.is_none_or(|status| worker.status == status)
+                    && filter.task_queue.as_ref().is_none_or(|name| worker.registration.task_queue == *name)
+            })
+            .map(|worker| WorkerView {
+                worker: worker.clone(),
+                active: tables.leased_by(worker.id).len() as u32,
+            })
+            .collect();
+        let total = rows.len() as u64;
+        let cursor = |view: &WorkerView| Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
+        Ok((cut_page(rows, page, cursor), total))
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// One page of `rows`, newest first.
+fn cut_page<T>(mut rows: Vec<T>, page: &PageRequest, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
+    let beyond = |row: &T, from: Cursor| match page.direction {
+        Direction::Next => cursor(row) < from,
+        Direction::Prev => cursor(row) > from,
+    };
+    let total = rows.len();
+    if let Some(from) = page.from {
+        rows.retain(|row| beyond(row, from));
+    }
+    let other_side = page.from.is_some() && rows.len() < total;
+    match page.direction {
+        Direction::Next => rows.sort_by_key(|row| std::cmp::Reverse(cursor(row))),
+        Direction::Prev => rows.sort_by_key(&cursor),
+    }
+    rows.truncate(page.limit + 1);
+    Page::from_probe(rows, page, other_side)
+}

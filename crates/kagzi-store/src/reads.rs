@@ -1,0 +1,126 @@
+//! Reading, for people and for replay. Reads never block the write path.
+
+use async_trait::async_trait;
+use kagzi_model::{Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId, WorkerStatus};
+
+use crate::StoreError;
+
+/// What can be read of a store. Everything is scoped to one namespace.
+#[async_trait]
+pub trait Reads: Send + Sync + 'static {
+    /// One run with its payloads.
+    async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
+    /// The run that has a business id.
+    async fn run_by_business(
+        &self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<RunId>, StoreError>;
+    /// Up to two runs whose id begins with the hexadecimal digits: one is an answer, two are a question.
+    async fn runs_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<RunId>, StoreError>;
+    /// Runs, newest first.
+    async fn runs(
+        &self,
+        namespace: &Name,
+        filter: &RunFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Run>, StoreError>;
+    /// Events of a run after a sequence number, oldest first.
+    async fn events(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError>;
+    /// One worker with its leases counted.
+    async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError>;
+    /// Up to two workers whose id begins with the hexadecimal digits.
+    async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError>;
+    /// Workers, newest first, and how many match in all.
+    async fn workers(
+        &self,
+        namespace: &Name,
+        filter: &WorkerFilter,
+        page: &PageRequest,
+    ) -> Result<(Page<WorkerView>, u64), StoreError>;
+    /// Whether reading works at all.
+    async fn ping(&self) -> Result<(), StoreError>;
+}
+
+/// A run with its payloads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunView {
+    pub run: Run,
+    pub input: Option<Payload>,
+    pub output: Option<Payload>,
+}
+
+/// Which runs to list; unset fields match all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub status: Option<Status>,
+    pub workflow_type: Option<Name>,
+    pub task_queue: Option<Name>,
+}
+
+/// Which workers to list; unset fields match all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerFilter {
+    pub status: Option<WorkerStatus>,
+    pub task_queue: Option<Name>,
+}
+
+/// A worker and the number of leases it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerView {
+    pub worker: Worker,
+    pub active: u32,
+}
+
+/// A place between two rows: full precision, so that nothing is skipped or seen twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    pub at: Timestamp,
+    pub id: uuid::Uuid,
+}
+
+/// Which way a page goes from its cursor. The order of rows is the same both ways: newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Older rows.
+    Next,
+    /// Newer rows.
+    Prev,
+}
+
+/// One page, please.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    pub from: Option<Cursor>,
+    pub direction: Direction,
+    pub limit: usize,
+}
+
+/// Rows, newest first, and whether there are more on either side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    pub rows: Vec<T>,
+    pub has_next: bool,
+    pub has_prev: bool,
+}
+
+impl<T> Page<T> {
+    /// Builds a page from up to `limit + 1` rows in reading direction, and whether the other side has any.
+    pub fn from_probe(mut rows: Vec<T>, request: &PageRequest, other_side: bool) -> Self {
+        let more = rows.len() > request.limit;
+        rows.truncate(request.limit);
+        match request.direction {
+            Direction::Next => Page { rows, has_next: more, has_prev: other_side },
+            Direction::Prev => {
+                rows.reverse();
+                Page { rows, has_next: other_side, has_prev: more }
+            }
+        }
+    }
+}

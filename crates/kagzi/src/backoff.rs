@@ -1,0 +1,47 @@
+//! The wait between two attempts to reach a server.
+
+use std::time::Duration;
+
+use crate::limits::{RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN};
+
+/// Doubles from 100 ms to 5 s. The jitter keeps a thousand workers from returning in the same instant.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    ceiling: Duration,
+}
+
+impl Backoff {
+    pub(crate) fn new() -> Backoff {
+        Backoff { ceiling: RECONNECT_DELAY_MIN }
+    }
+
+    /// Between half of the current ceiling and all of it.
+    pub(crate) fn next_delay(&mut self) -> Duration {
+        let half = self.ceiling / 2;
+        // A random UUID is the randomness at hand; jitter needs no better.
+        let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 40;
+        let delay = half + half.mul_f64(random as f64 / f64::from(1 << 24));
+        self.ceiling = (self.ceiling * 2).min(RECONNECT_DELAY_MAX);
+        delay
+    }
+
+    pub(crate) fn reset(&mut self) {
+        *self = Backoff::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_from_a_tenth_of_a_second_to_five_seconds() {
+        let mut backoff = Backoff::new();
+
+        let first = backoff.next_delay();
+        let last = (0..20).map(|_| backoff.next_delay()).last().unwrap();
+
+        assert!((RECONNECT_DELAY_MIN / 2..=RECONNECT_DELAY_MIN).contains(&first), "{first:?}");
+        assert!((RECONNECT_DELAY_MAX / 2..=RECONNECT_DELAY_MAX).contains(&last), "{last:?}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Every bound of the SDK in one place, so that none hides in a loop.
+
+use std::time::Duration;
+
+/// Longest name of a step or scope; the server refuses longer ones too.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Longest path of a step, its scopes included.
+pub(crate) const PATH_BYTES_MAX: usize = 1024;
+
+/// Longest idempotency key; many receivers store it in a column of this width.
+pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+/// Longest error message sent to the server. A whole HTML page as an error text helps nobody.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Largest gRPC message accepted from the server: an assignment with its first page of journal.
+pub(crate) const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Steps of one run at once when the server names no number.
+pub(crate) const STEP_CONCURRENCY_DEFAULT: u32 = 10;
+
+/// Messages between the runs and the owner of the stream. Full means that the server is slower than
+/// we are, or away; the runs then wait.
+pub(crate) const INBOX_LEN_MAX: usize = 1024;
+
+/// Messages between the owner of the stream and the transport.
+pub(crate) const WIRE_LEN_MAX: usize = 256;
+
+/// Messages taken from the inbox in one go.
+pub(crate) const INBOX_BATCH_LEN_MAX: usize = 256;
+
+/// Until a report that the server could not commit is sent again.
+pub(crate) const RESEND_DELAY: Duration = Duration::from_millis(250);
+
+/// First and longest wait between two attempts to reach a server.
+pub(crate) const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(100);
+pub(crate) const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// HTTP/2 windows. The default of 64 KiB would stall the stream on a few larger journals.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Used until the server names its interval, and when it names none.
+pub(crate) const HEARTBEAT_INTERVAL_DEFAULT: Duration = Duration::from_secs(3);
+
+/// How long draining waits for runs in flight.
+pub(crate) const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// How long a drained worker waits for its last reports to be committed, and then for the goodbye.
+pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) const MAX_CONCURRENT_DEFAULT: u32 = 100;
+
+/// One call of `start_many` becomes requests of at most this many items and about this many bytes.
+/// Half of gRPC's usual limit of 4 MiB, because the last item may itself be as large as a payload may be.
+pub(crate) const START_BATCH_LEN_MAX: usize = 500;
+pub(crate) const START_BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// One long poll for a result.
+pub(crate) const WAIT_POLL: Duration = Duration::from_secs(30);
+
+/// How long waiting for a result bears a server that cannot be reached.
+pub(crate) const OUTAGE_MAX: Duration = Duration::from_secs(60);

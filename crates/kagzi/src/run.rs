@@ -1,0 +1,19 @@
+//! One run on this worker: its journal, its operations and the executor that polls the workflow function.
+//!
+//! Nothing here knows about streams or reconnects. A run hands its reports to an [`uplink::Uplink`] and
+//! waits for verdicts; whoever owns the stream makes sure that they come.
+
+pub(crate) mod activity;
+pub(crate) mod context;
+pub(crate) mod executor;
+pub(crate) mod idempotency_key;
+pub(crate) mod journal;
+pub(crate) mod path;
+pub(crate) mod sleep;
+pub(crate) mod state;
+pub(crate) mod step;
+pub(crate) mod step_builder;
+pub(crate) mod uplink;
+
+#[cfg(test)]
+mod tests;

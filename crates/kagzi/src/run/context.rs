@@ -1,0 +1,139 @@
+//! What a workflow function is given: the way to record steps, sleep, and learn about its run.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kagzi_proto::v1::{JournalEntry, StepRef};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::run::idempotency_key::idempotency_key;
+use crate::run::path::{InvalidName, Scope};
+use crate::run::sleep::run_sleep;
+use crate::run::state::{RunEnd, RunState};
+use crate::run::step::{StepOptions, run_step};
+use crate::run::step_builder::StepBuilder;
+
+const SLEEP: &str = "sleep";
+
+/// Records the steps of one run. Cheap to clone; every method takes `&self`, so steps may run in parallel
+/// (`tokio::join!`).
+///
+/// The function is executed again from the top whenever the run continues. So everything that may differ
+/// between two executions (time, randomness, the network) belongs into a step.
+#[derive(Clone)]
+pub struct WorkflowContext {
+    run: Arc<RunState>,
+    scope: Arc<Scope>,
+}
+
+impl WorkflowContext {
+    pub(crate) fn new(run: Arc<RunState>) -> WorkflowContext {
+        WorkflowContext { run, scope: Scope::root() }
+    }
+
+    /// Records a step: the future runs unless a result is already recorded, and its value is handed out
+    /// once it is durable. Fails only when the step has failed for good, with a
+    /// [`StepError`](crate::StepError) in the chain; until then it is retried out of sight.
+    pub fn run<T, Fut>(
+        &self,
+        name: &str,
+        code: Fut,
+    ) -> impl Future<Output = anyhow::Result<T>> + Send + use<T, Fut>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        Fut: Future<Output = anyhow::Result<T>> + Send,
+    {
+        let called = self.call(name);
+        async move {
+            let called = called.or_halted().await?;
+            let mut code = Some(code);
+            let start = move |_| code.take().expect("a step that is not repeatable starts once");
+            run_step(called, StepOptions::default(), start).await
+        }
+    }
+
+    /// Describes a step with options: timeout, retries, and code that can be started again.
+    pub fn step<'a>(&'a self, name: &'a str) -> StepBuilder<'a> {
+        StepBuilder::new(self, name)
+    }
+
+    /// Sleeps durably: for a minute or a year, over restarts, without holding a worker.
+    pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let called = self.call(SLEEP);
+        async move { run_sleep(called.or_halted().await?, duration).await }
+    }
+
+    /// A context whose steps have paths below `name`, e.g. `item-7/charge`. Give every branch of a
+    /// parallel loop its own: then the branches cannot disturb each other's order.
+    pub fn scope(&self, name: &str) -> WorkflowContext {
+        WorkflowContext { run: self.run.clone(), scope: self.scope.child(name) }
+    }
+
+    /// The idempotency key of the first step of that name in this scope.
+    pub fn idempotency_key(&self, name: &str) -> String {
+        idempotency_key(self.run_id(), &self.scope.path(name, 1))
+    }
+
+    /// The id of this run.
+    pub fn run_id(&self) -> &str {
+        &self.run.lease.run_id
+    }
+
+    /// The id that the run was started with.
+    pub fn business_id(&self) -> &str {
+        &self.run.business_id
+    }
+
+    /// The namespace of this run.
+    pub fn namespace(&self) -> &str {
+        &self.run.namespace
+    }
+
+    /// Which execution of the run this is, from 1. Sleeping and retrying a step do not raise it.
+    pub fn attempt(&self) -> u32 {
+        self.run.attempt
+    }
+
+    /// Gives the step its identity and looks it up in the journal, at the moment of the call.
+    pub(crate) fn call(&self, name: &str) -> Call {
+        let step = match self.scope.call(name) {
+            Ok(step) => step,
+            Err(invalid) => return Call::Invalid(invalid),
+        };
+        let recorded = self.run.journal.lock().take(&step);
+        match recorded {
+            Ok(recorded) => Call::Accepted(Called { run: self.run.clone(), step, recorded }),
+            Err(message) => {
+                self.run.halt(RunEnd::Blocked(message));
+                Call::Halted
+            }
+        }
+    }
+}
+
+/// A step or sleep that was called.
+pub(crate) struct Called {
+    pub(crate) run: Arc<RunState>,
+    pub(crate) step: StepRef,
+    pub(crate) recorded: Option<JournalEntry>,
+}
+
+pub(crate) enum Call {
+    Accepted(Called),
+    Invalid(InvalidName),
+    /// The code does not match the journal; the executor drops the function.
+    Halted,
+}
+
+impl Call {
+    /// A halted call never returns.
+    pub(crate) async fn or_halted(self) -> Result<Called, InvalidName> {
+        match self {
+            Call::Accepted(called) => Ok(called),
+            Call::Invalid(invalid) => Err(invalid),
+            Call::Halted => std::future::pending().await,
+        }
+    }
+}

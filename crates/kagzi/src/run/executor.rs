@@ -1,0 +1,108 @@
+//! Polls a workflow function until it ends, parks or must stop, and reports which.
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kagzi_proto::v1::{self, report};
+
+use crate::failure;
+use crate::run::context::WorkflowContext;
+use crate::run::state::{RunEnd, RunState};
+use crate::run::uplink::{Uplink, Verdict};
+use crate::worker::handlers::Handlers;
+
+/// Executes an assigned run and returns when the server has acknowledged how it ended. Until then the
+/// run counts as in flight, so that its lease is renewed and survives an outage.
+pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, uplink: Uplink) {
+    let handler = handlers.get(&assign.workflow_type);
+    let input = assign.input.take();
+    let workflow_type = std::mem::take(&mut assign.workflow_type);
+    let run = RunState::new(assign, uplink);
+    let Some(handler) = handler else {
+        let reason = format!("no handler for workflow type '{workflow_type}'");
+        return report_end(&run, RunEnd::Released(reason)).await;
+    };
+    let run = Arc::new(run);
+    let end = match handler(WorkflowContext::new(run.clone()), input.as_ref()) {
+        Ok(function) => poll_to_end(&run, function).await,
+        Err(invalid) => RunEnd::Failed(invalid),
+    };
+    report_end(&run, end).await;
+}
+
+/// The function is dropped when this returns, before anything is reported: a parked run must not go on.
+async fn poll_to_end(run: &RunState, function: BoxFuture<'static, anyhow::Result<v1::Payload>>) -> RunEnd {
+    let mut function = pin!(AssertUnwindSafe(function).catch_unwind());
+    poll_fn(|cx| {
+        run.activity.watch(cx.waker());
+        let polled = function.as_mut().poll(cx);
+        // Asked first: a function that calls a wrong step and still returns has not completed.
+        if let Some(end) = run.take_halt() {
+            return Poll::Ready(end);
+        }
+        match polled {
+            Poll::Ready(Ok(Ok(output))) => Poll::Ready(completed(run, output)),
+            Poll::Ready(Ok(Err(error))) => Poll::Ready(RunEnd::Failed(failure::of_error(&error))),
+            Poll::Ready(Err(panic)) => Poll::Ready(RunEnd::Failed(failure::of_panic(&*panic))),
+            Poll::Pending if run.activity.is_parkable() => Poll::Ready(RunEnd::Parked),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
+    if let Some(message) = run.journal.lock().leftover() {
+        return RunEnd::Blocked(message);
+    }
+    match run.too_large("the run's output", &output) {
+        Some(failure) => RunEnd::Failed(failure),
+        None => RunEnd::Completed(output),
+    }
+}
+
+/// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
+/// would hold its slot until the lease expires.
+async fn report_end(run: &RunState, mut end: RunEnd) {
+    loop {
+        let fallback = match &end {
+            RunEnd::Completed(_) | RunEnd::Blocked(_) => Fallback::Fail,
+            RunEnd::Failed(_) | RunEnd::Parked => Fallback::Release,
+            RunEnd::Released(_) => Fallback::GiveUp,
+        };
+        let (code, message) = match run.submit(body(end)).await {
+            Verdict::Refused { code, message } => (code, message),
+            Verdict::Committed
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. } => return,
+        };
+        tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
+        end = match fallback {
+            Fallback::Fail => RunEnd::Failed(failure::new(&code, message, true)),
+            Fallback::Release => RunEnd::Released(message),
+            Fallback::GiveUp => return,
+        };
+    }
+}
+
+enum Fallback {
+    Fail,
+    Release,
+    GiveUp,
+}
+
+fn body(end: RunEnd) -> report::Body {
+    match end {
+        RunEnd::Completed(output) => report::Body::RunCompleted(v1::RunCompleted { output: Some(output) }),
+        RunEnd::Failed(failure) => report::Body::RunFailed(v1::RunFailed { failure: Some(failure) }),
+        RunEnd::Parked => report::Body::RunParked(v1::RunParked {}),
+        RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
+        RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
+    }
+}

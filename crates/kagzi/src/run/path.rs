@@ -1,0 +1,177 @@
+//! How steps get their identity: scope, name and occurrence make the path, the order of calls the position.
+//!
+//! Both are given out when a step is *called*, not when its future is first polled. Which of two parallel
+//! steps is polled or ends first differs from run to run; the order of calls in the code does not.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kagzi_proto::v1::StepRef;
+use parking_lot::Mutex;
+
+use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX};
+
+/// A name that cannot be part of a step's path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid name {name:?} of a step or scope: it {rule}")]
+pub(crate) struct InvalidName {
+    name: String,
+    rule: &'static str,
+}
+
+/// A part of a workflow with its own names and positions.
+pub(crate) struct Scope {
+    /// Empty, or ends with a slash.
+    prefix: String,
+    calls: Mutex<Calls>,
+    /// Scopes are made without a `Result`, so that `ctx.scope(..)` chains; the first step tells.
+    invalid: Option<InvalidName>,
+}
+
+#[derive(Default)]
+struct Calls {
+    next_position: u32,
+    steps: HashMap<String, u32>,
+    scopes: HashMap<String, u32>,
+}
+
+impl Scope {
+    pub(crate) fn root() -> Arc<Scope> {
+        Arc::new(Scope { prefix: String::new(), calls: Mutex::default(), invalid: None })
+    }
+
+    /// A scope below this one. The second of a name is `name#2`: two that shared their counters would
+    /// hand out paths by whichever step came first.
+    pub(crate) fn child(&self, name: &str) -> Arc<Scope> {
+        let invalid = self.invalid.clone().or_else(|| check(name).err());
+        let occurrence = count(&mut self.calls.lock().scopes, name);
+        let mut prefix = self.path(name, occurrence);
+        prefix.push('/');
+        Arc::new(Scope { prefix, calls: Mutex::default(), invalid })
+    }
+
+    /// The identity of the step that is being called.
+    pub(crate) fn call(&self, name: &str) -> Result<StepRef, InvalidName> {
+        if let Some(invalid) = &self.invalid {
+            return Err(invalid.clone());
+        }
+        check(name)?;
+        let mut calls = self.calls.lock();
+        let path = self.path(name, calls.steps.get(name).copied().unwrap_or(0) + 1);
+        if path.len() > PATH_BYTES_MAX {
+            return Err(InvalidName { name: path, rule: "makes a path longer than 1024 bytes" });
+        }
+        count(&mut calls.steps, name);
+        let position = calls.next_position;
+        calls.next_position += 1;
+        Ok(StepRef { path, position })
+    }
+
+    /// The path of the n-th step or scope of that name in this scope.
+    pub(crate) fn path(&self, name: &str, occurrence: u32) -> String {
+        let prefix = &self.prefix;
+        if occurrence < 2 { format!("{prefix}{name}") } else { format!("{prefix}{name}#{occurrence}") }
+    }
+}
+
+/// The part of a path that names its scope: everything up to and including the last slash.
+pub(crate) fn scope_of(path: &str) -> &str {
+    path.rfind('/').map_or("", |slash| &path[..=slash])
+}
+
+fn count(occurrences: &mut HashMap<String, u32>, name: &str) -> u32 {
+    match occurrences.get_mut(name) {
+        Some(occurrence) => {
+            *occurrence += 1;
+            *occurrence
+        }
+        None => {
+            occurrences.insert(name.to_owned(), 1);
+            1
+        }
+    }
+}
+
+fn check(name: &str) -> Result<(), InvalidName> {
+    let rule = if name.is_empty() {
+        "must not be empty"
+    } else if name.len() > NAME_BYTES_MAX {
+        "must not be longer than 255 bytes"
+    } else if name.contains(char::is_control) {
+        "must not contain control characters"
+    } else if name.contains(['/', '#']) {
+        "must not contain '/' or '#'"
+    } else {
+        return Ok(());
+    };
+    Err(InvalidName { name: name.to_owned(), rule })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(scope: &Scope, name: &str) -> (String, u32) {
+        let step = scope.call(name).unwrap();
+        (step.path, step.position)
+    }
+
+    #[test]
+    fn the_same_name_gets_occurrence_numbers_and_every_call_a_position() {
+        let scope = Scope::root();
+
+        assert_eq!(called(&scope, "charge"), ("charge".into(), 0));
+        assert_eq!(called(&scope, "ship"), ("ship".into(), 1));
+        assert_eq!(called(&scope, "charge"), ("charge#2".into(), 2));
+        assert_eq!(called(&scope, "charge"), ("charge#3".into(), 3));
+    }
+
+    #[test]
+    fn scopes_count_for_themselves_and_nest() {
+        let root = Scope::root();
+        let item = root.child("item-7");
+
+        assert_eq!(called(&root, "charge"), ("charge".into(), 0));
+        assert_eq!(called(&item, "charge"), ("item-7/charge".into(), 0));
+        assert_eq!(called(&item.child("part"), "weigh"), ("item-7/part/weigh".into(), 0));
+        assert_eq!(called(&root, "ship"), ("ship".into(), 1));
+        assert_eq!(called(&root.child("item-7"), "charge"), ("item-7#2/charge".into(), 0));
+    }
+
+    #[test]
+    fn the_scope_of_a_path_is_everything_before_its_name() {
+        assert_eq!(scope_of("charge"), "");
+        assert_eq!(scope_of("a/b/charge#2"), "a/b/");
+    }
+
+    #[test]
+    fn bad_names_are_refused_with_the_rule_and_take_no_position() {
+        let scope = Scope::root();
+        let bad = ["", "a/b", "a#2", "a\nb", "a\0", &"x".repeat(256)];
+
+        for name in bad {
+            assert!(scope.call(name).is_err(), "{name:?} was accepted");
+        }
+
+        assert_eq!(called(&scope, &"x".repeat(255)).1, 0);
+        let message = scope.call("a/b").unwrap_err().to_string();
+        assert_eq!(message, r#"invalid name "a/b" of a step or scope: it must not contain '/' or '#'"#);
+    }
+
+    #[test]
+    fn a_bad_scope_is_told_by_its_first_step() {
+        let scope = Scope::root().child("").child("fine");
+
+        assert!(scope.call("charge").is_err());
+    }
+
+    #[test]
+    fn scopes_may_not_nest_past_the_longest_path() {
+        let mut scope = Scope::root();
+        for _ in 0..5 {
+            scope = scope.child(&"x".repeat(250));
+        }
+
+        assert!(scope.call("charge").unwrap_err().to_string().ends_with("longer than 1024 bytes"));
+    }
+}

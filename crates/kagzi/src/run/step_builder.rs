@@ -1,0 +1,57 @@
+//! `ctx.step("charge")`: a step with options.
+
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::retry_policy::RetryPolicy;
+use crate::run::context::WorkflowContext;
+use crate::run::step::{StepContext, StepOptions, run_step};
+
+/// A step that is being described. Options may come in any order; what is not set is inherited.
+#[must_use = "a step does nothing until .run(..) is awaited"]
+pub struct StepBuilder<'a> {
+    context: &'a WorkflowContext,
+    name: &'a str,
+    options: StepOptions,
+}
+
+impl<'a> StepBuilder<'a> {
+    pub(crate) fn new(context: &'a WorkflowContext, name: &'a str) -> StepBuilder<'a> {
+        let options = StepOptions { repeatable: true, ..Default::default() };
+        StepBuilder { context, name, options }
+    }
+
+    /// Ends an attempt that takes longer; it is then retried. The code is dropped at its next `.await`:
+    /// code that blocks its thread cannot be stopped, so put such work in `spawn_blocking`.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Executions in total, the first included; -1 = no limit.
+    pub fn retries(mut self, maximum_attempts: i32) -> Self {
+        self.options.retry_policy.maximum_attempts = Some(maximum_attempts);
+        self
+    }
+
+    /// Sets what the policy sets and keeps the rest.
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.options.retry_policy.merge(policy);
+        self
+    }
+
+    /// Records the step. The closure is called once per attempt.
+    pub fn run<T, F, Fut>(self, code: F) -> impl Future<Output = anyhow::Result<T>> + Send + use<T, F, Fut>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: FnMut(StepContext) -> Fut + Send,
+        Fut: Future<Output = anyhow::Result<T>> + Send,
+    {
+        let called = self.context.call(self.name);
+        let options = self.options;
+        async move { run_step(called.or_halted().await?, options, code).await }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a run says to the owner of the stream, and what it hears back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kagzi_proto::v1::{self, report};
+use tokio::sync::{mpsc, oneshot};
+
+/// From a run to the owner of the stream.
+pub(crate) enum Outgoing {
+    /// Told for the console's sake; may be lost.
+    Started(v1::StepStarted),
+    /// To be made durable.
+    Report(Submission),
+}
+
+/// A report on its way. The sequence number is given by the owner of the stream.
+pub(crate) struct Submission {
+    pub(crate) lease: v1::LeaseRef,
+    pub(crate) body: report::Body,
+    pub(crate) verdict: oneshot::Sender<Verdict>,
+}
+
+/// What the server made of a report. Lost leases and refusals that are worth another try never get here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Committed,
+    Retry { delay: Duration, attempt: u32 },
+    Final { attempts: u32 },
+    Sleeping { remaining: Duration },
+    Refused { code: String, message: String },
+}
+
+/// The way up. Cheap to clone, one per worker.
+#[derive(Clone)]
+pub(crate) struct Uplink {
+    outgoing: mpsc::Sender<Outgoing>,
+    /// Zero until the server has named its limit.
+    payload_bytes_max: Arc<AtomicU64>,
+}
+
+impl Uplink {
+    pub(crate) fn new(inbox_len_max: usize) -> (Uplink, mpsc::Receiver<Outgoing>) {
+        let (outgoing, inbox) = mpsc::channel(inbox_len_max);
+        (Uplink { outgoing, payload_bytes_max: Arc::default() }, inbox)
+    }
+
+    pub(crate) fn set_payload_bytes_max(&self, bytes: u64) {
+        self.payload_bytes_max.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn payload_bytes_max(&self) -> Option<u64> {
+        Some(self.payload_bytes_max.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    /// Never waits: when the way up is full, there is nobody to tell.
+    pub(crate) fn step_started(&self, started: v1::StepStarted) {
+        if self.outgoing.try_send(Outgoing::Started(started)).is_err() {
+            tracing::debug!("dropped a notice that a step has started");
+        }
+    }
+
+    /// Waits for the verdict. It never comes when the lease was lost or the worker ends: the caller then
+    /// stays where it is until its task is aborted, instead of running into code that must not run.
+    pub(crate) async fn submit(&self, lease: v1::LeaseRef, body: report::Body) -> Verdict {
+        let (verdict, heard) = oneshot::channel();
+        let sent = self.outgoing.send(Outgoing::Report(Submission { lease, body, verdict })).await;
+        if sent.is_ok()
+            && let Ok(verdict) = heard.await
+        {
+            return verdict;
+        }
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,87 @@
+//! A worker: registers workflow functions, takes runs from one queue, and executes them.
+
+pub(crate) mod builder;
+mod drain;
+pub(crate) mod handlers;
+mod hearing;
+mod in_flight;
+mod link;
+mod outbox;
+mod session;
+mod signals;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kagzi_proto::v1;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::addresses::Addresses;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::run::context::WorkflowContext;
+use builder::WorkerBuilder;
+use handlers::Handlers;
+use session::{Session, Setup};
+use signals::Signals;
+
+/// Executes runs of one task queue.
+pub struct Worker {
+    connection: Connection,
+    registration: v1::RegisterWorkerRequest,
+    handlers: Handlers,
+    shutdown: CancellationToken,
+    drain_timeout: Duration,
+    handle_signals: bool,
+}
+
+impl Worker {
+    /// A worker for one queue of the server at `addresses`: `"127.0.0.1:50051"`, a comma-separated list,
+    /// or a vector; when one server cannot be reached, the next is tried.
+    pub fn builder(addresses: impl Into<Addresses>, task_queue: impl Into<String>) -> WorkerBuilder {
+        WorkerBuilder::new(addresses.into(), task_queue.into())
+    }
+
+    /// Names the function that executes runs of a type. Runs of other types are left to other workers.
+    pub fn register<F, Fut, I, O>(&mut self, workflow_type: &str, function: F) -> &mut Worker
+    where
+        F: Fn(WorkflowContext, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize + 'static,
+    {
+        self.handlers.insert(workflow_type, function);
+        self
+    }
+
+    /// Cancel it to drain the worker: it takes nothing new, finishes what it has, and `run` returns.
+    pub fn shutdown_token(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+
+    /// Serves until drained, by the shutdown token, SIGTERM, SIGINT or the server's order. A second SIGINT
+    /// does not wait for runs in flight but gives them back. A server that cannot be reached is tried
+    /// again for ever; one that refuses the registration is an error.
+    pub async fn run(self) -> Result<(), Error> {
+        let workflow_types = self.handlers.workflow_types();
+        if workflow_types.is_empty() {
+            return Err(Error::InvalidWorker("no workflow function is registered".to_owned()));
+        }
+        if let Some(twice) = self.handlers.duplicates().first() {
+            return Err(Error::InvalidWorker(format!("workflow type '{twice}' is registered twice")));
+        }
+        let signals = if self.handle_signals { Signals::listen()? } else { Signals::none() };
+        let session = Session::new(Setup {
+            connection: self.connection,
+            registration: v1::RegisterWorkerRequest { workflow_types, ..self.registration },
+            handlers: Arc::new(self.handlers),
+            shutdown: self.shutdown,
+            signals,
+            drain_timeout: self.drain_timeout,
+        });
+        session.run().await
+    }
+}

@@ -1,0 +1,144 @@
+//! `Worker::builder(..)`: who the worker is and how much it takes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kagzi_proto::v1;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+use crate::addresses::Addresses;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::limits;
+use crate::worker::Worker;
+use crate::worker::handlers::Handlers;
+
+/// A worker that is being described.
+#[must_use = "a worker does nothing until it is built and run"]
+pub struct WorkerBuilder {
+    server: Server,
+    task_queue: String,
+    namespace: String,
+    max_concurrent: u32,
+    hostname: Option<String>,
+    version: String,
+    labels: HashMap<String, String>,
+    drain_timeout: Duration,
+    handle_signals: bool,
+}
+
+enum Server {
+    Addresses(Addresses),
+    Channel(Channel),
+}
+
+impl WorkerBuilder {
+    pub(crate) fn new(addresses: Addresses, task_queue: String) -> WorkerBuilder {
+        WorkerBuilder::with(Server::Addresses(addresses), task_queue)
+    }
+
+    /// A worker on a channel that is already made. For embedded mode and tests.
+    pub fn from_channel(channel: Channel, task_queue: impl Into<String>) -> WorkerBuilder {
+        WorkerBuilder::with(Server::Channel(channel), task_queue.into())
+    }
+
+    fn with(server: Server, task_queue: String) -> WorkerBuilder {
+        WorkerBuilder {
+            server,
+            task_queue,
+            namespace: "default".to_owned(),
+            max_concurrent: limits::MAX_CONCURRENT_DEFAULT,
+            hostname: None,
+            version: String::new(),
+            labels: HashMap::new(),
+            drain_timeout: limits::DRAIN_TIMEOUT_DEFAULT,
+            handle_signals: true,
+        }
+    }
+
+    /// Default: `default`.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Runs at once; the server keeps to it. Default: 100.
+    pub fn max_concurrent(mut self, runs: u32) -> Self {
+        self.max_concurrent = runs;
+        self
+    }
+
+    /// Shown in lists of workers. Default: this machine's name.
+    pub fn hostname(mut self, hostname: impl Into<String>) -> Self {
+        self.hostname = Some(hostname.into());
+        self
+    }
+
+    /// The version of your code, shown in lists of workers.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Anything worth knowing about this worker, e.g. its zone or container.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// How long draining waits for runs in flight before it gives them back. Default: 60 s.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
+        self
+    }
+
+    /// Whether SIGTERM and SIGINT drain the worker. Default: yes. Switch it off in a process with its own
+    /// signal handling, and use the shutdown token.
+    pub fn handle_signals(mut self, handle: bool) -> Self {
+        self.handle_signals = handle;
+        self
+    }
+
+    /// Checks the description. No server is asked yet; `run` connects, so a worker may start before its
+    /// server does.
+    pub async fn build(self) -> Result<Worker, Error> {
+        if self.task_queue.is_empty() {
+            return Err(Error::InvalidWorker("the task queue must not be empty".to_owned()));
+        }
+        let max_concurrent = i32::try_from(self.max_concurrent).ok().filter(|runs| *runs > 0);
+        let Some(max_concurrent) = max_concurrent else {
+            return Err(Error::InvalidWorker(format!(
+                "max_concurrent is {}, it must be between 1 and {}",
+                self.max_concurrent,
+                i32::MAX
+            )));
+        };
+        let connection = match self.server {
+            Server::Addresses(addresses) => Connection::to(&addresses)?,
+            Server::Channel(channel) => Connection::Channel(channel),
+        };
+        let registration = v1::RegisterWorkerRequest {
+            namespace_id: self.namespace,
+            task_queue: self.task_queue,
+            workflow_types: Vec::new(),
+            hostname: self.hostname.unwrap_or_else(machine_name),
+            pid: i32::try_from(std::process::id()).unwrap_or(0),
+            version: self.version,
+            max_concurrent: Some(max_concurrent),
+            labels: self.labels,
+        };
+        Ok(Worker {
+            connection,
+            registration,
+            handlers: Handlers::default(),
+            shutdown: CancellationToken::new(),
+            drain_timeout: self.drain_timeout,
+            handle_signals: self.handle_signals,
+        })
+    }
+}
+
+fn machine_name() -> String {
+    hostname::get().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
+}

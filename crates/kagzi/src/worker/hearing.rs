@@ -1,0 +1,132 @@
+//! What the server says, and what follows from it.
+
+use std::sync::Arc;
+
+use kagzi_proto::v1::{self, answer, server_message};
+use tracing::Instrument;
+
+use crate::retry_policy::from_millis;
+use crate::run::executor;
+use crate::run::uplink::Verdict;
+use crate::worker::session::{Session, every};
+use crate::{codes, limits};
+
+impl Session {
+    pub(crate) fn on_message(&mut self, message: v1::ServerMessage) {
+        use server_message::Message;
+        match message.message {
+            Some(Message::Welcome(welcome)) => self.on_welcome(welcome),
+            Some(Message::Ack(ack)) => self.on_ack(ack),
+            Some(Message::Assign(assign)) => {
+                let complete = self.in_flight.begin_arrival(assign);
+                self.on_assigned(complete);
+            }
+            Some(Message::JournalPage(page)) => {
+                let complete = self.in_flight.continue_arrival(page);
+                self.on_assigned(complete);
+            }
+            Some(Message::LostLease(lost)) => self.on_lost(lost),
+            Some(Message::Drain(order)) => self.begin_drain(&order.reason),
+            // A newer server may say more than we understand.
+            None => tracing::debug!("the server sent a message of an unknown kind"),
+        }
+    }
+
+    /// The order matters: first stop what is no longer ours, then repeat what was not acknowledged.
+    fn on_welcome(&mut self, welcome: v1::Welcome) {
+        tracing::info!(worker = %welcome.worker_id, "worker connected");
+        self.worker_id = welcome.worker_id;
+        self.uplink.set_payload_bytes_max(welcome.payload_max_bytes);
+        let interval = Some(from_millis(welcome.heartbeat_interval_ms)).filter(|period| !period.is_zero());
+        self.heartbeat = every(interval.unwrap_or(limits::HEARTBEAT_INTERVAL_DEFAULT));
+        for lost in welcome.lost {
+            self.on_lost(lost);
+        }
+        self.outbox.rewind();
+        self.link.welcomed();
+        self.welcomed = true;
+        if !self.phase.is_serving() {
+            self.send_drain_notice();
+        }
+    }
+
+    fn on_assigned(&mut self, assign: Option<v1::Assign>) {
+        let Some(assign) = assign else { return };
+        let Some(lease) = assign.lease.clone() else {
+            tracing::warn!(workflow_type = %assign.workflow_type, "ignored an assignment without a lease");
+            return;
+        };
+        if self.in_flight.holds(&lease) {
+            return;
+        }
+        if !self.phase.is_serving() {
+            self.outbox.push_release(lease, "the worker is draining");
+            return;
+        }
+        // An older execution of the same run: the server has moved on, so its word is worth nothing.
+        self.lose(&lease);
+        let span = tracing::info_span!("run", namespace = %assign.namespace_id, run = %lease.run_id);
+        let run = executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone());
+        self.in_flight.spawn(lease, run.instrument(span));
+    }
+
+    fn on_lost(&mut self, lost: v1::LostLease) {
+        let Some(lease) = lost.lease else { return };
+        tracing::info!(run = %lease.run_id, epoch = lease.epoch, reason = %lost.reason, "run stopped");
+        self.lose(&lease);
+    }
+
+    /// Stops the task before its waiters are dropped, so that they cannot run into user code.
+    fn lose(&mut self, lease: &v1::LeaseRef) {
+        if let Some(held) = self.in_flight.abort(lease) {
+            self.outbox.forget(&held);
+        }
+        self.outbox.forget(lease);
+    }
+
+    fn on_ack(&mut self, ack: v1::Ack) {
+        for seq in ack.committed {
+            self.outbox.settle(seq, Verdict::Committed);
+        }
+        for answer in ack.answers {
+            self.on_answer(answer);
+        }
+    }
+
+    fn on_answer(&mut self, answer: v1::Answer) {
+        use answer::Body;
+        let seq = answer.seq;
+        let verdict = match answer.body {
+            Some(Body::StepRetry(retry)) => {
+                Verdict::Retry { delay: from_millis(retry.delay_ms), attempt: retry.attempt }
+            }
+            Some(Body::StepFinal(last)) => Verdict::Final { attempts: last.attempts },
+            Some(Body::Sleeping(sleeping)) => {
+                Verdict::Sleeping { remaining: from_millis(sleeping.remaining_ms) }
+            }
+            Some(Body::Refused(refused)) => return self.on_refused(seq, refused),
+            None => {
+                let message = "an answer of an unknown kind".to_owned();
+                Verdict::Refused { code: codes::ERROR.to_owned(), message }
+            }
+        };
+        self.outbox.settle(seq, verdict);
+    }
+
+    fn on_refused(&mut self, seq: u64, refused: v1::Refused) {
+        if refused.retryable {
+            tracing::debug!(seq, code = %refused.code, message = %refused.message, "report refused for now");
+            return self.outbox.defer(seq);
+        }
+        if refused.code != codes::LEASE_LOST && refused.code != codes::CANCELLED {
+            let verdict = Verdict::Refused { code: refused.code, message: refused.message };
+            return self.outbox.settle(seq, verdict);
+        }
+        let Some(lease) = self.outbox.lease(seq).cloned() else { return };
+        self.on_lost(v1::LostLease {
+            lease: Some(lease),
+            cancelled: refused.code == codes::CANCELLED,
+            reason: refused.message,
+        });
+    }
+}

@@ -1,0 +1,164 @@
+//! The runs that this worker holds: one task each, and those whose journal is still arriving.
+
+use std::collections::HashMap;
+use std::future::Future;
+
+use kagzi_proto::v1::{Assign, JournalPage, LeaseRef};
+use tokio::task::{AbortHandle, JoinSet};
+
+#[derive(Default)]
+pub(crate) struct InFlight {
+    tasks: JoinSet<LeaseRef>,
+    runs: HashMap<String, Held>,
+    /// Assigned, but with more journal to come. They count as held, or the server would think them lost.
+    arriving: HashMap<String, Assign>,
+}
+
+struct Held {
+    epoch: u64,
+    task: AbortHandle,
+}
+
+impl InFlight {
+    /// The assignment, once its journal is complete.
+    pub(crate) fn begin_arrival(&mut self, assign: Assign) -> Option<Assign> {
+        if !assign.journal_continues {
+            return Some(assign);
+        }
+        let run_id = assign.lease.as_ref().map(|lease| lease.run_id.clone()).unwrap_or_default();
+        self.arriving.insert(run_id, assign);
+        None
+    }
+
+    pub(crate) fn continue_arrival(&mut self, page: JournalPage) -> Option<Assign> {
+        let lease = page.lease?;
+        let assign = self.arriving.get_mut(&lease.run_id)?;
+        if assign.lease.as_ref() != Some(&lease) {
+            return None;
+        }
+        assign.journal.extend(page.journal);
+        if page.journal_continues { None } else { self.arriving.remove(&lease.run_id) }
+    }
+
+    /// Pages end with their stream. The server assigns such a run anew.
+    pub(crate) fn forget_arrivals(&mut self) {
+        self.arriving.clear();
+    }
+
+    pub(crate) fn spawn(&mut self, lease: LeaseRef, run: impl Future<Output = ()> + Send + 'static) {
+        let ended = lease.clone();
+        let task = self.tasks.spawn(async move {
+            run.await;
+            ended
+        });
+        self.runs.insert(lease.run_id, Held { epoch: lease.epoch, task });
+    }
+
+    pub(crate) fn holds(&self, lease: &LeaseRef) -> bool {
+        self.runs.get(&lease.run_id).is_some_and(|held| held.epoch == lease.epoch)
+    }
+
+    /// Stops what is executed under this lease or an older one, and answers with that lease.
+    pub(crate) fn abort(&mut self, lost: &LeaseRef) -> Option<LeaseRef> {
+        self.arriving.retain(|run_id, assign| {
+            *run_id != lost.run_id || assign.lease.as_ref().is_some_and(|lease| lease.epoch > lost.epoch)
+        });
+        let epoch = self.runs.get(&lost.run_id)?.epoch;
+        if epoch > lost.epoch {
+            return None;
+        }
+        let held = self.runs.remove(&lost.run_id)?;
+        held.task.abort();
+        Some(LeaseRef { run_id: lost.run_id.clone(), epoch })
+    }
+
+    /// Runs that are executed, without those still arriving.
+    pub(crate) fn executing(&self) -> Vec<LeaseRef> {
+        let lease = |(run_id, held): (&String, &Held)| LeaseRef { run_id: run_id.clone(), epoch: held.epoch };
+        self.runs.iter().map(lease).collect()
+    }
+
+    /// Everything whose lease must be renewed.
+    pub(crate) fn held(&self) -> Vec<LeaseRef> {
+        let mut held = self.executing();
+        held.extend(self.arriving.values().filter_map(|assign| assign.lease.clone()));
+        held
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.arriving.is_empty()
+    }
+
+    /// Waits for a task to end; pending when there is none. Answers with the lease of a task that died
+    /// without reporting the end of its run.
+    pub(crate) async fn next_ended(&mut self) -> Option<LeaseRef> {
+        match self.tasks.join_next().await {
+            None => std::future::pending().await,
+            Some(Ok(ended)) => {
+                if self.holds(&ended) {
+                    self.runs.remove(&ended.run_id);
+                }
+                None
+            }
+            Some(Err(error)) if error.is_panic() => self.remove_task(error.id()),
+            // Aborted: it left the list when that was decided.
+            Some(Err(_)) => None,
+        }
+    }
+
+    fn remove_task(&mut self, id: tokio::task::Id) -> Option<LeaseRef> {
+        let run_id = self.runs.iter().find(|(_, held)| held.task.id() == id)?.0.clone();
+        let held = self.runs.remove(&run_id)?;
+        Some(LeaseRef { run_id, epoch: held.epoch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kagzi_proto::v1::JournalEntry;
+
+    use super::*;
+
+    fn lease(epoch: u64) -> LeaseRef {
+        LeaseRef { run_id: "r1".to_owned(), epoch }
+    }
+
+    #[test]
+    fn an_assignment_is_complete_with_its_last_page() {
+        let mut in_flight = InFlight::default();
+        let page = |journal_continues| JournalPage {
+            lease: Some(lease(1)),
+            journal: vec![JournalEntry::default()],
+            journal_continues,
+        };
+        let assign = Assign { lease: Some(lease(1)), journal_continues: true, ..Default::default() };
+
+        assert!(in_flight.begin_arrival(assign).is_none());
+        assert_eq!(in_flight.held(), [lease(1)]);
+        assert!(in_flight.continue_arrival(page(true)).is_none());
+        let complete = in_flight.continue_arrival(page(false)).unwrap();
+
+        assert_eq!(complete.journal.len(), 2);
+        assert!(in_flight.is_empty());
+    }
+
+    #[tokio::test]
+    async fn losing_an_old_lease_does_not_stop_the_newer_execution() {
+        let mut in_flight = InFlight::default();
+        in_flight.spawn(lease(2), std::future::pending());
+
+        assert_eq!(in_flight.abort(&lease(1)), None);
+        assert!(in_flight.holds(&lease(2)));
+        assert_eq!(in_flight.abort(&lease(3)), Some(lease(2)));
+        assert!(in_flight.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_task_that_dies_names_its_run() {
+        let mut in_flight = InFlight::default();
+        in_flight.spawn(lease(1), async { panic!("on purpose") });
+
+        assert_eq!(in_flight.next_ended().await, Some(lease(1)));
+        assert!(in_flight.is_empty());
+    }
+}
