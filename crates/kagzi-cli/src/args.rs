@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 
 /// Kagzi: workflows that survive.
 #[derive(Parser)]
-#[command(name = "kagzi", version, about, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "kagzi", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,

@@ -2,8 +2,8 @@
 
 use crate::address::Address;
 use crate::serve::LISTENING;
-use crate::store_url::StoreUrl;
 use anyhow::{Context, anyhow, bail};
+use kagzi_server::StoreUrl;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 use crate::logs::{self, LogFormat};
-use crate::server_seam::{self, ServeOptions};
-use crate::store_url::StoreUrl;
 use crate::{output, stop};
 use anyhow::Context;
+use kagzi_server::StoreUrl;
+use kagzi_server::{Options, Server, Settings};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -22,14 +22,18 @@ pub async fn perform(args: Args) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.data)
         .with_context(|| format!("could not create data directory {}", args.data.display()))?;
     let file = args.data.join("kagzi.db");
-    let options =
-        ServeOptions { listen: args.listen, store: StoreUrl::Sqlite(file.clone()), insecure: false };
+    let options = Options {
+        listen: args.listen,
+        store: StoreUrl::Sqlite(file.clone()),
+        insecure: false,
+        settings: Settings::default(),
+    };
     let shutdown = CancellationToken::new();
     let ready = move |address| {
         // A closed stdout means that nobody reads the greeting; the server serves all the same.
         let _ = output::print(&greeting(address, &file));
     };
-    stop::on_signal(shutdown.clone(), server_seam::serve(options, ready, shutdown)).await
+    stop::on_signal(shutdown.clone(), Server::serve(options, ready, shutdown)).await
 }
 
 fn greeting(address: SocketAddr, file: &Path) -> String {

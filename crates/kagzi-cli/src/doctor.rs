@@ -82,13 +82,21 @@ async fn server_checks(admin: &mut Admin) -> Vec<Check> {
     let health = match admin.health_check(HealthCheckRequest {}).await.map(tonic::Response::into_inner) {
         Ok(health) if health.ready => Check::ok("health", "the server can commit"),
         Ok(health) => Check::fail("health", health.message, "look at the server's log and its disk"),
-        Err(status) => Check::fail("health", status.message(), "is this a Kagzi server?"),
+        Err(status) => Check::fail("health", words(&status), "is this a Kagzi server?"),
     };
     let info = match admin.get_server_info(GetServerInfoRequest {}).await.map(tonic::Response::into_inner) {
         Ok(info) => vec![version_check(&info.version), Check::ok("store", info.store)],
-        Err(status) => vec![Check::fail("version", status.message(), "is this a Kagzi server?")],
+        Err(status) => vec![Check::fail("version", words(&status), "is this a Kagzi server?")],
     };
     std::iter::once(health).chain(info).collect()
+}
+
+/// A server that does not know a call says so without a message.
+fn words(status: &tonic::Status) -> String {
+    match status.message() {
+        "" => status.code().to_string(),
+        message => message.to_owned(),
+    }
 }
 
 fn version_check(server: &str) -> Check {
@@ -118,11 +126,11 @@ async fn work_checks(workflows: &mut Workflows, workers: &mut Workers, namespace
     };
     let online = match workers.list_workers(online).await {
         Ok(answer) => answer.into_inner().workers,
-        Err(status) => return vec![Check::fail("workers", status.message(), "is the namespace right?")],
+        Err(status) => return vec![Check::fail("workers", words(&status), "is the namespace right?")],
     };
     let waiting = match workflows.list_workflow_runs(waiting).await {
         Ok(answer) => answer.into_inner().workflow_runs,
-        Err(status) => return vec![Check::fail("runs", status.message(), "is the namespace right?")],
+        Err(status) => return vec![Check::fail("runs", words(&status), "is the namespace right?")],
     };
     std::iter::once(online_check(&online)).chain(orphan_checks(&waiting, &online)).collect()
 }
@@ -176,7 +184,7 @@ fn as_table(checks: &[Check]) -> String {
             check.hint.as_deref().unwrap_or_default().into(),
         ]);
     }
-    table::text(&table)
+    table::text(table)
 }
 
 /// Warnings are for people; only a failed check fails the command.

@@ -51,6 +51,9 @@ fn code(error: &anyhow::Error) -> u8 {
             Trouble::Reported { code } => *code,
         };
     }
+    if let Some(kagzi::Error::Unreachable { .. }) = error.downcast_ref() {
+        return UNREACHABLE;
+    }
     error.downcast_ref::<tonic::Status>().map_or(FAILED, |status| code_of_status(status.code()))
 }
 
@@ -130,6 +133,8 @@ mod tests {
         assert_eq!(code(&Trouble::usage("bad")), 2);
         assert_eq!(code(&Trouble::NotFound("gone".into()).into()), 3);
         assert_eq!(unreachable.to_string(), "no server at 127.0.0.1:50051; start one with: kagzi dev");
+        assert_eq!(code(&unreachable.into()), 7);
+        let unreachable = kagzi::Error::Unreachable { addresses: "x:1".into(), message: "refused".into() };
         assert_eq!(code(&unreachable.into()), 7);
         assert_eq!(code(&anyhow::anyhow!("anything else")), 1);
     }

@@ -16,13 +16,10 @@ mod output;
 mod payload;
 mod run;
 mod serve;
-mod server_seam;
 mod session;
 mod stop;
-mod store_url;
 mod table;
 mod worker;
-mod worker_seam;
 
 use args::{Cli, Verb};
 use clap::Parser;

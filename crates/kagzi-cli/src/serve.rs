@@ -1,7 +1,7 @@
 use crate::logs::{self, LogFormat};
-use crate::server_seam::{self, ServeOptions};
-use crate::store_url::StoreUrl;
 use crate::{output, stop};
+use kagzi_server::StoreUrl;
+use kagzi_server::{Options, Server, Settings};
 use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
 
@@ -29,8 +29,13 @@ pub async fn perform(args: Args) -> anyhow::Result<()> {
     if args.until_stdin_closes {
         stop::when_stdin_closes(shutdown.clone());
     }
-    let options = ServeOptions { listen: args.listen, store: args.store, insecure: args.insecure };
-    stop::on_signal(shutdown.clone(), server_seam::serve(options, announce, shutdown)).await
+    let options = Options {
+        listen: args.listen,
+        store: args.store,
+        insecure: args.insecure,
+        settings: Settings::default(),
+    };
+    stop::on_signal(shutdown.clone(), Server::serve(options, announce, shutdown)).await
 }
 
 /// `demo`, `bench` and scripts wait for this line; its form is a contract.

@@ -19,7 +19,10 @@ pub fn of_fields<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>
     table
 }
 
-pub fn text(table: &Table) -> String {
+pub fn text(mut table: Table) -> String {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     table.trim_fmt()
 }
 

@@ -1,0 +1,25 @@
+//! The moving parts of a server, without transport and without SQL.
+//!
+//! [`Engine`] is what a transport calls. Behind it: the [`Hub`] passes committed facts to whoever waits for them,
+//! the sweeper does the housekeeping, [`explain`] says why a run does not move.
+
+mod assigned;
+mod engine;
+mod error;
+mod explain;
+mod hub;
+mod poll;
+mod running;
+mod session;
+mod settings;
+mod sweeper;
+mod wait;
+
+pub use assigned::Assigned;
+pub use engine::{Delivery, Engine};
+pub use error::EngineError;
+pub use explain::{Explanation, moment};
+pub use hub::Hub;
+pub use running::RunningStep;
+pub use session::{Next, Session, SessionEvent};
+pub use settings::Settings;

@@ -14,6 +14,8 @@ pub struct Run {
     pub workflow_type: Name,
     pub task_queue: Name,
     pub state: State,
+    /// Rises with every write of the row, so that a writer with an old copy is noticed.
+    pub version: u64,
     /// Rises with every lease; a worker's write must name the current one.
     pub epoch: u64,
     /// Failed executions of the run that were charged.

@@ -1,0 +1,19 @@
+//! The transport: it reads requests, asks the engine, writes answers. It never decides and never sees SQL.
+
+mod check;
+mod embedded;
+mod http;
+mod metrics;
+mod page_token;
+mod rpc;
+mod server;
+mod services;
+mod status;
+mod store_url;
+mod wire;
+mod work_stream;
+
+pub use embedded::Embedded;
+pub use kagzi_engine::Settings;
+pub use server::{Options, Server};
+pub use store_url::StoreUrl;

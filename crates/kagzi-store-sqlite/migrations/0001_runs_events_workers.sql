@@ -8,6 +8,7 @@ CREATE TABLE runs (
     task_queue     TEXT    NOT NULL,
     status         INTEGER NOT NULL,
     state          TEXT    NOT NULL,  -- the reason to wake, or how the run ended (JSON)
+    version        INTEGER NOT NULL,
     epoch          INTEGER NOT NULL,
     due_at         INTEGER,           -- claimable from here on; NULL = not claimable
     sweep_at       INTEGER,           -- the server must act: lease end or deadline

@@ -1,17 +1,17 @@
 //! The writing side: plain statements on the one connection that writes.
 
 use kagzi_model::{Aggregate, EventKind, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
-use kagzi_store::{Backend, DueQuery, EventRow, QueueKey, StoreError, WriteSet};
+use kagzi_store::{Backend, DueQuery, EventRow, QueueKey, RunKey, StoreError, WriteSet};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     error::from_sqlite,
     file_lock::FileLock,
-    row::{self, RUN_COLUMNS, WORKER_COLUMNS, lease_worker},
+    row::{self, lease_worker},
 };
 
 const LOAD_RUN: &str =
-    "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, epoch, attempts,
+    "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts,
         dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options
    FROM runs
   WHERE run_id = ?1";
@@ -46,7 +46,7 @@ const NEXT_DUE: &str = "SELECT due_at
   ORDER BY due_at
   LIMIT 1";
 
-const SWEEP_DUE: &str = "SELECT run_id
+const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM runs INDEXED BY runs_sweep
   WHERE sweep_at <= ?1
   ORDER BY sweep_at
@@ -64,7 +64,7 @@ const LOAD_WORKER: &str =
    FROM workers
   WHERE worker_id = ?1";
 
-const LEASED_BY: &str = "SELECT run_id
+const LEASED_BY: &str = "SELECT run_id, namespace_id
    FROM runs INDEXED BY runs_leased
   WHERE lease_worker = ?1";
 
@@ -77,14 +77,16 @@ const STALE_WORKERS: &str = "SELECT worker_id
 
 const INSERT_RUN: &str =
     "INSERT INTO runs (namespace_id, run_id, business_id, workflow_type, task_queue, status, state,
-                  epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes,
+                  version, epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes,
                   created_at, started_at, finished_at, deadline_at, options)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
 
 const UPDATE_RUN: &str = "UPDATE runs
     SET status = ?2, state = ?3, epoch = ?4, due_at = ?5, sweep_at = ?6, lease_worker = ?7,
-        attempts = ?8, dispatch_count = ?9, crashes = ?10, started_at = ?11, finished_at = ?12
-  WHERE run_id = ?1";
+        attempts = ?8, dispatch_count = ?9, crashes = ?10, started_at = ?11, finished_at = ?12,
+        version = ?13
+  WHERE run_id = ?1
+    AND version = ?13 - 1";
 
 const INSERT_EVENT: &str = "INSERT INTO events (run_id, seq, at, kind, step, detail, payload, content_type)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -124,9 +126,12 @@ impl SqliteBackend {
         SqliteBackend { connection, _lock: lock }
     }
 
-    fn run_ids(&self, sql: &str, bind: impl rusqlite::Params) -> rusqlite::Result<Vec<RunId>> {
+    fn run_keys(&self, sql: &str, bind: impl rusqlite::Params) -> rusqlite::Result<Vec<RunKey>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        statement.query_map(bind, |found| Ok(RunId(row::uuid(found, 0)?)))?.collect()
+        let key = |found: &rusqlite::Row<'_>| {
+            Ok(RunKey { run: RunId(row::uuid(found, 0)?), namespace: row::name(found, 1)? })
+        };
+        statement.query_map(bind, key)?.collect()
     }
 
     fn load_one(&self, id: RunId) -> rusqlite::Result<Option<Aggregate>> {
@@ -154,6 +159,7 @@ impl SqliteBackend {
             &*run.task_queue,
             run.state.status() as u8,
             to_json(&run.state),
+            run.version.cast_signed(),
             run.epoch.cast_signed(),
             run.due_at().map(|at| at.0),
             run.sweep_at().map(|at| at.0),
@@ -183,6 +189,7 @@ impl SqliteBackend {
             run.crashes,
             run.started_at.map(|at| at.0),
             run.finished_at.map(|at| at.0),
+            run.version.cast_signed(),
         ])
     }
 
@@ -227,7 +234,10 @@ impl SqliteBackend {
             self.insert_run(run)?;
         }
         for run in &set.updated {
-            self.update_run(run)?;
+            if self.update_run(run)? != 1 {
+                // We are alone on the file, so memory and disk disagree: reload rather than overwrite.
+                return Err(rusqlite::Error::StatementChangedRows(0));
+            }
         }
         for event in &set.events {
             self.insert_event(event)?;
@@ -255,9 +265,9 @@ impl Backend for SqliteBackend {
         }
     }
 
-    async fn load(&mut self, ids: &[RunId]) -> Result<Vec<Aggregate>, StoreError> {
-        ids.iter()
-            .filter_map(|id| self.load_one(*id).transpose())
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
+        keys.iter()
+            .filter_map(|key| self.load_one(key.run).transpose())
             .collect::<Result<_, _>>()
             .map_err(from_sqlite)
     }
@@ -304,8 +314,8 @@ impl Backend for SqliteBackend {
         find().map_err(from_sqlite)
     }
 
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.run_ids(SWEEP_DUE, params![now.0, limit as i64]).map_err(from_sqlite)
+    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
+        self.run_keys(SWEEP_DUE, params![now.0, limit as i64]).map_err(from_sqlite)
     }
 
     async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -323,8 +333,8 @@ impl Backend for SqliteBackend {
         find().map_err(from_sqlite)
     }
 
-    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunId>, StoreError> {
-        self.run_ids(LEASED_BY, [id.0.as_bytes()]).map_err(from_sqlite)
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
+        self.run_keys(LEASED_BY, [id.0.as_bytes()]).map_err(from_sqlite)
     }
 
     async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
@@ -357,6 +367,7 @@ fn to_json(value: &impl serde::Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::{RUN_COLUMNS, WORKER_COLUMNS};
 
     #[test]
     fn column_lists_match_the_readers() {

@@ -5,6 +5,9 @@ use rusqlite::ErrorCode;
 
 /// Sorts an error by what the caller can do about it.
 pub fn from_sqlite(error: rusqlite::Error) -> StoreError {
+    if matches!(error, rusqlite::Error::StatementChangedRows(_)) {
+        return StoreError::Conflict("a run has another version than memory says".into());
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(format!("{error}; free some space, nothing was lost")),
         Some(

@@ -9,11 +9,11 @@ use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use crate::{
     pool::ReadPool,
-    row::{self, EVENT_COLUMNS, RUN_COLUMNS, WORKER_COLUMNS},
+    row::{self, RUN_COLUMNS, WORKER_COLUMNS},
 };
 
 const RUN: &str =
-    "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, epoch, attempts,
+    "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts,
         dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options
    FROM runs
   WHERE run_id = ?1
@@ -369,6 +369,5 @@ mod tests {
 
         assert!(squeeze(RUN).contains(&squeeze(RUN_COLUMNS)));
         assert!(squeeze(WORKER).contains(&squeeze(WORKER_COLUMNS)));
-        assert!(squeeze(EVENTS).contains(&squeeze(EVENT_COLUMNS)));
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::{Row, types::Type};
 use uuid::Uuid;
 
 /// The columns of a run, in the order that [`run`] reads them.
-pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, epoch, attempts, \
+pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts, \
      dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options";
 
 /// Reads a run.
@@ -22,15 +22,16 @@ pub fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
         workflow_type: name(row, 3)?,
         task_queue: name(row, 4)?,
         state: json(row, 5)?,
-        epoch: row.get::<_, i64>(6)?.cast_unsigned(),
-        attempts: row.get(7)?,
-        dispatch_count: row.get(8)?,
-        crashes: row.get(9)?,
-        created_at: Timestamp(row.get(10)?),
-        started_at: row.get::<_, Option<i64>>(11)?.map(Timestamp),
-        finished_at: row.get::<_, Option<i64>>(12)?.map(Timestamp),
-        deadline_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
-        options: json(row, 14)?,
+        version: row.get::<_, i64>(6)?.cast_unsigned(),
+        epoch: row.get::<_, i64>(7)?.cast_unsigned(),
+        attempts: row.get(8)?,
+        dispatch_count: row.get(9)?,
+        crashes: row.get(10)?,
+        created_at: Timestamp(row.get(11)?),
+        started_at: row.get::<_, Option<i64>>(12)?.map(Timestamp),
+        finished_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
+        deadline_at: row.get::<_, Option<i64>>(14)?.map(Timestamp),
+        options: json(row, 15)?,
     })
 }
 
@@ -48,10 +49,7 @@ pub fn lease_worker(run: &Run) -> Option<&[u8]> {
     }
 }
 
-/// The columns of an event, in the order that [`event`] reads them.
-pub const EVENT_COLUMNS: &str = "seq, at, detail, payload, content_type";
-
-/// Reads an event with its payload.
+/// Reads an event with its payload: seq, at, detail, payload, content_type.
 pub fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event {
         seq: row.get::<_, i64>(0)?.cast_unsigned(),
@@ -106,7 +104,8 @@ pub fn uuid(row: &Row<'_>, at: usize) -> rusqlite::Result<Uuid> {
     Uuid::from_slice(bytes).map_err(|error| unreadable(at, error.to_string()))
 }
 
-fn name(row: &Row<'_>, at: usize) -> rusqlite::Result<Name> {
+/// Reads a name.
+pub fn name(row: &Row<'_>, at: usize) -> rusqlite::Result<Name> {
     Ok(Name::from(row.get_ref(at)?.as_str()?))
 }
 

@@ -1,0 +1,31 @@
+//! One conformance suite for every store. Each file below is a guarantee, each function a claim about it.
+//!
+//! A store is tested by implementing [`StoreFactory`] and writing `conformance!(its factory)` in a test file; a
+//! durable one adds `durability!(its factory)`, and [`differential::play`] compares it with the reference store.
+
+pub mod batches;
+pub mod claims;
+pub mod deadlines;
+pub mod differential;
+pub mod durability;
+pub mod endings;
+mod factory;
+pub mod history;
+pub mod leases;
+pub mod listings;
+pub mod lost_workers;
+pub mod namespaces;
+pub mod polls;
+mod random;
+pub mod reads;
+mod recorder;
+mod stage;
+pub mod starts;
+mod suite;
+pub mod timers;
+pub mod workers;
+
+pub use factory::{MemoryFactory, StoreFactory};
+pub use random::Random;
+pub use recorder::Recorder;
+pub use stage::{LEASE_MS, Stage, Standing, TYPE, WAIT};

@@ -25,6 +25,14 @@ impl QueueKey {
     }
 }
 
+/// Names a row: a database that is spread over machines finds it by its namespace. Ordered by id, which is the
+/// order in which rows are locked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey {
+    pub run: RunId,
+    pub namespace: Name,
+}
+
 /// Which due runs to find.
 #[derive(Debug, Clone)]
 pub struct DueQuery<'a> {
@@ -45,6 +53,7 @@ pub struct EventRow {
 #[derive(Debug, Default)]
 pub struct WriteSet {
     pub inserted: Vec<Run>,
+    /// Each replaces the row whose version is one lower; another one there is a [`StoreError::Conflict`].
     pub updated: Vec<Run>,
     pub events: Vec<EventRow>,
     pub workers: Vec<Worker>,
@@ -67,8 +76,8 @@ pub trait Backend: Send + 'static {
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Runs with their steps; unknown ids are left out.
-    fn load(&mut self, ids: &[RunId]) -> impl Future<Output = Result<Vec<Aggregate>, StoreError>> + Send;
+    /// Runs with their steps; unknown ones are left out.
+    fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Vec<Aggregate>, StoreError>> + Send;
     /// The run that has a business id, and its input.
     fn find_business(
         &mut self,
@@ -91,7 +100,7 @@ pub trait Backend: Send + 'static {
         &mut self,
         now: Timestamp,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
     /// When the next lease or deadline passes.
     fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 
@@ -100,7 +109,7 @@ pub trait Backend: Send + 'static {
         id: WorkerId,
     ) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send;
     /// Runs leased to a worker.
-    fn leased_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
+    fn leased_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
     /// Workers that are not offline and whose last heartbeat is before `before`.
     fn stale_workers(
         &mut self,

@@ -43,6 +43,11 @@ impl Cache {
         self.entries.insert(aggregate.run.id, Entry { aggregate, input });
     }
 
+    /// Forgets a run; it is loaded again when needed.
+    pub fn remove(&mut self, id: RunId) {
+        self.entries.remove(&id);
+    }
+
     /// Forgets everything: after a failed commit memory may be ahead of the disk.
     pub fn clear(&mut self) {
         self.entries.clear();

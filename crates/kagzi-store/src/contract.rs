@@ -9,7 +9,7 @@ use kagzi_model::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{LaneStats, Reads, StoreError};
+use crate::{LaneStats, QueueKey, Reads, StoreError};
 
 /// The answer to one command: accepted, or refused with the reason.
 pub type Outcome = Result<Reply, Rejection>;
@@ -156,6 +156,9 @@ pub trait Observer: Send + Sync + 'static {
     fn finished(&self, finished: Finished);
     /// A worker lost a lease through no act of its own.
     fn lease_lost(&self, lost: LostLease);
+    /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
+    /// Told only where several servers share a database.
+    fn waiting(&self, _keys: Vec<QueueKey>) {}
 }
 
 /// A run that ended.

@@ -6,6 +6,9 @@ pub enum StoreError {
     /// Try again: the database is away, busy, or the server is stopping.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Somebody else wrote first: load again and repeat. The lane does so by itself.
+    #[error("another server changed the same rows: {0}")]
+    Conflict(String),
     /// No room: reads still work, writes will once there is space.
     #[error("the store is full: {0}")]
     Full(String),

@@ -21,6 +21,9 @@ pub struct Fold<'a> {
     inserted: Vec<RunId>,
     updated: Vec<RunId>,
     dirty: HashSet<RunId>,
+    /// Runs that were loaded or changed in this batch. All others are as memory has them, and on a shared
+    /// database another server may know better.
+    certain: HashSet<RunId>,
     events: Vec<EventRow>,
     pub touched: Touched,
 }
@@ -53,6 +56,7 @@ impl<'a> Fold<'a> {
             inserted: Vec::new(),
             updated: Vec::new(),
             dirty: HashSet::new(),
+            certain: HashSet::new(),
             events: Vec::new(),
             touched: Touched::default(),
         }
@@ -70,7 +74,17 @@ impl<'a> Fold<'a> {
 
     /// Adds a loaded run.
     pub fn know(&mut self, aggregate: Aggregate) {
+        self.certain.insert(aggregate.run.id);
         self.cache.insert(aggregate, None);
+    }
+
+    /// Forgets a run that only memory vouches for, so that it is loaded again. False when there is no doubt.
+    pub fn doubt(&mut self, id: RunId) -> bool {
+        let doubtful = self.cache.contains(id) && !self.certain.contains(&id);
+        if doubtful {
+            self.cache.remove(id);
+        }
+        doubtful
     }
 
     /// Adds what a look-up of a business id found.
@@ -111,6 +125,7 @@ impl<'a> Fold<'a> {
             return;
         }
         let id = command.run();
+        self.certain.insert(id);
         if let Command::Start(start) = command {
             let run = change.run.clone().expect("a start that changes something makes a run");
             self.cache.insert(Aggregate::new(run, 0), Some(start.input.clone()));
@@ -172,8 +187,11 @@ impl<'a> Fold<'a> {
 
     /// The rows and events so far, to be written; the fold goes on.
     pub fn drain(&mut self) -> WriteSet {
-        let row =
-            |id: RunId, cache: &Cache| cache.get(id).expect("a dirty run is known").aggregate.run.clone();
+        let row = |id: RunId, cache: &mut Cache| {
+            let run = &mut cache.get_mut(id).expect("a dirty run is known").aggregate.run;
+            run.version += 1;
+            run.clone()
+        };
         let set = WriteSet {
             inserted: self.inserted.drain(..).map(|id| row(id, self.cache)).collect(),
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),

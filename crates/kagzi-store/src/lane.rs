@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
 use crate::{
-    Backend, Clock, Demand, LaneStats, Observer, Outcome, RegistryError, StoreError, SweepKind, Swept,
-    WorkerCommand, WorkerReply,
+    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, StoreError, SweepKind,
+    Swept, WorkerCommand, WorkerReply,
     cache::Cache,
     roster::Roster,
     standing::Board,
@@ -26,11 +26,16 @@ pub struct LaneOptions {
     /// Commands folded into one commit. More adds latency and no throughput: at 1024 the fsync is already
     /// below a tenth of the batch's cost.
     pub batch_len_max: usize,
+    /// Other servers write to the same database: look for their work this often, even unasked.
+    pub shared_poll_ms: Option<i64>,
 }
+
+/// How often a batch is repeated when other servers keep changing its rows.
+const CONFLICTS_MAX: usize = 5;
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        LaneOptions { queue_len_max: 4096, batch_len_max: 1024 }
+        LaneOptions { queue_len_max: 4096, batch_len_max: 1024, shared_poll_ms: None }
     }
 }
 
@@ -38,12 +43,33 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// What can be asked of a lane.
 pub enum Message {
-    Apply { commands: Vec<Command>, reply: Reply<Vec<Outcome>> },
-    StandBy { demand: Demand, reply: Reply<Result<(), RegistryError>> },
-    Withdraw { demand: u64, reply: Reply<()> },
-    Worker { command: WorkerCommand, reply: Reply<Result<WorkerReply, RegistryError>> },
-    Sweep { kind: SweepKind, reply: Reply<Swept> },
-    Close { reply: Reply<()> },
+    Apply {
+        commands: Vec<Command>,
+        reply: Reply<Vec<Outcome>>,
+    },
+    StandBy {
+        demand: Demand,
+        reply: Reply<Result<(), RegistryError>>,
+    },
+    Withdraw {
+        demand: u64,
+        reply: Reply<()>,
+    },
+    Worker {
+        command: WorkerCommand,
+        reply: Reply<Result<WorkerReply, RegistryError>>,
+    },
+    Sweep {
+        kind: SweepKind,
+        reply: Reply<Swept>,
+    },
+    /// Another server says that something became due; none = look everywhere.
+    Wake {
+        key: Option<QueueKey>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
 }
 
 impl Message {
@@ -55,6 +81,7 @@ impl Message {
             | Message::Withdraw { .. }
             | Message::Worker { .. }
             | Message::Sweep { .. }
+            | Message::Wake { .. }
             | Message::Close { .. } => 1,
         }
     }
@@ -69,6 +96,8 @@ impl Message {
             }
             Message::Worker { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Sweep { reply, .. } => drop(reply.send(Err(error.clone()))),
+            // The board is marked as a whole when a batch fails.
+            Message::Wake { .. } => {}
         }
     }
 }
@@ -89,6 +118,13 @@ impl LaneHandle {
         answer.await.map_err(|_| stopped())?
     }
 
+    /// Passes on a hint that something became due elsewhere. Hints may be lost: polling is the truth.
+    pub fn wake(&self, key: Option<QueueKey>) {
+        if self.messages.try_send(Message::Wake { key }).is_err() {
+            warn!("the lane is full or stopped, a wake-up was dropped");
+        }
+    }
+
     pub fn stats(&self) -> Arc<LaneStats> {
         self.stats.clone()
     }
@@ -107,6 +143,8 @@ pub struct Lane<B> {
     board: Board,
     /// Leases whose worker was gone before the run could be delivered.
     returned: Vec<Command>,
+    /// When to look for other servers' work next.
+    poll_at: Option<Timestamp>,
     /// After a failed commit, claims wait a moment so that a sick database is not hammered.
     claims_after: Timestamp,
 }
@@ -132,6 +170,7 @@ impl<B: Backend> Lane<B> {
             roster: Roster::default(),
             board: Board::default(),
             returned: Vec::new(),
+            poll_at: None,
             claims_after: Timestamp(0),
         };
         (lane, LaneHandle { messages: send, stats })
@@ -165,15 +204,14 @@ impl<B: Backend> Lane<B> {
     }
 
     async fn wait(&mut self) -> Wake {
-        if !self.returned.is_empty() {
-            return Wake::Timer;
-        }
         let roster = &self.roster;
         let now = self.clock.now();
         let room = |demand: &Demand| roster.room(demand);
         let cold = roster.cold && !self.board.workers().is_empty();
         let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
-        let due = if cold || backlog { Some(now) } else { self.board.next_due(room) };
+        let due =
+            if cold || backlog || !self.returned.is_empty() { Some(now) } else { self.board.next_due(room) };
+        let due = [due, self.poll_at].into_iter().flatten().min();
         let Some(due) = due.map(|due| due.max(self.claims_after)) else {
             return self
                 .messages
@@ -213,16 +251,14 @@ impl<B: Backend> Lane<B> {
         let now = self.clock.now();
         let returned = std::mem::take(&mut self.returned);
         self.board.mark_due(now);
+        if let Some(every_ms) = self.options.shared_poll_ms
+            && self.poll_at.is_none_or(|at| at <= now)
+        {
+            self.board.mark_all();
+            self.poll_at = Some(now.plus_ms(every_ms));
+        }
         let claims = now >= self.claims_after;
-        let mut turn = Turn::new(
-            now,
-            &mut self.backend,
-            &mut self.cache,
-            &mut self.roster,
-            &mut self.board,
-            &self.stats,
-        );
-        match turn.run(&returned, &batch, claims).await {
+        match self.attempt(now, &returned, &batch, claims).await {
             Ok(done) => self.settle(batch, done),
             Err(error) => {
                 self.backend.rollback().await;
@@ -234,6 +270,35 @@ impl<B: Backend> Lane<B> {
                 self.returned = returned;
                 self.claims_after = now.plus_ms(1000);
                 batch.into_iter().for_each(|message| message.refuse(&error));
+            }
+        }
+    }
+
+    /// Runs the batch, again if another server changed its rows meanwhile.
+    async fn attempt(
+        &mut self,
+        now: Timestamp,
+        returned: &[Command],
+        batch: &[Message],
+        claims: bool,
+    ) -> Result<Done, StoreError> {
+        let mut conflicts = 0;
+        loop {
+            let (cache, roster, board) = (&mut self.cache, &mut self.roster, &mut self.board);
+            let shared = self.options.shared_poll_ms.is_some();
+            let mut turn = Turn::new(now, shared, &mut self.backend, cache, roster, board, &self.stats);
+            match turn.run(returned, batch, claims).await {
+                Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
+                    self.backend.rollback().await;
+                    tracing::debug!(why, "repeating a batch");
+                    LaneStats::add(&self.stats.conflicts, 1);
+                    self.cache.clear();
+                    self.roster.clear();
+                    // What the failed attempt claimed is waiting again.
+                    self.board.mark_all();
+                    conflicts += 1;
+                }
+                result => return result,
             }
         }
     }
@@ -259,6 +324,9 @@ impl<B: Backend> Lane<B> {
         }
         done.finished.into_iter().for_each(|finished| self.observer.finished(finished));
         done.lost.into_iter().for_each(|lost| self.observer.lease_lost(lost));
+        if !done.waiting.is_empty() {
+            self.observer.waiting(done.waiting);
+        }
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);

@@ -20,7 +20,7 @@ mod standing;
 mod stats;
 mod turn;
 
-pub use backend::{Backend, DueQuery, EventRow, QueueKey, WriteSet};
+pub use backend::{Backend, DueQuery, EventRow, QueueKey, RunKey, WriteSet};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,

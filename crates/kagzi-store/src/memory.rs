@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Clock, Cursor, Direction, DueQuery, Lane, LaneOptions, LaneStore, Observer, Page, PageRequest,
-    QueueKey, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView, WriteSet,
+    QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, WorkerFilter, WorkerView, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -60,8 +60,8 @@ impl Backend for MemoryBackend {
         self.working = Tables::default();
     }
 
-    async fn load(&mut self, ids: &[RunId]) -> Result<Vec<Aggregate>, StoreError> {
-        Ok(ids.iter().filter_map(|id| self.working.aggregate(*id)).collect())
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
+        Ok(keys.iter().filter_map(|key| self.working.aggregate(key.run)).collect())
     }
 
     async fn find_business(
@@ -86,16 +86,16 @@ impl Backend for MemoryBackend {
         Ok(self.working.waiting(key).map(|(at, _)| at).filter(|at| *at > now).min())
     }
 
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunId>, StoreError> {
+    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
         let mut due: Vec<_> = self
             .working
             .runs
             .values()
-            .filter_map(|run| run.sweep_at().map(|at| (at, run.id)))
+            .filter_map(|run| run.sweep_at().map(|at| (at, key_of(run))))
             .filter(|(at, _)| *at <= now)
             .collect();
         due.sort_unstable();
-        Ok(due.into_iter().take(limit).map(|(_, id)| id).collect())
+        Ok(due.into_iter().take(limit).map(|(_, key)| key).collect())
     }
 
     async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -106,7 +106,7 @@ impl Backend for MemoryBackend {
         Ok(self.working.workers.get(&id).cloned())
     }
 
-    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunId>, StoreError> {
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
         Ok(self.working.leased_by(id))
     }
 
@@ -170,10 +170,14 @@ impl Tables {
             .filter_map(|run| run.due_at().map(|at| (at, run.id)))
     }
 
-    fn leased_by(&self, id: WorkerId) -> Vec<RunId> {
+    fn leased_by(&self, id: WorkerId) -> Vec<RunKey> {
         let held = |run: &&Run| run.lease().is_some_and(|lease| lease.worker == id);
-        self.runs.values().filter(held).map(|run| run.id).collect()
+        self.runs.values().filter(held).map(key_of).collect()
     }
+}
+
+fn key_of(run: &Run) -> RunKey {
+    RunKey { run: run.id, namespace: run.namespace.clone() }
 }
 
 /// The reading side.

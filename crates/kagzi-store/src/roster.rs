@@ -34,6 +34,13 @@ impl Roster {
         self.members.insert(worker.id, Member { worker, active });
     }
 
+    /// Forgets a worker whose row has no unwritten change, so that it is loaded again.
+    pub fn doubt(&mut self, id: WorkerId) {
+        if !self.dirty.contains(&id) {
+            self.members.remove(&id);
+        }
+    }
+
     /// Changes a worker's row; it is written with the batch.
     pub fn change(&mut self, id: WorkerId, change: impl FnOnce(&mut Worker)) {
         if let Some(member) = self.members.get_mut(&id) {

@@ -33,6 +33,8 @@ pub struct Board {
 impl Board {
     /// Adds a demand. Its keys must be looked at, so they count as backlog.
     pub fn add(&mut self, namespace: &Name, task_queue: &Name, demand: Demand) {
+        // A batch that is repeated after a conflict stands by again.
+        self.remove(demand.id);
         let keys: Vec<_> = demand
             .types
             .iter()
@@ -85,6 +87,10 @@ impl Board {
         self.demands.get(&id).map(|standing| &standing.demand)
     }
 
+    pub fn watches(&self, key: &QueueKey) -> bool {
+        self.keys.contains_key(key)
+    }
+
     pub fn key_mut(&mut self, key: &QueueKey) -> Option<&mut KeyState> {
         self.keys.get_mut(key)
     }
@@ -123,6 +129,18 @@ impl Board {
                 state.backlog = true;
                 state.next_due = None;
             }
+        }
+    }
+
+    /// Somebody says that a key, or any key, has due runs.
+    pub fn mark(&mut self, key: Option<&QueueKey>) {
+        match key {
+            Some(key) => {
+                if let Some(state) = self.keys.get_mut(key) {
+                    state.backlog = true;
+                }
+            }
+            None => self.mark_all(),
         }
     }
 

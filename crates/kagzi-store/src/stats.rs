@@ -14,6 +14,7 @@ pub struct LaneStats {
     pub leases_lost: AtomicU64,
     pub commit_micros: AtomicU64,
     pub commit_errors: AtomicU64,
+    pub conflicts: AtomicU64,
     pub batch_max: AtomicU64,
 }
 

@@ -6,7 +6,7 @@ use kagzi_model::{Command, LeaseRef, Registration, RunId, State, Timestamp, Work
 
 use crate::{
     Assignment, Backend, Beat, BeatAnswer, Demand, DueQuery, Finished, LaneStats, LostLease, Outcome,
-    QueueKey, RegistryError, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
+    QueueKey, RegistryError, RunKey, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
     lane::Message,
@@ -29,6 +29,8 @@ pub struct Done {
     pub lost: Vec<LostLease>,
     pub rows: Vec<RunId>,
     pub offline: Vec<WorkerId>,
+    /// Keys with runs that nobody here took, on a shared database.
+    pub waiting: Vec<QueueKey>,
 }
 
 /// An answer, held back until the commit.
@@ -38,6 +40,7 @@ pub enum Answer {
     Withdrawn,
     Worker(Result<WorkerReply, RegistryError>),
     Swept(Swept),
+    Woken,
 }
 
 impl Answer {
@@ -49,6 +52,7 @@ impl Answer {
             (Answer::Withdrawn, Message::Withdraw { reply, .. }) => drop(reply.send(Ok(()))),
             (Answer::Worker(answer), Message::Worker { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Swept(swept), Message::Sweep { reply, .. }) => drop(reply.send(Ok(swept))),
+            (Answer::Woken, Message::Wake { .. }) => {}
             (_, _) => unreachable!("answers are made in the order of their messages"),
         }
     }
@@ -57,6 +61,8 @@ impl Answer {
 /// A turn in progress.
 pub struct Turn<'a, B> {
     now: Timestamp,
+    /// Other servers write to the same database, so that memory may be behind it.
+    shared: bool,
     backend: &'a mut B,
     fold: Fold<'a>,
     roster: &'a mut Roster,
@@ -72,6 +78,7 @@ pub struct Turn<'a, B> {
 impl<'a, B: Backend> Turn<'a, B> {
     pub fn new(
         now: Timestamp,
+        shared: bool,
         backend: &'a mut B,
         cache: &'a mut Cache,
         roster: &'a mut Roster,
@@ -80,6 +87,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     ) -> Self {
         Turn {
             now,
+            shared,
             backend,
             fold: Fold::new(now, cache),
             roster,
@@ -113,7 +121,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.count_all_leases().await?;
         if claims {
             self.warm_up().await?;
-            self.give_out_fresh();
+            self.give_out_fresh().await?;
             self.write().await?;
             self.claim_backlog().await?;
         }
@@ -140,6 +148,10 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
             Message::Worker { command, .. } => Answer::Worker(self.worker(command).await?),
             Message::Sweep { kind, .. } => Answer::Swept(self.sweep(*kind).await?),
+            Message::Wake { key } => {
+                self.board.mark(key.as_ref());
+                Answer::Woken
+            }
             Message::Close { .. } => unreachable!("the lane closes between turns"),
         })
     }
@@ -149,22 +161,47 @@ impl<'a, B: Backend> Turn<'a, B> {
         let mut lacking = Vec::new();
         for command in commands {
             if !matches!(command, Command::Start(_)) && self.fold.lacks(command.run()) {
-                lacking.push(command.run());
+                lacking.push(RunKey { run: command.run(), namespace: command.namespace().clone() });
             }
         }
         self.load_runs(lacking).await
     }
 
-    async fn load_runs(&mut self, mut ids: Vec<RunId>) -> Result<(), StoreError> {
-        ids.retain(|id| self.fold.lacks(*id));
-        ids.sort_unstable();
-        ids.dedup();
-        if !ids.is_empty() {
-            for aggregate in self.backend.load(&ids).await? {
+    async fn load_runs(&mut self, mut keys: Vec<RunKey>) -> Result<(), StoreError> {
+        keys.retain(|key| self.fold.lacks(key.run));
+        keys.sort_unstable();
+        keys.dedup();
+        if !keys.is_empty() {
+            for aggregate in self.backend.load(&keys).await? {
                 self.fold.know(aggregate);
             }
         }
         Ok(())
+    }
+
+    /// Loads runs that the database named, although memory may think otherwise of them.
+    async fn load_found(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        if self.shared {
+            for key in keys {
+                self.fold.doubt(key.run);
+            }
+        }
+        self.load_runs(keys.to_vec()).await
+    }
+
+    /// Decides a command. A decision that writes is checked by the database: the row's version or the event's
+    /// number is taken when another server was first. One that writes nothing, a refusal above all, is checked
+    /// here: made from memory alone on a shared database, it is made again from the row.
+    async fn decide(&mut self, command: &Command) -> Result<Outcome, StoreError> {
+        let outcome = self.fold.apply(command);
+        // Heartbeats have compared their runs with the database already.
+        let renewed = outcome.is_ok() && matches!(command, Command::Renew { .. });
+        if self.shared && !renewed && self.fold.doubt(command.run()) {
+            let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
+            self.load_runs(vec![key]).await?;
+            return Ok(self.fold.apply(command));
+        }
+        Ok(outcome)
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
@@ -174,11 +211,12 @@ impl<'a, B: Backend> Turn<'a, B> {
         {
             let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
             if let Some((id, _)) = &found {
-                self.load_runs(vec![*id]).await?;
+                let key = RunKey { run: *id, namespace: start.namespace.clone() };
+                self.load_runs(vec![key]).await?;
             }
             self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
         }
-        let outcome = self.fold.apply(command);
+        let outcome = self.decide(command).await?;
         LaneStats::add(&self.stats.commands, 1);
         if let Err(rejection) = &outcome {
             LaneStats::add(&self.stats.refused, 1);
@@ -190,7 +228,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     }
 
     async fn stand_by(&mut self, demand: &Demand) -> Result<Result<(), RegistryError>, StoreError> {
-        self.load_worker(demand.worker).await?;
+        self.refresh_worker(demand.worker).await?;
         let worker = match self.roster.online(demand.worker) {
             Ok(worker) => worker,
             Err(refused) => return Ok(Err(refused)),
@@ -214,6 +252,16 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
+    /// Loads a worker whose row or leases another server may have changed: somebody drained it there, or took
+    /// a run back.
+    async fn refresh_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        if self.shared {
+            // No lease of this batch is counted twice: what is not counted yet is not written yet either.
+            self.roster.doubt(id);
+        }
+        self.load_worker(id).await
+    }
+
     async fn worker(
         &mut self,
         command: &WorkerCommand,
@@ -222,7 +270,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             WorkerCommand::Register { id, registration } => Ok(Ok(self.register(*id, registration))),
             WorkerCommand::Beat(beat) => self.beat(beat).await,
             WorkerCommand::Drain { id } => {
-                self.load_worker(*id).await?;
+                self.refresh_worker(*id).await?;
                 let status = self.roster.get(*id).map(|member| member.worker.status);
                 match status {
                     None => Ok(Err(RegistryError::Unknown(*id))),
@@ -236,7 +284,7 @@ impl<'a, B: Backend> Turn<'a, B> {
                 }
             }
             WorkerCommand::Deregister { id } => {
-                self.load_worker(*id).await?;
+                self.refresh_worker(*id).await?;
                 if self.roster.get(*id).is_none() {
                     return Ok(Err(RegistryError::Unknown(*id)));
                 }
@@ -263,7 +311,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     }
 
     async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
-        self.load_worker(beat.id).await?;
+        self.refresh_worker(beat.id).await?;
         let status = match self.roster.get(beat.id).map(|member| member.worker.status) {
             None => return Ok(Err(RegistryError::Unknown(beat.id))),
             Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),
@@ -271,7 +319,18 @@ impl<'a, B: Backend> Turn<'a, B> {
         };
         let now = self.now;
         self.roster.change(beat.id, |worker| worker.heartbeat_at = now);
-        self.load_runs(beat.runs.iter().map(|lease| lease.run).collect()).await?;
+        let held = match self.shared || beat.unlisted_after_ms.is_some() {
+            true => self.backend.leased_by(beat.id).await?,
+            false => Vec::new(),
+        };
+        if self.shared {
+            let held: HashSet<RunId> = held.iter().map(|key| key.run).collect();
+            for lease in beat.runs.iter().filter(|lease| !held.contains(&lease.run)) {
+                self.fold.doubt(lease.run);
+            }
+        }
+        let listed = |lease: &LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
+        self.load_runs(beat.runs.iter().map(listed).collect()).await?;
         let mut lost = Vec::new();
         for lease in &beat.runs {
             if let Err(rejection) = self.renew(lease, beat.lease_ms).await? {
@@ -279,13 +338,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
         }
         if let Some(after_ms) = beat.unlisted_after_ms {
-            self.give_back_unlisted(beat, after_ms).await?;
+            self.give_back_unlisted(beat, after_ms, held).await?;
         }
         Ok(Ok(WorkerReply::Beat(BeatAnswer { status, lost })))
     }
 
     /// Renews a lease once less than two thirds of it are left, so that most heartbeats write no run.
     async fn renew(&mut self, lease: &LeaseRef, lease_ms: i64) -> Result<Outcome, StoreError> {
+        let lease_ms = self.lease_ms(lease.run, lease_ms);
         let held = self.fold.entry(lease.run).and_then(|entry| entry.aggregate.run.lease());
         let until = match held {
             Some(held) if held.until.remaining_ms(self.now) > lease_ms * 2 / 3 => held.until,
@@ -294,12 +354,22 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.apply(&Command::Renew { lease: lease.clone(), until }).await
     }
 
-    async fn give_back_unlisted(&mut self, beat: &Beat, after_ms: i64) -> Result<(), StoreError> {
+    /// How long a lease of this run lasts: its own heartbeat timeout, or the server's length.
+    fn lease_ms(&self, run: RunId, standard_ms: i64) -> i64 {
+        let entry = self.fold.entry(run);
+        entry.and_then(|entry| entry.aggregate.run.options.timeouts.heartbeat_ms).unwrap_or(standard_ms)
+    }
+
+    async fn give_back_unlisted(
+        &mut self,
+        beat: &Beat,
+        after_ms: i64,
+        held: Vec<RunKey>,
+    ) -> Result<(), StoreError> {
         let listed: HashSet<RunId> = beat.runs.iter().map(|lease| lease.run).collect();
-        let held = self.backend.leased_by(beat.id).await?;
-        let unlisted: Vec<_> = held.into_iter().filter(|id| !listed.contains(id)).collect();
-        self.load_runs(unlisted.clone()).await?;
-        for id in unlisted {
+        let unlisted: Vec<_> = held.into_iter().filter(|key| !listed.contains(&key.run)).collect();
+        self.load_found(&unlisted).await?;
+        for RunKey { run: id, .. } in unlisted {
             let Some(run) = self.fold.entry(id).map(|entry| &entry.aggregate.run) else { continue };
             let old = run.lease().is_some_and(|lease| lease.since.plus_ms(after_ms) <= self.now);
             if old {
@@ -320,9 +390,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         });
         self.offline.push(id);
         let held = self.backend.leased_by(id).await?;
-        self.load_runs(held.clone()).await?;
+        self.load_found(&held).await?;
         let mut released = 0;
-        for run in held {
+        for RunKey { run, .. } in held {
             let Some(entry) = self.fold.entry(run) else { continue };
             let row = &entry.aggregate.run;
             if row.lease().is_none_or(|lease| lease.worker != id) {
@@ -346,12 +416,10 @@ impl<'a, B: Backend> Turn<'a, B> {
             SweepKind::Expired => {
                 // Rows of this batch must be visible to the search for expired ones.
                 self.write().await?;
-                let ids = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
-                let (count, more) = (ids.len(), ids.len() == SWEEP_LEN_MAX);
-                self.load_runs(ids.clone()).await?;
-                for run in ids {
-                    let Some(entry) = self.fold.entry(run) else { continue };
-                    let namespace = entry.aggregate.run.namespace.clone();
+                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
+                let (count, more) = (keys.len(), keys.len() == SWEEP_LEN_MAX);
+                self.load_found(&keys).await?;
+                for RunKey { run, namespace } in keys {
                     // Refused only when the run is gone; then there is nothing to expire.
                     let _ = self.apply(&Command::Expire { namespace, run }).await?;
                 }
@@ -377,7 +445,7 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
-    fn give_out_fresh(&mut self) {
+    async fn give_out_fresh(&mut self) -> Result<(), StoreError> {
         for id in self.fold.touched.rows.clone() {
             let Some(entry) = self.fold.entry(id) else { continue };
             let run = &entry.aggregate.run;
@@ -389,25 +457,26 @@ impl<'a, B: Backend> Turn<'a, B> {
                 continue;
             }
             // Older runs wait in the database: this one queues behind them.
-            if state.backlog || !self.give(&key, id) {
+            if state.backlog || !self.give(&key, id).await? {
                 self.board.key_mut(&key).expect("watched above").backlog = true;
             }
         }
+        Ok(())
     }
 
     /// Leases one run to the worker with the most room; false when there is none.
-    fn give(&mut self, key: &QueueKey, id: RunId) -> bool {
+    async fn give(&mut self, key: &QueueKey, id: RunId) -> Result<bool, StoreError> {
         let (roster, served) = (&*self.roster, &self.served);
         let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) };
-        let Some(demand) = self.board.roomiest(key, room) else { return false };
+        let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
         let (demand_id, once) = (demand.id, demand.once);
         let command = Command::Lease {
             namespace: key.namespace.clone(),
             run: id,
             worker: demand.worker,
-            until: self.now.plus_ms(demand.lease_ms),
+            until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)),
         };
-        match self.fold.apply(&command) {
+        match self.decide(&command).await? {
             Ok(_) => {
                 LaneStats::add(&self.stats.leases, 1);
                 if once {
@@ -415,14 +484,13 @@ impl<'a, B: Backend> Turn<'a, B> {
                 }
                 self.assigned.push((demand_id, id));
                 self.count_leases();
-                true
             }
             Err(rejection) => {
                 // The index said due and the row says no: report it and do not try it again at once.
                 tracing::error!(run = %id, %rejection, "a due run could not be leased");
-                true
             }
         }
+        Ok(true)
     }
 
     /// Claims waiting runs, key by key, for workers that have room.
@@ -443,10 +511,11 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
             let query = DueQuery { key: &key, now: self.now, limit };
             let due = self.backend.due(&query).await?;
-            self.load_runs(due.iter().map(|(_, id)| *id).collect()).await?;
+            let found = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
+            self.load_runs(due.iter().map(|(_, id)| found(id)).collect()).await?;
             let short = due.len() < limit;
             for (_, id) in due {
-                if !self.give(&key, id) {
+                if !self.give(&key, id).await? {
                     break;
                 }
             }
@@ -502,7 +571,24 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.backend.write(set).await
     }
 
+    /// Keys whose changed runs are left to wait: now, or for a time at which nobody here may have room.
+    fn waiting(&self) -> Vec<QueueKey> {
+        if !self.shared {
+            return Vec::new();
+        }
+        let runs = self.fold.touched.rows.iter().filter_map(|id| self.fold.entry(*id));
+        let keys: HashSet<QueueKey> = runs
+            .map(|entry| &entry.aggregate.run)
+            .filter_map(|run| run.due_at().map(|due| (due, QueueKey::of(run))))
+            // A timer that somebody here watches rings here.
+            .filter(|(due, key)| *due <= self.now || !self.board.watches(key))
+            .map(|(_, key)| key)
+            .collect();
+        keys.into_iter().collect()
+    }
+
     fn done(&mut self, answers: Vec<Answer>) -> Done {
+        let waiting = self.waiting();
         let touched = std::mem::take(&mut self.fold.touched);
         let assignments = std::mem::take(&mut self.assigned)
             .into_iter()
@@ -516,6 +602,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             lost: touched.lost,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
+            waiting,
         }
     }
 
@@ -539,6 +626,7 @@ fn commands(message: &Message) -> &[Command] {
         | Message::Withdraw { .. }
         | Message::Worker { .. }
         | Message::Sweep { .. }
+        | Message::Wake { .. }
         | Message::Close { .. } => &[],
     }
 }

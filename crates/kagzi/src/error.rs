@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn a_failed_run_says_how_it_ended() {
         let status = WorkflowStatus::TimedOut;
-        let failed = RunFailed { run_id: "r1".into(), status, code: "DEADLINE".into(), message: "late".into() };
+        let failed =
+            RunFailed { run_id: "r1".into(), status, code: "DEADLINE".into(), message: "late".into() };
 
         assert_eq!(Error::from(failed).to_string(), "run r1 ended TIMED_OUT: late (DEADLINE)");
     }

@@ -44,8 +44,8 @@ pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> v1::Failure {
 pub(crate) fn new(code: &str, message: String, non_retryable: bool) -> v1::Failure {
     let code = if code.is_empty() { codes::ERROR } else { code };
     v1::Failure {
-        code: code.to_owned(),
-        message: truncate(message),
+        code: truncate(code.to_owned(), limits::CODE_BYTES_MAX),
+        message: truncate(message, limits::MESSAGE_BYTES_MAX),
         non_retryable,
         retry_after_ms: 0,
         details: None,
@@ -58,9 +58,9 @@ fn find<E: StdError + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E
     error.downcast_ref::<E>().or_else(|| error.chain().find_map(|cause| cause.downcast_ref::<E>()))
 }
 
-fn truncate(mut message: String) -> String {
-    message.truncate(message.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
-    message
+fn truncate(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
 }
 
 #[cfg(test)]
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn an_untyped_error_is_retryable_and_the_code_of_a_failed_step_survives() {
-        let step = StepError { step: "a".into(), code: "TIMEOUT".into(), message: "late".into(), attempts: 2 };
+        let step =
+            StepError { step: "a".into(), code: "TIMEOUT".into(), message: "late".into(), attempts: 2 };
 
         assert_eq!(of_error(&anyhow!("boom")), new("ERROR", "boom".into(), false));
         assert_eq!(of_error(&anyhow::Error::new(step).context("order")).code, "TIMEOUT");

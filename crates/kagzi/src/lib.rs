@@ -1,7 +1,62 @@
+//! Kagzi: durable workflows as plain async Rust.
+//!
+//! A workflow is an async function. What it does to the world happens in *steps*; each result is recorded,
+//! so after a crash, a deployment or a month of sleep the function is executed again from the top, recorded
+//! steps return at once, and it goes on where it was.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use kagzi::{Client, Worker, WorkflowContext};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Order { item: String, cents: u64 }
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Receipt { charge: String }
+//!
+//! async fn order(ctx: WorkflowContext, order: Order) -> anyhow::Result<Receipt> {
+//!     let charge: String = ctx
+//!         .step("charge")
+//!         .timeout(Duration::from_secs(30))
+//!         .retries(5)
+//!         .run(|step| async move { Ok(format!("charged with key {}", step.idempotency_key())) })
+//!         .await?;
+//!     ctx.sleep(Duration::from_secs(60)).await?;
+//!     let item = order.item;
+//!     ctx.run("ship", async move { Ok(format!("shipped {item}")) }).await?;
+//!     Ok(Receipt { charge })
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     let mut worker = Worker::builder("127.0.0.1:50051", "orders").build().await?;
+//!     worker.register("order", order);
+//!     tokio::spawn(worker.run());
+//!
+//!     let client = Client::connect("127.0.0.1:50051").await?;
+//!     let input = Order { item: "tea".into(), cents: 450 };
+//!     let run = client.workflow("order", "orders", input).id("order-42").await?;
+//!     println!("{}", run.result::<Receipt>().await?.charge);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! What is promised about side effects: *a step's code runs at least once; its result is recorded exactly
+//! once; with the key we hand you and a receiver that deduplicates, its effect happens once.*
+//!
+//! A step that fails is retried by its policy, out of sight of the function; see [`NonRetryableError`],
+//! [`RetryAfterError`] and [`StepFailure`] for failures that say more, and [`StepError`] for the last word.
+
+#![warn(missing_docs)]
+
 mod addresses;
 mod backoff;
+mod client;
 mod codes;
 mod connection;
+#[cfg(feature = "embedded")]
+mod embedded;
 mod error;
 mod failure;
 mod limits;
@@ -10,3 +65,21 @@ mod retry_policy;
 mod run;
 mod step_error;
 mod worker;
+
+pub use addresses::Addresses;
+pub use client::Client;
+pub use client::handle::RunHandle;
+pub use client::list::{ListRuns, RunPage};
+pub use client::start::{StartBuilder, Timeouts};
+#[cfg(feature = "embedded")]
+pub use embedded::Embedded;
+pub use error::{Error, RunFailed};
+pub use kagzi_proto::v1::{WorkflowRun, WorkflowStatus};
+pub use retry_policy::RetryPolicy;
+pub use run::context::WorkflowContext;
+pub use run::step::StepContext;
+pub use run::step_builder::StepBuilder;
+pub use step_error::{NonRetryableError, RetryAfterError, StepError, StepFailure};
+pub use tokio_util::sync::CancellationToken;
+pub use worker::Worker;
+pub use worker::builder::WorkerBuilder;

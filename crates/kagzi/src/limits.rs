@@ -8,14 +8,14 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Longest path of a step, its scopes included.
 pub(crate) const PATH_BYTES_MAX: usize = 1024;
 
-/// Longest idempotency key; many receivers store it in a column of this width.
-pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
-
 /// Longest error message sent to the server. A whole HTML page as an error text helps nobody.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Largest gRPC message accepted from the server: an assignment with its first page of journal.
 pub(crate) const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest error code.
+pub(crate) const CODE_BYTES_MAX: usize = 255;
 
 /// Steps of one run at once when the server names no number.
 pub(crate) const STEP_CONCURRENCY_DEFAULT: u32 = 10;

@@ -6,7 +6,6 @@
 pub(crate) mod activity;
 pub(crate) mod context;
 pub(crate) mod executor;
-pub(crate) mod idempotency_key;
 pub(crate) mod journal;
 pub(crate) mod path;
 pub(crate) mod sleep;

@@ -102,7 +102,7 @@ fn text(comparison: &Comparison) -> String {
             figures.errors.to_string(),
         ]);
     }
-    format!("{}\n\n{}", limits::as_fields(&comparison.limits), table::text(&table))
+    format!("{}\n\n{}", limits::as_fields(&comparison.limits), table::text(table))
 }
 
 #[cfg(test)]

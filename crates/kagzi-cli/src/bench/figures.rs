@@ -41,7 +41,7 @@ pub fn verdict(all: &[&Figures]) -> anyhow::Result<()> {
 }
 
 fn as_fields(figures: &Figures) -> String {
-    table::text(&table::of_fields([
+    table::text(table::of_fields([
         ("workload", Some(format!("{} on {}, processes {}", figures.workload, figures.store, figures.mode))),
         ("runs", Some(format!("{} at concurrency {}", figures.runs, figures.concurrency))),
         ("seconds", Some(figures.seconds.to_string())),

@@ -2,20 +2,21 @@ use super::scratch;
 use super::workload::Load;
 use crate::address::Address;
 use crate::child::Child;
-use crate::store_url::StoreUrl;
 use anyhow::Context;
+use kagzi_server::StoreUrl;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// The server and worker processes of one measurement.
 pub struct Stage {
-    dir: TempDir,
     pub address: Address,
     /// A queue of its own, so that a server in use (`--addr`) does not mix our runs with others.
     pub queue: String,
     /// None when the server was there before.
     pub server: Option<Child>,
     pub worker: Child,
+    /// Last, because fields are dropped in order: the processes go before the files they write.
+    dir: TempDir,
 }
 
 impl Stage {

@@ -1,8 +1,10 @@
 //! The worker process that a benchmark starts.
 
+use super::workload::{Input, Output, WORKFLOW_TYPE};
 use crate::logs::{self, LogFormat};
 use crate::session::Session;
-use crate::{stop, worker_seam};
+use crate::stop;
+use kagzi::{Worker, WorkflowContext};
 use tokio_util::sync::CancellationToken;
 
 #[derive(clap::Args)]
@@ -14,19 +16,28 @@ pub struct Args {
     max_concurrent: u32,
 }
 
-/// What to execute: runs of [`super::workload::WORKFLOW_TYPE`] on this queue.
-pub struct BenchWork {
-    pub queue: String,
-    pub max_concurrent: u32,
-}
-
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     logs::install(LogFormat::Text);
     let parent_left = CancellationToken::new();
     stop::when_stdin_closes(parent_left.clone());
-    let work = BenchWork { queue: args.queue, max_concurrent: args.max_concurrent };
+    let builder = Worker::builder(session.address.to_string(), args.queue);
+    let mut worker = builder.max_concurrent(args.max_concurrent).build().await?;
+    worker.register(WORKFLOW_TYPE, bench);
     tokio::select! {
-        ended = worker_seam::work_on_bench(&session.address, work) => ended,
+        ended = worker.run() => Ok(ended?),
+        // Without its parent the measurement is over.
         () = parent_left.cancelled() => Ok(()),
     }
+}
+
+/// As many steps as the input asks for, one after the other.
+async fn bench(ctx: WorkflowContext, input: Input) -> anyhow::Result<Output> {
+    if input.steps == 0 {
+        return Ok(Output::Input(input));
+    }
+    let mut results = Vec::with_capacity(input.steps as usize);
+    for step in 0..input.steps {
+        results.push(ctx.run("step", async { Ok(input.step_result(step)) }).await?);
+    }
+    Ok(Output::Steps(results))
 }

@@ -1,6 +1,7 @@
 //! The workflow of the tour. Its steps leave a mark in a file each time they really run.
 
 use super::step_log::StepLog;
+use kagzi::WorkflowContext;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 pub const WORKFLOW_TYPE: &str = "order";
 pub const QUEUE: &str = "demo";
 
-/// In order; the workflow sleeps for [`NAP`] before `ship`.
+/// In order.
 pub const STEPS: [&str; 4] = ["reserve", "charge", "ship", "email"];
 pub const NAP: Duration = Duration::from_secs(2);
 
@@ -42,8 +43,20 @@ pub struct Receipt {
     pub done: Vec<Done>,
 }
 
+/// Reserve, charge, sleep, ship, email.
+pub async fn order(ctx: WorkflowContext, input: Order, dir: &Path) -> anyhow::Result<Receipt> {
+    let mut done = Vec::new();
+    for step in STEPS {
+        if step == FATAL_STEP {
+            ctx.sleep(NAP).await?;
+        }
+        done.push(ctx.run(step, perform_step(dir, step)).await?);
+    }
+    Ok(Receipt { order: input.order, done })
+}
+
 /// The body of one step. The first execution of [`FATAL_STEP`] stays in mid-step until its process is killed.
-pub async fn perform_step(dir: &Path, step: &str) -> anyhow::Result<Done> {
+async fn perform_step(dir: &Path, step: &str) -> anyhow::Result<Done> {
     let log = StepLog::in_dir(dir);
     let pid = std::process::id();
     let first_time = log.executions_of(step)?.is_empty();

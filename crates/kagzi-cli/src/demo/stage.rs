@@ -1,16 +1,17 @@
 use crate::address::Address;
 use crate::child::Child;
-use crate::store_url::StoreUrl;
 use anyhow::Context;
+use kagzi_server::StoreUrl;
 use std::ffi::OsString;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// The scratch directory and the processes of one tour.
 pub struct Stage {
-    dir: TempDir,
-    server: Option<Child>,
     workers: Vec<Child>,
+    server: Option<Child>,
+    /// Last, because fields are dropped in order: the processes go before the files they write.
+    dir: TempDir,
 }
 
 impl Stage {

@@ -47,7 +47,7 @@ pub fn as_table(events: &[EventView], now: Timestamp) -> String {
             event.said(),
         ]);
     }
-    table::text(&table)
+    table::text(table)
 }
 
 impl EventView {

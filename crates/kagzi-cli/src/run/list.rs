@@ -86,7 +86,7 @@ fn as_table(runs: &[RunView], now: Timestamp) -> String {
             run.created_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
         ]);
     }
-    table::text(&table)
+    table::text(table)
 }
 
 #[cfg(test)]

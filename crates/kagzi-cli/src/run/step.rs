@@ -52,7 +52,7 @@ pub fn as_table(steps: &[StepView], now: Timestamp) -> String {
             step.result().into(),
         ]);
     }
-    table::text(&table)
+    table::text(table)
 }
 
 impl StepView {

@@ -76,7 +76,7 @@ impl From<WorkflowRun> for RunView {
 impl RunView {
     pub fn fields(&self, now: Timestamp) -> String {
         let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
-        table::text(&table::of_fields([
+        table::text(table::of_fields([
             ("run", Some(self.run_id.clone())),
             ("business id", Some(self.business_id.clone())),
             ("type", Some(self.workflow_type.clone())),

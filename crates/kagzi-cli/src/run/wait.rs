@@ -1,7 +1,6 @@
 use super::find;
 use super::patience::{self, Patience};
 use super::view::RunView;
-use crate::exit::Trouble;
 use crate::output::{self, Format};
 use crate::payload::PayloadView;
 use crate::session::Session;
@@ -25,26 +24,27 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
 
 /// Prints the output of a completed run. Any other end is a failure of this command too.
 pub fn print_ended(run: WorkflowRun, format: Format) -> anyhow::Result<()> {
-    let completed = run.status() == WorkflowStatus::Completed;
+    let status = run.status();
     let run = RunView::from(run);
     match format {
         Format::Json => output::print_json(&run)?,
-        Format::Table if completed => {
+        Format::Table if status == WorkflowStatus::Completed => {
             output::print(&run.output.as_ref().map_or("null".to_owned(), PayloadView::text))?;
         }
         Format::Table => {}
     }
-    if completed {
-        return Ok(());
-    }
-    output::note(&end_of(&run));
-    Err(Trouble::Reported { code: 1 }.into())
+    verdict(status, &run)
+}
+
+fn verdict(status: WorkflowStatus, run: &RunView) -> anyhow::Result<()> {
+    anyhow::ensure!(status == WorkflowStatus::Completed, end_of(run));
+    Ok(())
 }
 
 fn end_of(run: &RunView) -> String {
     match &run.error {
-        Some(error) => format!("error: run {} ended {}: {}", run.run_id, run.status, error.text()),
-        None => format!("error: run {} ended {}", run.run_id, run.status),
+        Some(error) => format!("run {} ended {}: {}", run.run_id, run.status, error.text()),
+        None => format!("run {} ended {}", run.run_id, run.status),
     }
 }
 
@@ -58,17 +58,12 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_run_is_a_success() {
-        assert!(print_ended(ended(WorkflowStatus::Completed, None), Format::Table).is_ok());
-    }
+    fn only_a_completed_run_is_a_success() {
+        let outcome = |status| verdict(status, &RunView::from(ended(status, None)));
 
-    #[test]
-    fn any_other_end_is_a_failure_in_both_formats() {
+        assert!(outcome(WorkflowStatus::Completed).is_ok());
         for status in [WorkflowStatus::Failed, WorkflowStatus::Cancelled, WorkflowStatus::TimedOut] {
-            for format in [Format::Table, Format::Json] {
-                let error = print_ended(ended(status, None), format).unwrap_err();
-                assert!(matches!(error.downcast_ref(), Some(Trouble::Reported { code: 1 })), "{status:?}");
-            }
+            assert!(outcome(status).is_err(), "{status:?}");
         }
     }
 
@@ -78,6 +73,6 @@ mod tests {
             Failure { code: "PANIC".into(), message: "index out of bounds".into(), ..Failure::default() };
         let run = RunView::from(ended(WorkflowStatus::Failed, Some(error)));
 
-        assert_eq!(end_of(&run), "error: run 0199f3c2 ended FAILED: PANIC: index out of bounds");
+        assert_eq!(end_of(&run), "run 0199f3c2 ended FAILED: PANIC: index out of bounds");
     }
 }

@@ -104,7 +104,7 @@ fn as_table(workers: &[WorkerView], now: Timestamp) -> String {
             worker.last_heartbeat_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
         ]);
     }
-    table::text(&table)
+    table::text(table)
 }
 
 #[cfg(test)]

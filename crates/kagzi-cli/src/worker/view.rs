@@ -58,7 +58,7 @@ impl WorkerView {
     pub fn fields(&self, now: Timestamp) -> String {
         let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
         let labels: Vec<_> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        table::text(&table::of_fields([
+        table::text(table::of_fields([
             ("worker", Some(self.worker_id.clone())),
             ("status", Some(self.status.to_owned())),
             ("queue", Some(self.task_queue.clone())),

@@ -16,7 +16,7 @@ pub fn decide(
     guard::same_position(seen, step)?;
     guard::room_for_step(seen, step)?;
     let known = seen.steps.get(&step.path);
-    let attempt = known.map_or(0, |known| known.attempts) + 1;
+    let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
     let answer = |answer| Ok(Change::nothing(Reply::Begin(answer)));
     match known.map(|known| &known.state) {
         Some(StepState::Completed | StepState::Slept) => answer(BeginAnswer::Recorded),

@@ -52,7 +52,7 @@ pub fn decide(
         }
         Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
     }
-    let attempt = known.map_or(0, |known| known.attempts) + 1;
+    let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
     let verdict = policy.or(&seen.run.options.retry).verdict(attempt, failure);
     let retry_at = match verdict {
         Verdict::RetryAfter { delay_ms } => Some(now.plus_ms(delay_ms)),

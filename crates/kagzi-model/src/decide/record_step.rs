@@ -31,7 +31,7 @@ pub fn decide(
         Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
     }
     // The record counts attempts itself; a worker's number below it is a slip, never a reset.
-    let attempt = attempt.max(known.map_or(0, |known| known.attempts) + 1);
+    let attempt = attempt.max(known.map_or(0, |known| known.attempts).saturating_add(1));
     let event = EventKind::StepCompleted {
         step: step.path.clone(),
         position: step.position,

@@ -17,6 +17,7 @@ pub fn decide(
             workflow_type: start.workflow_type.clone(),
             task_queue: start.task_queue.clone(),
             state: State::Ready { since: now },
+            version: 0,
             epoch: 0,
             attempts: 0,
             dispatch_count: 0,

@@ -8,12 +8,12 @@ use kagzi_proto::v1::{JournalEntry, StepRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::run::idempotency_key::idempotency_key;
 use crate::run::path::{InvalidName, Scope};
 use crate::run::sleep::run_sleep;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::step::{StepOptions, run_step};
 use crate::run::step_builder::StepBuilder;
+use kagzi_proto::idempotency_key;
 
 const SLEEP: &str = "sleep";
 
@@ -120,6 +120,7 @@ pub(crate) struct Called {
     pub(crate) recorded: Option<JournalEntry>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly every call is accepted, boxing it would only cost")]
 pub(crate) enum Call {
     Accepted(Called),
     Invalid(InvalidName),

@@ -47,7 +47,10 @@ async fn poll_to_end(run: &RunState, function: BoxFuture<'static, anyhow::Result
         }
         match polled {
             Poll::Ready(Ok(Ok(output))) => Poll::Ready(completed(run, output)),
-            Poll::Ready(Ok(Err(error))) => Poll::Ready(RunEnd::Failed(failure::of_error(&error))),
+            Poll::Ready(Ok(Err(error))) => {
+                let failure = run.without_large_details(failure::of_error(&error));
+                Poll::Ready(RunEnd::Failed(failure))
+            }
             Poll::Ready(Err(panic)) => Poll::Ready(RunEnd::Failed(failure::of_panic(&*panic))),
             Poll::Pending if run.activity.is_parkable() => Poll::Ready(RunEnd::Parked),
             Poll::Pending => Poll::Pending,
@@ -77,10 +80,9 @@ async fn report_end(run: &RunState, mut end: RunEnd) {
         };
         let (code, message) = match run.submit(body(end)).await {
             Verdict::Refused { code, message } => (code, message),
-            Verdict::Committed
-            | Verdict::Retry { .. }
-            | Verdict::Final { .. }
-            | Verdict::Sleeping { .. } => return,
+            Verdict::Committed | Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Sleeping { .. } => {
+                return;
+            }
         };
         tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
         end = match fallback {

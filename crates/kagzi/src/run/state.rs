@@ -61,6 +61,12 @@ impl RunState {
         }
     }
 
+    /// Details that the server would refuse are left out: the failure itself must get through.
+    pub(crate) fn without_large_details(&self, mut failure: v1::Failure) -> v1::Failure {
+        failure.details.take_if(|details| self.too_large("the details", details).is_some());
+        failure
+    }
+
     pub(crate) async fn submit(&self, body: report::Body) -> Verdict {
         self.uplink.submit(self.lease.clone(), body).await
     }

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use crate::retry_policy::{self, RetryPolicy, from_millis};
 use crate::run::activity::Operation;
 use crate::run::context::Called;
-use crate::run::idempotency_key::idempotency_key;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::uplink::Verdict;
 use crate::step_error::StepError;
 use crate::{codes, failure, payload};
+use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution.
 #[derive(Debug, Clone)]
@@ -74,11 +74,8 @@ where
 {
     let Called { run, step, recorded } = called;
     let mut operation = run.activity.begin();
-    let mut context = StepContext {
-        run_id: run.lease.run_id.as_str().into(),
-        path: step.path.as_str().into(),
-        attempt: 1,
-    };
+    let mut context =
+        StepContext { run_id: run.lease.run_id.as_str().into(), path: step.path.as_str().into(), attempt: 1 };
     if let Some(entry) = recorded {
         match replay::<T>(&run, &step, entry).await {
             Replayed::Ended(outcome) => return outcome,
@@ -116,12 +113,10 @@ where
                     verdict @ (Verdict::Refused { .. }
                     | Verdict::Retry { .. }
                     | Verdict::Final { .. }
-                    | Verdict::Sleeping { .. }) => {
-                        never(run.refuse("the result of a step", verdict).await)
-                    }
+                    | Verdict::Sleeping { .. }) => never(run.refuse("the result of a step", verdict).await),
                 }
             }
-            Err(failure) => failure,
+            Err(failure) => run.without_large_details(failure),
         };
 
         let failed = v1::StepFailed {

@@ -1,0 +1,8 @@
+//! The executor against a scripted server: channels instead of a stream, a clock that moves by itself.
+
+mod parallel_steps;
+mod parking;
+mod replay;
+mod run_ends;
+mod scripted_server;
+mod step_failures;

@@ -8,6 +8,7 @@ use kagzi_proto::v1::{self, report};
 use tokio::sync::{mpsc, oneshot};
 
 /// From a run to the owner of the stream.
+#[expect(clippy::large_enum_variant, reason = "reports are the hot path, boxing them would only cost")]
 pub(crate) enum Outgoing {
     /// Told for the console's sake; may be lost.
     Started(v1::StepStarted),

@@ -18,13 +18,15 @@ use crate::limits;
 pub(crate) struct Link {
     connection: Connection,
     backoff: Backoff,
+    /// The server has taken us in on the current stream.
+    welcomed: bool,
     state: State,
 }
 
 enum State {
     Waiting { until: Instant },
     Dialling(BoxFuture<'static, Result<Streaming<ServerMessage>, Error>>),
-    Open(Streaming<ServerMessage>),
+    Open(Box<Streaming<ServerMessage>>),
 }
 
 pub(crate) enum LinkEvent {
@@ -37,7 +39,8 @@ pub(crate) enum LinkEvent {
 
 impl Link {
     pub(crate) fn new(connection: Connection) -> Link {
-        Link { connection, backoff: Backoff::new(), state: State::Waiting { until: Instant::now() } }
+        let state = State::Waiting { until: Instant::now() };
+        Link { connection, backoff: Backoff::new(), welcomed: false, state }
     }
 
     /// Opens a stream that carries these messages. The first must already be in the channel: the server
@@ -50,6 +53,7 @@ impl Link {
     /// The server has taken us in; the next break begins with a short wait again.
     pub(crate) fn welcomed(&mut self) {
         self.backoff.reset();
+        self.welcomed = true;
     }
 
     /// What happens next. May be dropped at any time and called again.
@@ -61,13 +65,10 @@ impl Link {
             }
             State::Dialling(opening) => match opening.await {
                 Ok(stream) => {
-                    self.state = State::Open(stream);
+                    self.state = State::Open(Box::new(stream));
                     return self.next_message().await;
                 }
-                Err(error) => {
-                    self.connection.prefer_next();
-                    error
-                }
+                Err(error) => error,
             },
             State::Open(_) => return self.next_message().await,
         };
@@ -78,13 +79,19 @@ impl Link {
         let State::Open(stream) = &mut self.state else { unreachable!("called on an open stream only") };
         let error = match stream.message().await {
             Ok(Some(message)) => return LinkEvent::Message(message),
-            Ok(None) => Error::refused("keep the worker's stream", &tonic::Status::unavailable("it was closed")),
+            Ok(None) => {
+                Error::refused("keep the worker's stream", &tonic::Status::unavailable("it was closed"))
+            }
             Err(status) => Error::refused("keep the worker's stream", &status),
         };
         self.broken(error)
     }
 
     fn broken(&mut self, error: Error) -> LinkEvent {
+        // One that answers but takes nobody in, e.g. while it shuts down.
+        if !std::mem::take(&mut self.welcomed) {
+            self.connection.prefer_next();
+        }
         self.state = State::Waiting { until: Instant::now() + self.backoff.next_delay() };
         LinkEvent::Broken(error)
     }

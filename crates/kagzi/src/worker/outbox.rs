@@ -20,8 +20,10 @@ pub(crate) struct Outbox {
 
 enum Unwritten {
     Report(u64),
+    /// Worth sending on this stream only. One per step, so not in a box.
+    Started(v1::StepStarted),
     /// Worth sending on this stream only.
-    Notice(worker_message::Message),
+    Notice(Box<worker_message::Message>),
 }
 
 struct Unacknowledged {
@@ -41,7 +43,11 @@ impl Outbox {
     }
 
     pub(crate) fn push_notice(&mut self, notice: worker_message::Message) {
-        self.unwritten.push_back(Unwritten::Notice(notice));
+        self.unwritten.push_back(Unwritten::Notice(Box::new(notice)));
+    }
+
+    pub(crate) fn push_started(&mut self, started: v1::StepStarted) {
+        self.unwritten.push_back(Unwritten::Started(started));
     }
 
     pub(crate) fn push_submission(&mut self, submission: Submission) {
@@ -66,7 +72,8 @@ impl Outbox {
     pub(crate) fn pop(&mut self) -> Option<v1::WorkerMessage> {
         while let Some(next) = self.unwritten.pop_front() {
             let message = match next {
-                Unwritten::Notice(notice) => notice,
+                Unwritten::Notice(notice) => *notice,
+                Unwritten::Started(started) => worker_message::Message::StepStarted(started),
                 // Its run may have been lost in the meantime.
                 Unwritten::Report(seq) => match self.unacknowledged.get(&seq) {
                     Some(waiting) => worker_message::Message::Report(waiting.report.clone()),

@@ -171,7 +171,7 @@ impl Session {
             match outgoing {
                 // While the server is away it is not worth keeping.
                 Outgoing::Started(started) if self.welcomed => {
-                    self.outbox.push_notice(worker_message::Message::StepStarted(started));
+                    self.outbox.push_started(started);
                 }
                 Outgoing::Started(_) => {}
                 // What a stopped run said last would only be refused.

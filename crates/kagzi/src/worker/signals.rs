@@ -30,7 +30,8 @@ impl Signals {
     pub(crate) fn listen() -> Result<Signals, Error> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
-            signal(kind).map_err(|error| Error::InvalidWorker(format!("could not listen to signals: {error}")))
+            signal(kind)
+                .map_err(|error| Error::InvalidWorker(format!("could not listen to signals: {error}")))
         };
         Ok(Signals::Unix {
             interrupt: listen(SignalKind::interrupt())?,

@@ -27,10 +27,10 @@ pub struct Rates {
 
 /// What gRPC does over loopback when nobody does anything with the messages.
 pub async fn rates(span: Duration) -> anyhow::Result<Rates> {
-    let (address, listener) = grpc_echo::bind().await.context("could not listen on loopback")?;
+    let incoming = grpc_echo::bind().context("could not listen on loopback")?;
+    let address = Address::from(incoming.local_addr()?);
     let shutdown = CancellationToken::new();
-    let server = tokio::spawn(grpc_echo::serve(listener, shutdown.clone()));
-    let address = Address::from(address);
+    let server = tokio::spawn(grpc_echo::serve(incoming, shutdown.clone()));
 
     let measured = async {
         let unary_per_s = unary_per_s(&address, span).await?;

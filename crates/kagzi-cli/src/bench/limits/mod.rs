@@ -73,7 +73,7 @@ pub async fn measure(scratch: &Path) -> anyhow::Result<Limits> {
 
 pub fn as_fields(limits: &Limits) -> String {
     let rate = |value: f64| Some(format!("{value:.0}/s"));
-    table::text(&table::of_fields([
+    table::text(table::of_fields([
         ("fdatasync of 4 KiB", rate(limits.fdatasync_per_s)),
         ("SQLite commits", rate(limits.sqlite_commits_per_s)),
         ("SQLite rows in hundreds", rate(limits.sqlite_rows_per_s)),

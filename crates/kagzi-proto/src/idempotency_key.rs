@@ -1,12 +1,13 @@
-//! The key that a step hands to receivers which deduplicate.
+//! The key that a step hands to receivers which deduplicate. Part of the contract: server and SDKs agree on it.
 
 use uuid::Uuid;
 
-use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
+/// Longest key, in bytes: what most receivers accept.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
 /// Stable over every attempt of a step: the attempt is no part of it, or a retry would charge twice.
 /// A key that would be too long carries a hash of the path instead; cutting it could make two equal.
-pub(crate) fn idempotency_key(run_id: &str, path: &str) -> String {
+pub fn idempotency_key(run_id: &str, path: &str) -> String {
     let key = format!("wf:{run_id}:step:{path}");
     if key.len() <= IDEMPOTENCY_KEY_BYTES_MAX {
         return key;

@@ -1,0 +1,247 @@
+//! The engine: what a transport may ask for.
+
+use std::sync::Arc;
+
+use kagzi_model::{Command, LeaseRef, Registration, Reply, RunId, StartRun, Worker, WorkerId};
+use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, Store, WorkerCommand, WorkerReply};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::{EngineError, Hub, RunningStep, SessionEvent, Settings, settings::millis, sweeper};
+
+/// A running engine. Cloning shares it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    hub: Arc<Hub>,
+    settings: Settings,
+    started_at: kagzi_model::Timestamp,
+    stop: CancellationToken,
+    sweeper: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Starts the engine over a store that was opened with the same clock and hub.
+    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hub: Arc<Hub>, settings: Settings) -> Self {
+        let inner = Inner {
+            store,
+            started_at: clock.now(),
+            clock,
+            hub,
+            settings,
+            stop: CancellationToken::new(),
+            sweeper: tokio::sync::Mutex::new(None),
+        };
+        let engine = Engine { inner: Arc::new(inner) };
+        let task = tokio::spawn(sweeper::run(engine.clone(), engine.inner.stop.clone()));
+        *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
+        engine
+    }
+
+    /// Stops housekeeping and closes the store after the commit in flight.
+    pub async fn stop(&self) {
+        self.inner.stop.cancel();
+        if let Some(task) = self.inner.sweeper.lock().await.take()
+            && let Err(error) = task.await
+        {
+            warn!(%error, "the sweeper did not end cleanly");
+        }
+        self.inner.store.close().await;
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.inner.hub
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// How long the engine has run.
+    pub fn uptime(&self) -> std::time::Duration {
+        self.clock().now() - self.inner.started_at
+    }
+
+    /// A new id. Time-ordered, so that neighbours in time are neighbours on disk.
+    pub fn new_run_id() -> RunId {
+        RunId(Uuid::now_v7())
+    }
+
+    /// Starts runs, each answered on its own.
+    pub async fn start_runs(&self, starts: Vec<StartRun>) -> Result<Vec<Outcome>, EngineError> {
+        let ids: Vec<_> = starts.iter().map(|start| start.id).collect();
+        ids.iter().for_each(|id| self.hub().starting(*id));
+        let commands = starts.into_iter().map(|start| Command::Start(Box::new(start))).collect();
+        let outcomes = self.store().apply(commands).await;
+        let started = |outcome: &Outcome| matches!(outcome, Ok(Reply::Started { existed: false, .. }));
+        for (at, id) in ids.iter().enumerate() {
+            if !outcomes.as_ref().is_ok_and(|outcomes| started(&outcomes[at])) {
+                self.hub().not_started(*id);
+            }
+        }
+        Ok(outcomes?)
+    }
+
+    /// Applies commands, each answered on its own.
+    pub async fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, EngineError> {
+        let ended: Vec<_> = commands.iter().filter_map(ended_step).collect();
+        let outcomes = self.store().apply(commands).await?;
+        for (run, step) in ended {
+            match step {
+                Some(step) => self.hub().running.end(run, &step),
+                None => self.hub().running.forget(run),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Applies one command.
+    pub async fn apply_one(&self, command: Command) -> Result<Reply, EngineError> {
+        let mut outcomes = self.apply(vec![command]).await?;
+        Ok(outcomes.pop().expect("one command has one outcome")?)
+    }
+
+    /// A worker says that a step began: for people who look, not for the record.
+    pub fn step_started(&self, run: RunId, step: RunningStep) {
+        self.hub().running.begin(run, step);
+    }
+
+    /// Steps that run now under this lease.
+    pub fn running_steps(&self, run: RunId, epoch: u64) -> Vec<RunningStep> {
+        self.hub().running.of(run, epoch)
+    }
+
+    /// Adds a worker to the registry.
+    pub async fn register(&self, registration: Registration) -> Result<Worker, EngineError> {
+        let id = WorkerId(Uuid::now_v7());
+        match self.store().worker(WorkerCommand::Register { id, registration }).await?? {
+            WorkerReply::Registered(worker) => Ok(worker),
+            WorkerReply::Beat(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {
+                unreachable!("a registration is answered with the worker")
+            }
+        }
+    }
+
+    /// A sign of life. `delivery_can_be_lost` gives back leases that the worker should know of and does not list.
+    pub async fn beat(
+        &self,
+        id: WorkerId,
+        runs: Vec<LeaseRef>,
+        delivery: Delivery,
+    ) -> Result<BeatAnswer, EngineError> {
+        let settings = self.settings();
+        let unlisted_after_ms = match delivery {
+            Delivery::Ordered => None,
+            Delivery::MayBeLost => Some(millis(settings.heartbeat_interval)),
+            Delivery::Reconnected => Some(0),
+        };
+        let beat = Beat { id, runs, lease_ms: settings.lease_ms(), unlisted_after_ms };
+        match self.store().worker(WorkerCommand::Beat(beat)).await?? {
+            WorkerReply::Beat(answer) => Ok(answer),
+            WorkerReply::Registered(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {
+                unreachable!("a heartbeat is answered with what was lost")
+            }
+        }
+    }
+
+    /// Asks a worker to finish what it has and take nothing new.
+    pub async fn drain(&self, id: WorkerId) -> Result<Worker, EngineError> {
+        match self.store().worker(WorkerCommand::Drain { id }).await?? {
+            WorkerReply::Draining(worker) => {
+                self.hub().tell(id, SessionEvent::Drain);
+                Ok(worker)
+            }
+            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Deregistered { .. } => {
+                unreachable!("a drain is answered with the worker")
+            }
+        }
+    }
+
+    /// Takes a worker out of the registry; its runs are given back at no charge.
+    pub async fn deregister(&self, id: WorkerId) -> Result<u32, EngineError> {
+        match self.store().worker(WorkerCommand::Deregister { id }).await?? {
+            WorkerReply::Deregistered { released } => Ok(released),
+            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Draining(_) => {
+                unreachable!("a deregistration is answered with what was released")
+            }
+        }
+    }
+
+    /// Ends a demand whose owner is gone and gives back what never reached it. Called from `Drop`, so it
+    /// cannot wait: a task does the work, and should it fail, the next heartbeat or the lease's end does it.
+    pub(crate) fn abandon(&self, demand: Option<u64>, undelivered: Vec<LeaseRef>) {
+        if demand.is_none() && undelivered.is_empty() {
+            return;
+        }
+        let engine = self.clone();
+        let task = async move {
+            if let Some(demand) = demand
+                && let Err(error) = engine.store().withdraw(demand).await
+            {
+                warn!(%error, "could not withdraw a demand");
+            }
+            let why = "the worker left before the run arrived";
+            let give_back = |lease| Command::Release { lease, why: why.to_owned() };
+            if !undelivered.is_empty()
+                && let Err(error) =
+                    engine.store().apply(undelivered.into_iter().map(give_back).collect()).await
+            {
+                warn!(%error, "could not give runs back");
+            }
+        };
+        // No runtime means that the process ends; leases then run out by themselves.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(task);
+        }
+    }
+}
+
+/// How runs reach a worker, which decides what its silence about one means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// By an open stream: nothing is lost while it lives.
+    Ordered,
+    /// By unary replies: what is not listed after a while never arrived.
+    MayBeLost,
+    /// The stream was opened again: what is not listed is not executed.
+    Reconnected,
+}
+
+/// The step that a command ends, or the whole run (`None`), for the list of running steps.
+fn ended_step(command: &Command) -> Option<(RunId, Option<kagzi_model::Name>)> {
+    match command {
+        Command::RecordStep { lease, step, .. } | Command::FailStep { lease, step, .. } => {
+            Some((lease.run, Some(step.path.clone())))
+        }
+        Command::Complete { lease, .. }
+        | Command::Fail { lease, .. }
+        | Command::Park { lease }
+        | Command::Release { lease, .. }
+        | Command::Block { lease, .. } => Some((lease.run, None)),
+        Command::Start(_)
+        | Command::Lease { .. }
+        | Command::BeginStep { .. }
+        | Command::Sleep { .. }
+        | Command::SleepOver { .. }
+        | Command::Renew { .. }
+        | Command::Orphan { .. }
+        | Command::Expire { .. }
+        | Command::Cancel { .. }
+        | Command::Resume { .. } => None,
+    }
+}

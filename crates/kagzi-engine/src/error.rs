@@ -1,0 +1,15 @@
+//! Why a call on the engine failed.
+
+use kagzi_model::Rejection;
+use kagzi_store::{RegistryError, StoreError};
+
+/// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

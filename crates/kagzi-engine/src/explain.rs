@@ -1,0 +1,155 @@
+//! Why a run is where it is, in one true sentence.
+
+use kagzi_model::{Name, Run, RunId, State, Timestamp, WorkerStatus};
+use kagzi_store::{Direction, PageRequest, WorkerFilter, WorkerView};
+
+use crate::{Engine, EngineError};
+
+/// Workers looked at; more than these on one queue hardly change the sentence.
+const WORKERS_MAX: usize = 1_000;
+
+/// The sentence, and the reason in one word (`finished` when there is none).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    pub sentence: String,
+    pub reason: &'static str,
+}
+
+impl Engine {
+    /// Says why a run does not move, or how it ended.
+    pub async fn explain(&self, namespace: &Name, id: RunId) -> Result<Explanation, EngineError> {
+        let run = self.read_run(namespace, id).await?.run;
+        let now = self.clock().now();
+        let sentence = match &run.state {
+            State::Ready { since } => self.ready(&run, *since, now).await?,
+            State::Leased(lease) => {
+                let worker = self.store().worker_by_id(namespace, lease.worker).await?;
+                let host = worker.map_or_else(String::new, |view| {
+                    let registration = view.worker.registration;
+                    format!(" ({} pid {})", registration.hostname, registration.pid)
+                });
+                let steps = self.hub().running.of(id, run.epoch);
+                let doing = match steps.as_slice() {
+                    [] => String::new(),
+                    [step] => format!(", running step '{}' (attempt {})", step.path, step.attempt),
+                    many => format!(", running {} steps", many.len()),
+                };
+                let (since, until) = (ago(now, lease.since), moment(lease.until));
+                format!(
+                    "worker {}{host} executes it since {since}{doing}; its lease lasts until {until}",
+                    lease.worker
+                )
+            }
+            State::Timer { step, at } => {
+                format!("it sleeps in '{step}' until {} ({})", moment(*at), in_time(now, *at))
+            }
+            State::Retry { step: Some(step), attempt, at, failure } => format!(
+                "attempt {attempt} of step '{step}' failed with '{}'; the next one begins at {} ({})",
+                failure.message,
+                moment(*at),
+                in_time(now, *at)
+            ),
+            State::Retry { step: None, attempt, at, failure } => format!(
+                "{} ({attempt} in a row); another worker may take it at {} ({})",
+                failure.message,
+                moment(*at),
+                in_time(now, *at)
+            ),
+            State::Paused { by, why, since } => format!(
+                "it was paused by {by} {} ago: {why}; let it go on with: kagzi run resume {id}",
+                ago(now, *since)
+            ),
+            State::Completed => format!("it completed at {}", ended(&run)),
+            State::Failed { failure } => {
+                format!("it failed at {} with '{}'", ended(&run), failure.message)
+            }
+            State::Cancelled { reason } if reason.is_empty() => {
+                format!("it was cancelled at {}", ended(&run))
+            }
+            State::Cancelled { reason } => format!("it was cancelled at {}: {reason}", ended(&run)),
+            State::TimedOut { failure } => format!("it timed out at {}: {}", ended(&run), failure.message),
+        };
+        Ok(Explanation { sentence, reason: run.state.reason().unwrap_or("finished") })
+    }
+
+    async fn ready(&self, run: &Run, since: Timestamp, now: Timestamp) -> Result<String, EngineError> {
+        let filter = WorkerFilter { task_queue: Some(run.task_queue.clone()), status: None };
+        let page = PageRequest { from: None, direction: Direction::Next, limit: WORKERS_MAX };
+        let (workers, _) = self.store().workers(&run.namespace, &filter, &page).await?;
+        let registers =
+            |view: &&WorkerView| view.worker.registration.workflow_types.contains(&run.workflow_type);
+        let online: Vec<_> =
+            workers.rows.iter().filter(|view| view.worker.status == WorkerStatus::Online).collect();
+        let able: Vec<_> = online.iter().copied().filter(registers).collect();
+        let (queue, kind) = (&run.task_queue, &run.workflow_type);
+        let waiting = format!("it has been ready for {}", ago(now, since));
+        if able.is_empty() {
+            let draining = workers
+                .rows
+                .iter()
+                .filter(registers)
+                .filter(|view| view.worker.status == WorkerStatus::Draining)
+                .count();
+            if draining > 0 {
+                return Ok(format!(
+                    "{waiting}: the workers for type '{kind}' on queue '{queue}' are draining"
+                ));
+            }
+            if online.is_empty() {
+                return Ok(format!("{waiting}: no worker is online on queue '{queue}'"));
+            }
+            return Ok(format!("{waiting}: no online worker on queue '{queue}' registers type '{kind}'"));
+        }
+        let free: u32 =
+            able.iter().map(|view| view.worker.registration.max_concurrent.saturating_sub(view.active)).sum();
+        let count = able.len();
+        if free == 0 {
+            return Ok(format!("{waiting}: all slots of the {count} workers for type '{kind}' are in use"));
+        }
+        Ok(format!("{waiting}, and {count} workers with {free} free slots can take it"))
+    }
+}
+
+fn ended(run: &Run) -> String {
+    run.finished_at.map_or_else(|| "an unknown time".into(), moment)
+}
+
+/// A time as people and programs read it: RFC 3339 in UTC.
+pub fn moment(at: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| "the end of time".into(), |at| format!("{at:.3}"))
+}
+
+fn in_time(now: Timestamp, at: Timestamp) -> String {
+    if at <= now { "now".into() } else { format!("in {}", ago(at, now)) }
+}
+
+fn ago(now: Timestamp, then: Timestamp) -> String {
+    let passed = now - then;
+    match passed.as_secs() {
+        0 => format!("{} ms", passed.as_millis()),
+        s @ 1..=119 => format!("{s} s"),
+        s @ 120..=7199 => format!("{} min", s / 60),
+        s => format!("{} h", s / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_read_naturally() {
+        let at = |secs: i64| Timestamp::from_millis(secs * 1000);
+
+        assert_eq!(ago(Timestamp(1_500), Timestamp(0)), "1 ms");
+        assert_eq!(ago(at(90), at(0)), "90 s");
+        assert_eq!(ago(at(600), at(0)), "10 min");
+        assert_eq!(in_time(at(0), at(3)), "in 3 s");
+        assert_eq!(in_time(at(3), at(0)), "now");
+    }
+
+    #[test]
+    fn moments_are_rfc_3339() {
+        assert_eq!(moment(Timestamp(1_700_000_000_123_456)), "2023-11-14T22:13:20.123Z");
+    }
+}

@@ -1,0 +1,125 @@
+//! The hub: committed facts go to whoever waits for them in this process.
+
+use std::collections::{HashMap, HashSet};
+
+use kagzi_model::{RunId, WorkerId};
+use kagzi_store::{Finished, LostLease, Observer};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{SessionEvent, running::Running};
+
+/// Most runs remembered as started here and not ended; beyond it a waiter reads the store first.
+const LIVE_MAX: usize = 100_000;
+
+/// Waiters and sessions of this process.
+#[derive(Default)]
+pub struct Hub {
+    waiters: Mutex<Waiters>,
+    sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
+    pub(crate) running: Running,
+    pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    by_run: HashMap<RunId, Vec<oneshot::Sender<Finished>>>,
+    /// Started here and not ended: their end will pass through here, so nobody needs to read first.
+    live: HashSet<RunId>,
+}
+
+impl Hub {
+    /// Remembers a run that is about to be started.
+    pub(crate) fn starting(&self, run: RunId) {
+        let mut waiters = self.waiters.lock();
+        if waiters.live.len() < LIVE_MAX {
+            waiters.live.insert(run);
+        }
+    }
+
+    /// Forgets a run that was not started after all.
+    pub(crate) fn not_started(&self, run: RunId) {
+        self.waiters.lock().live.remove(&run);
+    }
+
+    /// Subscribes to the end of a run. `true` says that it certainly has not ended yet.
+    pub(crate) fn subscribe(&self, run: RunId) -> (oneshot::Receiver<Finished>, bool) {
+        let (send, end) = oneshot::channel();
+        let mut waiters = self.waiters.lock();
+        let live = waiters.live.contains(&run);
+        let list = waiters.by_run.entry(run).or_default();
+        // Waiters that gave up would pile up on a long run.
+        list.retain(|waiter| !waiter.is_closed());
+        list.push(send);
+        (end, live)
+    }
+
+    /// Drops the entry of a run that nobody waits for any more.
+    pub(crate) fn unsubscribe(&self, run: RunId) {
+        let mut waiters = self.waiters.lock();
+        if let Some(list) = waiters.by_run.get_mut(&run) {
+            list.retain(|waiter| !waiter.is_closed());
+            if list.is_empty() {
+                waiters.by_run.remove(&run);
+            }
+        }
+    }
+
+    /// Connects a worker's session; a former one of the same worker is told that it was replaced.
+    pub(crate) fn connect(&self, worker: WorkerId, id: u64, events: mpsc::UnboundedSender<SessionEvent>) {
+        if let Some((_, former)) = self.sessions.lock().insert(worker, (id, events)) {
+            // It may be gone already.
+            let _ = former.send(SessionEvent::Replaced);
+        }
+    }
+
+    /// Removes a session, unless another has taken its place.
+    pub(crate) fn disconnect(&self, worker: WorkerId, id: u64) {
+        let mut sessions = self.sessions.lock();
+        if sessions.get(&worker).is_some_and(|(current, _)| *current == id) {
+            sessions.remove(&worker);
+        }
+    }
+
+    /// Sends an event to a worker's session, if it is connected here.
+    pub(crate) fn tell(&self, worker: WorkerId, event: SessionEvent) {
+        if let Some((_, events)) = self.sessions.lock().get(&worker) {
+            // A session that just ended needs no news.
+            let _ = events.send(event);
+        }
+    }
+
+    /// How many worker streams are open.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().len()
+    }
+
+    /// Runs ended since the start, by outcome.
+    pub fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        let mut outcomes: Vec<_> = self.outcomes.lock().iter().map(|(name, n)| (*name, *n)).collect();
+        outcomes.sort_unstable();
+        outcomes
+    }
+}
+
+impl Observer for Hub {
+    fn finished(&self, finished: Finished) {
+        let id = finished.run.id;
+        self.running.forget(id);
+        *self.outcomes.lock().entry(finished.run.state.status().name()).or_default() += 1;
+        let waiting = {
+            let mut waiters = self.waiters.lock();
+            waiters.live.remove(&id);
+            waiters.by_run.remove(&id)
+        };
+        for waiter in waiting.into_iter().flatten() {
+            // The waiter may have given up.
+            let _ = waiter.send(finished.clone());
+        }
+    }
+
+    fn lease_lost(&self, lost: LostLease) {
+        self.running.forget(lost.run);
+        self.tell(lost.worker, SessionEvent::Lost(lost));
+    }
+}

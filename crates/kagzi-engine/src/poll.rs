@@ -1,0 +1,53 @@
+//! Waiting for one run, for workers without a stream.
+
+use std::time::Duration;
+
+use kagzi_model::{Name, WorkerId};
+use kagzi_store::{Assignment, Demand};
+use tokio::sync::mpsc;
+
+use crate::{Assigned, Engine, EngineError, session::next_id};
+
+impl Engine {
+    /// Leases the next due run of these types to the worker, or nothing within the timeout.
+    pub async fn poll(
+        &self,
+        worker: WorkerId,
+        types: Vec<Name>,
+        timeout: Duration,
+    ) -> Result<Option<Assigned>, EngineError> {
+        let id = next_id();
+        let (deliver, runs) = mpsc::unbounded_channel();
+        let mut waiting = Waiting { engine: self.clone(), id, runs };
+        let lease_ms = self.settings().lease_ms();
+        self.store().stand_by(Demand { id, worker, types, once: true, lease_ms, deliver }).await??;
+        let until = self.clock().now() + timeout.min(self.settings().wait_max);
+        let first = tokio::select! {
+            run = waiting.runs.recv() => run,
+            () = self.clock().sleep_until(until) => {
+                // After the withdrawal nothing more arrives, but a run may have arrived just before.
+                self.store().withdraw(id).await?;
+                waiting.runs.try_recv().ok()
+            }
+        };
+        match first {
+            Some(assignment) => Ok(Some(Assigned::load(self, assignment).await?)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A poll in progress. When its caller goes away, what was leased for it is given back.
+struct Waiting {
+    engine: Engine,
+    id: u64,
+    runs: mpsc::UnboundedReceiver<Assignment>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.runs.close();
+        let undelivered = self.runs.try_recv().ok().map(|assignment| assignment.lease());
+        self.engine.abandon(Some(self.id), undelivered.into_iter().collect());
+    }
+}

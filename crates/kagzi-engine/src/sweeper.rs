@@ -1,0 +1,63 @@
+//! Housekeeping: leases that ran out, deadlines that passed, workers that were lost.
+
+use std::time::Duration;
+
+use kagzi_model::Timestamp;
+use kagzi_store::{StoreError, SweepKind};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::{Engine, settings::millis};
+
+/// Longest pause between two looks. Deadlines and leases have their own armed times; this bounds how late a
+/// lost worker is noticed.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Runs until told to stop. An error is reported and tried again; it never ends the sweeper.
+pub async fn run(engine: Engine, stop: CancellationToken) {
+    // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
+    let grace = |from: Timestamp| from + engine.settings().stale_after;
+    let mut quiet_until = grace(engine.clock().now());
+    loop {
+        let now = engine.clock().now();
+        let mut wake_at = now + PAUSE_MAX;
+        if now >= quiet_until {
+            match round(&engine, now).await {
+                Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
+                Ok(None) => {}
+                Err(error) => {
+                    error!(%error, "sweep failed, trying again");
+                    quiet_until = grace(engine.clock().now());
+                }
+            }
+        } else {
+            wake_at = wake_at.max(quiet_until);
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = engine.clock().sleep_until(wake_at) => {}
+        }
+    }
+}
+
+async fn round(engine: &Engine, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    let before = now.plus_ms(-millis(engine.settings().stale_after));
+    loop {
+        let swept = engine.store().sweep(SweepKind::StaleWorkers { before }).await?;
+        if swept.count > 0 {
+            warn!(workers = swept.count, "workers lost, their runs are taken over");
+        }
+        if !swept.more {
+            break;
+        }
+    }
+    loop {
+        let swept = engine.store().sweep(SweepKind::Expired).await?;
+        if swept.count > 0 {
+            warn!(runs = swept.count, "leases or deadlines passed");
+        }
+        if !swept.more {
+            return Ok(swept.next_at);
+        }
+    }
+}

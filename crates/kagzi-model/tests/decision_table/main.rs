@@ -1,0 +1,190 @@
+//! The reviewed tables: what every command does to a run in every state, and to a step in every state.
+//!
+//! Each line of the snapshots is a decision that somebody read and agreed with. A changed line is a changed rule.
+
+mod scene;
+
+use kagzi_model::{Aggregate, Change, Command, EventKind, Rejection, Reply, State, Timestamp, decide};
+use scene::{NOW, RUN, commands, input, start_commands, states, step_commands, step_states};
+
+#[test]
+fn every_command_in_every_state() {
+    let mut table = String::new();
+
+    for (state, seen) in states() {
+        for (name, command) in commands() {
+            line(&mut table, (&state, name), decide(NOW, Some(&seen), None, &command), &seen);
+        }
+        for (name, command) in start_commands() {
+            let change = decide(NOW, Some(&seen), Some(&input()), &command);
+            line(&mut table, (&state, name), change, &seen);
+        }
+        table.push('\n');
+    }
+
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn every_step_command_on_every_state_of_a_step() {
+    let mut table = String::new();
+
+    for (state, seen) in step_states() {
+        for (name, command) in step_commands() {
+            line(&mut table, (&state, &name), decide(NOW, Some(&seen), None, &command), &seen);
+        }
+        table.push('\n');
+    }
+
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn every_command_but_start_needs_a_run_of_its_namespace() {
+    let elsewhere = |mut seen: Aggregate| {
+        seen.run.namespace = "elsewhere".into();
+        seen
+    };
+
+    for (_, seen) in states() {
+        for (_, command) in commands() {
+            let missing = Rejection::NotFound { run: RUN, namespace: scene::namespace() };
+
+            assert_eq!(decide(NOW, None, None, &command), Err(missing.clone()));
+            assert_eq!(decide(NOW, Some(&elsewhere(seen.clone())), None, &command), Err(missing));
+        }
+    }
+}
+
+fn line(
+    table: &mut String,
+    (state, command): (&str, &str),
+    decided: Result<Change, Rejection>,
+    seen: &Aggregate,
+) {
+    let outcome = match decided {
+        Err(rejection) => format!("refused: {}", rejection.to_string().replace(&RUN.to_string(), "R")),
+        Ok(change) => accepted(&change, seen),
+    };
+    table.push_str(&format!("{state:<28} × {command:<32} → {outcome}\n"));
+}
+
+fn accepted(change: &Change, seen: &Aggregate) -> String {
+    let mut parts = Vec::new();
+    match &change.run {
+        None => {}
+        Some(run) if run.state == seen.run.state => parts.push("row changed, same state".to_owned()),
+        Some(run) => parts.push(state(&run.state)),
+    }
+    if let Some(run) = &change.run {
+        let counted = [
+            ("epoch", seen.run.epoch, run.epoch),
+            ("attempts", seen.run.attempts.into(), run.attempts.into()),
+            ("dispatches", seen.run.dispatch_count.into(), run.dispatch_count.into()),
+            ("crashes", seen.run.crashes.into(), run.crashes.into()),
+        ];
+        let moved = counted.iter().filter(|(_, before, after)| before != after);
+        parts.extend(moved.map(|(name, before, after)| format!("{name} {before}→{after}")));
+    }
+    let events: Vec<_> = change
+        .events
+        .iter()
+        .map(|(kind, payload)| event(kind) + if payload.is_some() { " with payload" } else { "" })
+        .collect();
+    parts.push(match events.is_empty() {
+        true if change.run.is_none() => "nothing written".to_owned(),
+        true => "no event".to_owned(),
+        false => format!("[{}]", events.join("; ")),
+    });
+    format!("{}; answers {}", parts.join(", "), reply(&change.reply))
+}
+
+fn state(state: &State) -> String {
+    match state {
+        State::Ready { since } => format!("READY since {}", after(*since)),
+        State::Leased(lease) => format!("LEASED until {}", after(lease.until)),
+        State::Timer { step, at } => format!("TIMER {step} at {}", after(*at)),
+        State::Retry { step, attempt, at, .. } => {
+            let what = step.as_deref().unwrap_or("of the run");
+            format!("RETRY {what} after attempt {attempt} at {}", after(*at))
+        }
+        State::Paused { by, .. } => format!("PAUSED by {by}"),
+        State::Completed => "COMPLETED".to_owned(),
+        State::Failed { failure } => format!("FAILED {}", failure.code),
+        State::Cancelled { reason } => format!("CANCELLED '{reason}'"),
+        State::TimedOut { .. } => "TIMED_OUT".to_owned(),
+    }
+}
+
+fn event(kind: &EventKind) -> String {
+    let detail = match kind {
+        EventKind::RunClaimed { slept, .. } if slept.is_empty() => String::new(),
+        EventKind::RunClaimed { slept, .. } => format!(" slept {slept:?}"),
+        EventKind::StepStarted { step, attempt, .. } | EventKind::StepCompleted { step, attempt, .. } => {
+            format!(" {step}#{attempt}")
+        }
+        EventKind::StepFailed { step, attempt, retry_at, .. } => {
+            format!(" {step}#{attempt} retry {}", retry_at.map_or("never".to_owned(), after))
+        }
+        EventKind::SleepScheduled { step, until, .. } => format!(" {step} until {}", after(*until)),
+        EventKind::SleepOver { step } => format!(" {step}"),
+        EventKind::RunParked { due_at } => format!(" due {}", after(*due_at)),
+        EventKind::LeaseLost { retry_at, .. } => {
+            format!(" retry {}", retry_at.map_or("never".to_owned(), after))
+        }
+        EventKind::RunStarted
+        | EventKind::RunReleased { .. }
+        | EventKind::RunPaused { .. }
+        | EventKind::RunResumed
+        | EventKind::RunCompleted
+        | EventKind::RunFailed { .. }
+        | EventKind::RunCancelled { .. }
+        | EventKind::RunTimedOut { .. } => String::new(),
+    };
+    format!("{}{detail}", kind.name())
+}
+
+fn reply(reply: &Reply) -> String {
+    match reply {
+        Reply::Started { existed, .. } => format!("started, existed {existed}"),
+        Reply::Leased { epoch } => format!("leased at epoch {epoch}"),
+        Reply::Begin(answer) => match answer {
+            kagzi_model::BeginAnswer::Execute { attempt } => format!("execute attempt {attempt}"),
+            kagzi_model::BeginAnswer::Recorded => "recorded".to_owned(),
+            kagzi_model::BeginAnswer::Failed { failure } => format!("failed {}", failure.code),
+            kagzi_model::BeginAnswer::NotReady { at } => format!("not ready before {}", after(*at)),
+        },
+        Reply::Done { already: true } => "done already".to_owned(),
+        Reply::Done { already: false } => "done".to_owned(),
+        Reply::StepRetry { at, attempt } => format!("attempt {attempt} is retried at {}", after(*at)),
+        Reply::StepFinal { attempts } => format!("final after {attempts}"),
+        Reply::Sleeping { until } => format!("sleeping until {}", after(*until)),
+        Reply::Stands { status, already } => {
+            format!("{}{}", status.name(), if *already { " already" } else { "" })
+        }
+        Reply::Orphaned { at } => format!("orphaned, retry {}", at.map_or("never".to_owned(), after)),
+    }
+}
+
+fn after(at: Timestamp) -> String {
+    format!("{:+}ms", (at.0 - NOW.0) / 1000)
+}
+
+#[test]
+fn the_scenes_cover_every_state_and_command() {
+    let named = |command: &Command| format!("{command:?}").split([' ', '(']).next().unwrap().to_owned();
+    let mut seen: Vec<_> = commands()
+        .iter()
+        .map(|(_, c)| named(c))
+        .chain(start_commands().iter().map(|(_, c)| named(c)))
+        .collect();
+    seen.sort();
+    seen.dedup();
+
+    // The variants of `Command`: a new one must come into the table.
+    assert_eq!(seen.len(), 17, "{seen:?}");
+    let mut reasons: Vec<_> = states().iter().map(|(_, seen)| seen.run.state.status().name()).collect();
+    reasons.sort();
+    reasons.dedup();
+    assert_eq!(reasons.len(), 8, "{reasons:?}");
+}

@@ -1,0 +1,273 @@
+//! One run in every state, one step in every state, and every command that could reach them.
+
+use kagzi_model::{
+    Aggregate, Command, EventKind, Failure, Lease, LeaseRef, Name, Payload, RetryPolicy, Run, RunId,
+    RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
+};
+use uuid::Uuid;
+
+pub const NOW: Timestamp = Timestamp(1_000_000_000_000);
+pub const RUN: RunId = RunId(Uuid::from_u128(0x0197_0000_0000_7000_8000_0000_0000_0001));
+const WORKER: WorkerId = WorkerId(Uuid::from_u128(7));
+/// The epoch of the run as the scene finds it.
+const EPOCH: u64 = 3;
+
+pub fn namespace() -> Name {
+    "default".into()
+}
+
+pub fn input() -> Payload {
+    Payload::new(&b"input"[..])
+}
+
+fn failure() -> Failure {
+    Failure::new("BROKEN", "it broke")
+}
+
+fn run(state: State) -> Run {
+    let finished_at = state.finished().then_some(NOW);
+    Run {
+        namespace: namespace(),
+        id: RUN,
+        business_id: "order-1".into(),
+        workflow_type: "order".into(),
+        task_queue: "main".into(),
+        state,
+        version: 1,
+        epoch: EPOCH,
+        attempts: 0,
+        dispatch_count: 3,
+        crashes: 1,
+        created_at: NOW.plus_ms(-60_000),
+        started_at: Some(NOW.plus_ms(-50_000)),
+        finished_at,
+        deadline_at: None,
+        options: RunOptions::default(),
+    }
+}
+
+fn leased(until: Timestamp) -> State {
+    State::Leased(Lease { worker: WORKER, since: NOW.plus_ms(-5_000), until })
+}
+
+fn retry(at: Timestamp) -> State {
+    State::Retry { step: Some("flaky".into()), attempt: 1, at, failure: failure() }
+}
+
+/// A run whose history has one recorded step, one that waits for its retry, and one sleep.
+fn aggregate(state: State) -> Aggregate {
+    let mut seen = Aggregate::new(run(state), 4);
+    let before = NOW.plus_ms(-4_000);
+    let events = [
+        EventKind::RunStarted,
+        completed("done", 0),
+        failed("flaky", 1, Some(NOW.plus_ms(1_000))),
+        EventKind::SleepScheduled { step: "nap".into(), position: 2, until: NOW.plus_ms(5_000) },
+    ];
+    events.iter().for_each(|kind| seen.absorb(before, kind));
+    seen
+}
+
+pub fn states() -> Vec<(String, Aggregate)> {
+    let (soon, past, since) = (NOW.plus_ms(1_000), NOW.plus_ms(-1), NOW.plus_ms(-5_000));
+    let timer = |at| State::Timer { step: "nap".into(), at };
+    let overdue = |mut seen: Aggregate| {
+        seen.run.deadline_at = Some(NOW);
+        seen
+    };
+    let crashed = |mut seen: Aggregate| {
+        seen.run.crashes = 2;
+        seen
+    };
+    let paused = State::Paused { by: "quarantine".into(), why: "it crashed".into(), since };
+    [
+        ("READY", aggregate(State::Ready { since })),
+        ("TIMER, not due", aggregate(timer(soon))),
+        ("TIMER, due", aggregate(timer(NOW))),
+        ("RETRY, not due", aggregate(retry(soon))),
+        ("RETRY, due", aggregate(retry(past))),
+        ("LEASED", aggregate(leased(soon))),
+        ("LEASED, ran out", aggregate(leased(past))),
+        ("LEASED, crashed twice", crashed(aggregate(leased(past)))),
+        ("PAUSED", aggregate(paused.clone())),
+        ("COMPLETED", aggregate(State::Completed)),
+        ("FAILED", aggregate(State::Failed { failure: failure() })),
+        ("CANCELLED", aggregate(State::Cancelled { reason: "enough".into() })),
+        ("TIMED_OUT", aggregate(State::TimedOut { failure: failure() })),
+        ("READY, deadline passed", overdue(aggregate(State::Ready { since }))),
+        ("TIMER, deadline passed", overdue(aggregate(timer(soon)))),
+        ("RETRY, deadline passed", overdue(aggregate(retry(soon)))),
+        ("LEASED, deadline passed", overdue(aggregate(leased(soon)))),
+        ("PAUSED, deadline passed", overdue(aggregate(paused))),
+    ]
+    .map(|(name, seen)| (name.to_owned(), seen))
+    .into()
+}
+
+/// The worker's commands, at an epoch.
+fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
+    let lease = LeaseRef { namespace: namespace(), run: RUN, epoch };
+    let step = |path: &str, position| StepRef { path: path.into(), position };
+    let fail_step = |park| Command::FailStep {
+        lease: lease.clone(),
+        step: step("new", 3),
+        attempt: 1,
+        failure: failure(),
+        policy: RetryPolicy::default(),
+        park,
+    };
+    let sleep = |park| Command::Sleep { lease: lease.clone(), step: step("new", 3), duration_ms: 100, park };
+    let (result, output, elapsed_ms) = (Payload::new(&b"r"[..]), Payload::new(&b"o"[..]), 5);
+    vec![
+        ("BeginStep", Command::BeginStep { lease: lease.clone(), step: step("new", 3) }),
+        (
+            "RecordStep",
+            Command::RecordStep {
+                lease: lease.clone(),
+                step: step("new", 3),
+                attempt: 1,
+                result,
+                elapsed_ms,
+            },
+        ),
+        ("FailStep", fail_step(false)),
+        ("FailStep and park", fail_step(true)),
+        ("Sleep", sleep(false)),
+        ("Sleep and park", sleep(true)),
+        ("SleepOver", Command::SleepOver { lease: lease.clone(), step: "nap".into() }),
+        ("Complete", Command::Complete { lease: lease.clone(), output }),
+        ("Fail", Command::Fail { lease: lease.clone(), failure: failure() }),
+        ("Park", Command::Park { lease: lease.clone() }),
+        ("Release", Command::Release { lease: lease.clone(), why: "leaving".into() }),
+        ("Block", Command::Block { lease: lease.clone(), message: "code changed".into() }),
+        ("Renew", Command::Renew { lease, until: NOW.plus_ms(30_000) }),
+    ]
+}
+
+/// Everything but [`Command::Start`].
+pub fn commands() -> Vec<(&'static str, Command)> {
+    let namespace = namespace();
+    let stale = writes(EPOCH - 1).into_iter().map(|(name, command)| (stale_name(name), command));
+    let orphan = |epoch| Command::Orphan { namespace: namespace.clone(), run: RUN, epoch };
+    let others = vec![
+        (
+            "Lease",
+            Command::Lease {
+                namespace: namespace.clone(),
+                run: RUN,
+                worker: WORKER,
+                until: NOW.plus_ms(30_000),
+            },
+        ),
+        ("Orphan", orphan(EPOCH)),
+        ("Orphan, stale epoch", orphan(EPOCH - 1)),
+        ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN }),
+        ("Cancel", Command::Cancel { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
+        ("Resume", Command::Resume { namespace, run: RUN }),
+    ];
+    writes(EPOCH).into_iter().chain(stale).chain(others).collect()
+}
+
+fn stale_name(name: &str) -> &'static str {
+    String::leak(format!("{name}, stale epoch"))
+}
+
+/// Starts that meet the run under its business id.
+pub fn start_commands() -> Vec<(&'static str, Command)> {
+    let same = StartRun {
+        namespace: namespace(),
+        id: RunId(Uuid::from_u128(2)),
+        business_id: "order-1".into(),
+        workflow_type: "order".into(),
+        task_queue: "main".into(),
+        input: input(),
+        deadline_at: None,
+        options: RunOptions::default(),
+    };
+    let start = |change: fn(&mut StartRun)| {
+        let mut start = same.clone();
+        change(&mut start);
+        Command::Start(Box::new(start))
+    };
+    vec![
+        ("Start, same", start(|_| ())),
+        ("Start, other type", start(|start| start.workflow_type = "refund".into())),
+        ("Start, other queue", start(|start| start.task_queue = "slow".into())),
+        ("Start, other input", start(|start| start.input = Payload::new(&b"else"[..]))),
+        ("Start, other content type", start(|start| start.input.content_type = "text/plain".into())),
+    ]
+}
+
+fn completed(step: &str, position: u32) -> EventKind {
+    EventKind::StepCompleted { step: step.into(), position, attempt: 1, elapsed_ms: 0 }
+}
+
+fn failed(step: &str, position: u32, retry_at: Option<Timestamp>) -> EventKind {
+    EventKind::StepFailed { step: step.into(), position, attempt: 1, failure: failure(), retry_at }
+}
+
+/// A leased run whose step `it` (position 0) is in every state.
+pub fn step_states() -> Vec<(String, Aggregate)> {
+    let started = EventKind::StepStarted { step: "it".into(), position: 0, attempt: 1 };
+    let sleep = |until| EventKind::SleepScheduled { step: "it".into(), position: 0, until };
+    let over = EventKind::SleepOver { step: "it".into() };
+    let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
+    let histories = [
+        ("unknown", vec![]),
+        ("running", vec![started]),
+        ("completed", vec![completed("it", 0)]),
+        ("retry, not due", vec![failed("it", 0, Some(soon))]),
+        ("retry, due", vec![failed("it", 0, Some(past))]),
+        ("failed", vec![failed("it", 0, None)]),
+        ("sleeping", vec![sleep(soon)]),
+        ("sleeping, over", vec![sleep(past)]),
+        ("slept", vec![sleep(past), over]),
+    ];
+    let with = |events: Vec<EventKind>| {
+        let mut seen = Aggregate::new(run(leased(NOW.plus_ms(30_000))), events.len() as u64);
+        seen.run.crashes = 0;
+        events.iter().for_each(|kind| seen.absorb(NOW.plus_ms(-100), kind));
+        seen
+    };
+    histories.into_iter().map(|(name, events)| (name.to_owned(), with(events))).collect()
+}
+
+/// Every command about the step `it`, at its own and at another position, with the current epoch.
+pub fn step_commands() -> Vec<(String, Command)> {
+    let lease = || LeaseRef { namespace: namespace(), run: RUN, epoch: EPOCH };
+    let at = |position| StepRef { path: "it".into(), position };
+    let record = |position, attempt| Command::RecordStep {
+        lease: lease(),
+        step: at(position),
+        attempt,
+        result: Payload::new(&b"r"[..]),
+        elapsed_ms: 0,
+    };
+    let fail = |position, attempt, failure: Failure| Command::FailStep {
+        lease: lease(),
+        step: at(position),
+        attempt,
+        failure,
+        policy: RetryPolicy::default(),
+        park: false,
+    };
+    let sleep =
+        |position, park| Command::Sleep { lease: lease(), step: at(position), duration_ms: 500, park };
+    [
+        ("BeginStep", Command::BeginStep { lease: lease(), step: at(0) }),
+        ("BeginStep, other position", Command::BeginStep { lease: lease(), step: at(9) }),
+        ("RecordStep, attempt 1", record(0, 1)),
+        ("RecordStep, attempt 2", record(0, 2)),
+        ("RecordStep, other position", record(9, 1)),
+        ("FailStep, attempt 1", fail(0, 1, failure())),
+        ("FailStep, attempt 2", fail(0, 2, failure())),
+        ("FailStep, attempt 2, final", fail(0, 2, failure().non_retryable())),
+        ("FailStep, other position", fail(9, 2, failure())),
+        ("Sleep", sleep(0, false)),
+        ("Sleep and park", sleep(0, true)),
+        ("Sleep, other position", sleep(9, false)),
+        ("SleepOver", Command::SleepOver { lease: lease(), step: "it".into() }),
+    ]
+    .map(|(name, command)| (name.to_owned(), command))
+    .into()
+}

@@ -1,0 +1,257 @@
+//! The guarantees of DESIGN.md that one run can keep or break by itself, on random histories.
+
+use std::collections::HashSet;
+
+use crate::play::{Attempt, Move, Play, Played, What, ends_run, moves};
+use kagzi_model::{Change, Command, EventKind, LeaseRef, State, StepState, Timestamp};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i1_an_ended_run_never_changes(moves in moves(), deadline_ms in deadline()) {
+        let mut play = Play::begin(deadline_ms);
+
+        for a_move in &moves {
+            let ended = play.seen.run.state.finished().then(|| play.seen.clone());
+            play.step(a_move);
+
+            if let Some(ended) = ended {
+                prop_assert_eq!(&play.seen, &ended);
+            }
+        }
+        let ends = play.events.iter().filter(|event| ends_run(&event.kind)).count();
+        prop_assert_eq!(ends, usize::from(play.seen.run.state.finished()));
+        prop_assert_eq!(play.seen.run.finished_at.is_some(), play.seen.run.state.finished());
+    }
+
+    #[test]
+    fn i2_a_step_has_at_most_one_recorded_result(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        moves.iter().for_each(|a_move| drop(play.step(a_move)));
+
+        let mut recorded = HashSet::new();
+        for event in &play.events {
+            if let EventKind::StepCompleted { step, .. } = &event.kind {
+                prop_assert!(recorded.insert(step.clone()), "{} was recorded twice", step);
+            }
+        }
+    }
+
+    #[test]
+    fn i3_epochs_only_rise_and_a_write_needs_the_current_lease(moves in moves(), deadline_ms in deadline()) {
+        let mut play = Play::begin(deadline_ms);
+
+        for a_move in &moves {
+            let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
+
+            let (was, is) = (before.run.epoch, play.seen.run.epoch);
+            match command {
+                Command::Lease { .. } if decided.is_ok() => prop_assert_eq!(is, was + 1),
+                _ => prop_assert_eq!(is, was),
+            }
+            if let (Some(lease), Ok(change)) = (lease_of(&command), &decided)
+                && !wrote_nothing(change)
+            {
+                prop_assert_eq!(lease.epoch, was, "{:?}", &command);
+                prop_assert!(before.run.lease().is_some(), "{:?}", &command);
+            }
+        }
+    }
+
+    #[test]
+    fn i4_a_living_run_has_exactly_one_reason_to_wake(moves in moves(), deadline_ms in deadline()) {
+        let mut play = Play::begin(deadline_ms);
+
+        for a_move in &moves {
+            play.step(a_move);
+
+            let run = &play.seen.run;
+            let paused = matches!(run.state, State::Paused { .. });
+            let reasons = [run.due_at().is_some(), run.lease().is_some(), paused];
+            let count = reasons.iter().filter(|reason| **reason).count();
+            prop_assert_eq!(count, usize::from(!run.state.finished()));
+            prop_assert_eq!(run.state.reason().is_none(), run.state.finished());
+            if let Some(lease) = run.lease() {
+                let sweep_at = run.sweep_at().expect("a lease must be swept");
+                prop_assert!(sweep_at <= lease.until, "the sweep would miss the lease's end");
+            }
+            if let Some(deadline) = run.deadline_at.filter(|_| !run.state.finished()) {
+                prop_assert!(run.sweep_at().is_some_and(|at| at <= deadline));
+            }
+            if run.state.finished() {
+                prop_assert_eq!(run.sweep_at(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn i6_nothing_is_leased_or_woken_early(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        for a_move in &moves {
+            let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
+
+            if matches!(command, Command::Lease { .. }) && decided.is_ok() {
+                prop_assert!(before.run.due_at().is_some_and(|due| due <= play.now));
+            }
+            for (path, step) in &play.seen.steps {
+                let slept = step.state == StepState::Slept;
+                if let (true, Some(StepState::Sleeping { until })) =
+                    (slept, before.steps.get(path).map(|before| &before.state))
+                {
+                    prop_assert!(*until <= play.now, "{} was woken early", path);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn i6_a_parked_run_is_due_with_its_earliest_step(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        for a_move in &moves {
+            let Some(Played { decided: Ok(change), .. }) = play.step(a_move) else { continue };
+
+            if let Some((EventKind::RunParked { due_at }, _)) = change.events.last() {
+                let earliest = play.seen.steps.values().filter_map(|step| step.due_at()).min();
+                prop_assert_eq!(*due_at, earliest.unwrap_or(play.now));
+                prop_assert_eq!(play.seen.run.due_at(), Some(*due_at));
+            }
+        }
+    }
+
+    #[test]
+    fn i8_after_a_cancel_nothing_happens(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        moves.iter().for_each(|a_move| drop(play.step(a_move)));
+
+        if let State::Cancelled { .. } = play.seen.run.state {
+            let last = &play.events.last().expect("it was started").kind;
+            prop_assert!(matches!(last, EventKind::RunCancelled { .. }), "{:?}", last);
+        }
+    }
+
+    #[test]
+    fn i11_sequence_numbers_have_no_gap(moves in moves(), deadline_ms in deadline()) {
+        let mut play = Play::begin(deadline_ms);
+
+        moves.iter().for_each(|a_move| drop(play.step(a_move)));
+
+        let numbers: Vec<u64> = play.events.iter().map(|event| event.seq).collect();
+        prop_assert_eq!(numbers, (1..=play.seen.last_seq).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_command_sent_again_is_answered_and_writes_nothing(moves in moves(), deadline_ms in deadline()) {
+        let mut play = Play::begin(deadline_ms);
+
+        for a_move in &moves {
+            let Some(Played { command, decided, .. }) = play.step(a_move) else { continue };
+            if decided.is_err() || !repeatable(a_move) {
+                continue;
+            }
+
+            let again = play.send(&command);
+
+            let change = again.unwrap_or_else(|refused| panic!("{command:?} sent again: {refused}"));
+            prop_assert!(wrote_nothing(&change), "{:?} sent again wrote {:?}", command, change);
+        }
+    }
+
+    #[test]
+    fn a_lease_is_never_shortened_by_a_heartbeat(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        for a_move in &moves {
+            let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
+
+            if let (Command::Renew { until, .. }, Ok(_)) = (command, decided) {
+                let lease_end = |at: &kagzi_model::Aggregate| at.run.lease().expect("renewed").until;
+                prop_assert_eq!(lease_end(&play.seen), lease_end(&before).max(until));
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_quarantined_before_it_takes_a_fourth_worker_down(moves in moves()) {
+        let mut play = Play::begin(None);
+
+        for a_move in &moves {
+            play.step(a_move);
+
+            let run = &play.seen.run;
+            prop_assert!(run.crashes <= kagzi_model::limits::CRASHES_MAX);
+            if run.crashes == kagzi_model::limits::CRASHES_MAX {
+                prop_assert!(!matches!(run.state, State::Leased(_)), "leased after {} crashes", run.crashes);
+            }
+        }
+    }
+}
+
+fn deadline() -> impl Strategy<Value = Option<i64>> {
+    prop_oneof![Just(None), (0..400_000i64).prop_map(Some)]
+}
+
+fn wrote_nothing(change: &Change) -> bool {
+    change.run.is_none() && change.events.is_empty()
+}
+
+/// Every command but `Lease`, which asks for a new lease each time. `FailStep` tells a repeat from the next
+/// failure by the attempt's number, so an odd number is excused.
+fn repeatable(a_move: &Move) -> bool {
+    match a_move {
+        Move::Pass { .. } | Move::Lease { .. } => false,
+        Move::Write { what: What::FailStep { attempt, .. }, .. } => matches!(attempt, Attempt::Next),
+        Move::Write { .. } | Move::Orphan { .. } | Move::Expire | Move::Cancel | Move::Resume => true,
+    }
+}
+
+fn lease_of(command: &Command) -> Option<&LeaseRef> {
+    match command {
+        Command::BeginStep { lease, .. }
+        | Command::RecordStep { lease, .. }
+        | Command::FailStep { lease, .. }
+        | Command::Sleep { lease, .. }
+        | Command::SleepOver { lease, .. }
+        | Command::Complete { lease, .. }
+        | Command::Fail { lease, .. }
+        | Command::Park { lease }
+        | Command::Release { lease, .. }
+        | Command::Block { lease, .. }
+        | Command::Renew { lease, .. } => Some(lease),
+        Command::Start(_)
+        | Command::Lease { .. }
+        | Command::Orphan { .. }
+        | Command::Expire { .. }
+        | Command::Cancel { .. }
+        | Command::Resume { .. } => None,
+    }
+}
+
+#[test]
+fn random_histories_get_somewhere() {
+    use proptest::{strategy::ValueTree, test_runner::TestRunner};
+    let mut runner = TestRunner::deterministic();
+    let (mut accepted, mut refused, mut kinds) = (0, 0, HashSet::new());
+
+    for _ in 0..200 {
+        let mut play = Play::begin(None);
+        for a_move in moves().new_tree(&mut runner).unwrap().current() {
+            match play.step(&a_move) {
+                Some(Played { decided: Ok(_), .. }) => accepted += 1,
+                Some(Played { decided: Err(_), .. }) => refused += 1,
+                None => {}
+            }
+        }
+        kinds.extend(play.events.iter().map(|event| event.kind.name()));
+        assert!(play.now > Timestamp(0));
+    }
+
+    // A test in which everything is refused proves nothing.
+    assert!(accepted > 1_500 && refused > 300, "{accepted} accepted, {refused} refused");
+    assert_eq!(kinds.len(), 15, "all but run_timed_out, which needs a deadline: {kinds:?}");
+}

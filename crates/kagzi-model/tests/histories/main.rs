@@ -1,0 +1,6 @@
+//! Random histories of one run, played through `decide`.
+
+mod invariants;
+mod late_repeats;
+mod play;
+mod rebuild;

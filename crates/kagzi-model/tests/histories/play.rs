@@ -1,0 +1,259 @@
+//! Random histories of one run: what workers, people and the clock may do to it, sensible or not.
+
+use kagzi_model::{
+    Aggregate, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection, RetryPolicy,
+    RunId, RunOptions, StartRun, StepRef, Timestamp, WorkerId, decide,
+};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+const RUN: RunId = RunId(Uuid::from_u128(1));
+const PATHS: [&str; 4] = ["charge", "ship", "nap", "item-1/charge"];
+
+/// One move. Everything that depends on the state of the run is filled in when it is played.
+#[derive(Debug, Clone)]
+pub enum Move {
+    /// The clock moves.
+    Pass {
+        ms: i64,
+    },
+    /// A worker claims.
+    Lease {
+        lease_ms: i64,
+    },
+    /// A worker writes, under a lease it has, had, or made up.
+    Write {
+        epoch: Epoch,
+        what: What,
+    },
+    Orphan {
+        epoch: Epoch,
+    },
+    Expire,
+    Cancel,
+    Resume,
+}
+
+/// Which epoch a write names.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Epoch {
+    Current,
+    Older,
+    Newer,
+}
+
+/// A worker's write.
+#[derive(Debug, Clone)]
+pub enum What {
+    BeginStep { step: usize, moved: bool },
+    RecordStep { step: usize, moved: bool, attempt: Attempt },
+    FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
+    Sleep { step: usize, ms: i64, park: bool },
+    SleepOver { step: usize },
+    Complete,
+    Fail,
+    Park,
+    Release,
+    Block,
+    Renew { lease_ms: i64 },
+}
+
+/// Which attempt a worker believes it made.
+#[derive(Debug, Clone, Copy)]
+pub enum Attempt {
+    /// The one after those on record.
+    Next,
+    /// Any number.
+    Odd(u32),
+}
+
+pub fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let epoch = prop_oneof![8 => Just(Epoch::Current), 1 => Just(Epoch::Older), 1 => Just(Epoch::Newer)];
+    let a_move = prop_oneof![
+        3 => prop_oneof![0..3_000i64, 0..200_000i64].prop_map(|ms| Move::Pass { ms }),
+        5 => (1..60_000i64).prop_map(|lease_ms| Move::Lease { lease_ms }),
+        14 => (epoch.clone(), what()).prop_map(|(epoch, what)| Move::Write { epoch, what }),
+        2 => epoch.prop_map(|epoch| Move::Orphan { epoch }),
+        2 => Just(Move::Expire),
+        1 => Just(Move::Resume),
+    ];
+    // Cancel comes last or never: in the middle it would cut most histories short.
+    let end = prop_oneof![Just(vec![]), Just(vec![Move::Cancel])];
+    let rest = prop::collection::vec(what(), 0..8);
+    (prop::collection::vec(a_move, 1..60), end, rest).prop_map(|(mut moves, end, rest)| {
+        let ended = !end.is_empty();
+        moves.extend(end);
+        if ended {
+            moves.extend(rest.into_iter().map(|what| Move::Write { epoch: Epoch::Current, what }));
+            moves.extend([Move::Resume, Move::Expire, Move::Lease { lease_ms: 1_000 }]);
+        }
+        moves
+    })
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let step = || 0..PATHS.len();
+    let moved = prop::bool::weighted(0.1);
+    let odd = || prop_oneof![Just(0), Just(u32::MAX), any::<u32>()].prop_map(Attempt::Odd);
+    let attempt = move || prop_oneof![9 => Just(Attempt::Next), 1 => odd()];
+    let delay_ms = prop_oneof![Just(0i64), 1..5_000i64];
+    prop_oneof![
+        8 => (step(), moved).prop_map(|(step, moved)| What::BeginStep { step, moved }),
+        8 => (step(), moved, attempt())
+            .prop_map(|(step, moved, attempt)| What::RecordStep { step, moved, attempt }),
+        10 => (step(), attempt(), prop::bool::weighted(0.2), any::<bool>(), delay_ms).prop_map(
+            |(step, attempt, last, park, delay_ms)| What::FailStep { step, attempt, last, park, delay_ms }
+        ),
+        10 => (step(), prop_oneof![Just(0i64), -5..10_000i64], any::<bool>())
+            .prop_map(|(step, ms, park)| What::Sleep { step, ms, park }),
+        10 => step().prop_map(|step| What::SleepOver { step }),
+        1 => Just(What::Complete),
+        1 => Just(What::Fail),
+        6 => Just(What::Park),
+        4 => Just(What::Release),
+        1 => Just(What::Block),
+        3 => (1..60_000i64).prop_map(|lease_ms| What::Renew { lease_ms }),
+    ]
+}
+
+/// A run that is being played, and all that was written about it.
+pub struct Play {
+    pub now: Timestamp,
+    pub seen: Aggregate,
+    pub events: Vec<Event>,
+}
+
+/// What a move came to.
+pub struct Played {
+    pub command: Command,
+    pub before: Aggregate,
+    pub decided: Result<Change, Rejection>,
+}
+
+impl Play {
+    /// Starts the run.
+    pub fn begin(deadline_ms: Option<i64>) -> Self {
+        let now = Timestamp::from_millis(1_000_000);
+        let start = StartRun {
+            namespace: "default".into(),
+            id: RUN,
+            business_id: "order-1".into(),
+            workflow_type: "order".into(),
+            task_queue: "main".into(),
+            input: Payload::new(&b"{}"[..]),
+            deadline_at: deadline_ms.map(|ms| now.plus_ms(ms)),
+            options: RunOptions::default(),
+        };
+        let change =
+            decide(now, None, None, &Command::Start(Box::new(start))).expect("nothing is in the way");
+        let seen = Aggregate::new(change.run.clone().expect("a start makes a run"), 0);
+        let mut play = Play { now, seen, events: Vec::new() };
+        play.take(&change);
+        play
+    }
+
+    /// Plays one move; the clock's moves decide nothing.
+    pub fn step(&mut self, a_move: &Move) -> Option<Played> {
+        if let Move::Pass { ms } = a_move {
+            self.now = self.now.plus_ms(*ms);
+            return None;
+        }
+        let command = self.command(a_move);
+        let before = self.seen.clone();
+        let decided = self.send(&command);
+        Some(Played { command, before, decided })
+    }
+
+    /// Decides a command and takes the change over.
+    pub fn send(&mut self, command: &Command) -> Result<Change, Rejection> {
+        let decided = decide(self.now, Some(&self.seen), None, command);
+        if let Ok(change) = &decided {
+            self.take(change);
+        }
+        decided
+    }
+
+    fn take(&mut self, change: &Change) {
+        let next = self.seen.last_seq + 1;
+        for (seq, (kind, payload)) in (next..).zip(change.events.clone()) {
+            self.events.push(Event { seq, at: self.now, kind, payload });
+        }
+        self.seen.apply(self.now, change);
+    }
+
+    fn command(&self, a_move: &Move) -> Command {
+        let (namespace, run) = (self.seen.run.namespace.clone(), RUN);
+        let epoch = |epoch: &Epoch| match epoch {
+            Epoch::Current => self.seen.run.epoch,
+            Epoch::Older => self.seen.run.epoch.saturating_sub(1),
+            Epoch::Newer => self.seen.run.epoch + 1,
+        };
+        match a_move {
+            Move::Pass { .. } => unreachable!("time is not a command"),
+            Move::Lease { lease_ms } => {
+                let worker = WorkerId(Uuid::from_u128(u128::from(self.seen.run.epoch) + 100));
+                Command::Lease { namespace, run, worker, until: self.now.plus_ms(*lease_ms) }
+            }
+            Move::Write { epoch: named, what } => {
+                self.write(LeaseRef { namespace, run, epoch: epoch(named) }, what)
+            }
+            Move::Orphan { epoch: named } => Command::Orphan { namespace, run, epoch: epoch(named) },
+            Move::Expire => Command::Expire { namespace, run },
+            Move::Cancel => Command::Cancel { namespace, run, reason: "enough".into() },
+            Move::Resume => Command::Resume { namespace, run },
+        }
+    }
+
+    fn write(&self, lease: LeaseRef, what: &What) -> Command {
+        let step = |index: usize, moved: bool| StepRef {
+            path: PATHS[index].into(),
+            position: index as u32 + if moved { 10 } else { 0 },
+        };
+        let attempt = |index: usize, attempt: &Attempt| match attempt {
+            Attempt::Next => {
+                self.seen.steps.get(PATHS[index]).map_or(0, |step| step.attempts).saturating_add(1)
+            }
+            Attempt::Odd(number) => *number,
+        };
+        match what {
+            What::BeginStep { step: index, moved } => {
+                Command::BeginStep { lease, step: step(*index, *moved) }
+            }
+            What::RecordStep { step: index, moved, attempt: number } => Command::RecordStep {
+                lease,
+                step: step(*index, *moved),
+                attempt: attempt(*index, number),
+                result: Payload::new(&b"result"[..]),
+                elapsed_ms: 1,
+            },
+            What::FailStep { step: index, attempt: number, last, park, delay_ms } => {
+                let failure = Failure::new("BROKEN", "it broke");
+                let failure = if *last { failure.non_retryable() } else { failure };
+                let policy = RetryPolicy { initial_interval_ms: Some(*delay_ms), ..Default::default() };
+                let (step, attempt) = (step(*index, false), attempt(*index, number));
+                Command::FailStep { lease, step, attempt, failure, policy, park: *park }
+            }
+            What::Sleep { step: index, ms, park } => {
+                Command::Sleep { lease, step: step(*index, false), duration_ms: *ms, park: *park }
+            }
+            What::SleepOver { step } => Command::SleepOver { lease, step: Name::from(PATHS[*step]) },
+            What::Complete => Command::Complete { lease, output: Payload::new(&b"output"[..]) },
+            What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
+            What::Park => Command::Park { lease },
+            What::Release => Command::Release { lease, why: "leaving".into() },
+            What::Block => Command::Block { lease, message: "code changed".into() },
+            What::Renew { lease_ms } => Command::Renew { lease, until: self.now.plus_ms(*lease_ms) },
+        }
+    }
+}
+
+/// Whether the event is about the end of the run.
+pub fn ends_run(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::RunCompleted
+            | EventKind::RunFailed { .. }
+            | EventKind::RunCancelled { .. }
+            | EventKind::RunTimedOut { .. }
+    )
+}

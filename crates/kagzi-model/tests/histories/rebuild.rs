@@ -1,0 +1,39 @@
+//! Memory and disk agree: a run rebuilt from what was written is the run that was kept in memory.
+
+use crate::play::{Play, ends_run, moves};
+use kagzi_model::{Aggregate, EventKind, RunOptions, State};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_run_rebuilt_from_its_stored_events_is_the_one_in_memory(moves in moves()) {
+        let mut play = Play::begin(Some(300_000));
+
+        for a_move in &moves {
+            play.step(a_move);
+
+            let mut rebuilt = Aggregate::new(stored_row(&play.seen.run), 0);
+            for event in &play.events {
+                rebuilt.absorb(event.at, &stored(&event.kind));
+                rebuilt.last_seq = event.seq;
+            }
+            prop_assert_eq!(&rebuilt, &play.seen);
+        }
+        let ended = play.events.iter().any(|event| ends_run(&event.kind));
+        prop_assert_eq!(ended, play.seen.run.state.finished());
+    }
+}
+
+/// The event as it comes back from a database.
+fn stored(kind: &EventKind) -> EventKind {
+    let json = serde_json::to_string(kind).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+fn stored_row(run: &kagzi_model::Run) -> kagzi_model::Run {
+    let state: State = serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap();
+    let options: RunOptions = serde_json::from_str(&serde_json::to_string(&run.options).unwrap()).unwrap();
+    kagzi_model::Run { state, options, ..run.clone() }
+}

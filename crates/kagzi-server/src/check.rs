@@ -1,0 +1,251 @@
+//! Checking what comes in. Every refusal names the field, the value and the rule.
+
+use std::collections::HashMap;
+
+use kagzi_model::{
+    LeaseRef, Millis, Name, Payload, RetryPolicy, RunId, StepRef, Timeouts, WorkerId, check_name,
+    check_step_path,
+    limits::{CONCURRENT_PER_WORKER_MAX, LABELS_MAX, REASON_BYTES_MAX, WAIT_MS_MAX},
+};
+use kagzi_proto::v1;
+use tonic::Status;
+use tracing::warn;
+use uuid::Uuid;
+
+/// The namespace that is meant when none is named.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// INVALID_ARGUMENT with field, value and rule.
+pub fn invalid(field: &str, value: impl std::fmt::Debug, rule: impl std::fmt::Display) -> Status {
+    let mut value = format!("{value:?}");
+    if value.len() > 80 {
+        value.truncate(value.floor_char_boundary(77));
+        value.push_str("...");
+    }
+    Status::invalid_argument(format!("{field} is {value}: {rule}"))
+}
+
+/// A name that must be there.
+pub fn name(field: &str, value: &str) -> Result<Name, Status> {
+    check_name(value).map_err(|rule| invalid(field, value, format_args!("it {rule}")))?;
+    Ok(Name::from(value))
+}
+
+/// A name that may be left out.
+pub fn optional_name(field: &str, value: &str) -> Result<Option<Name>, Status> {
+    if value.is_empty() { Ok(None) } else { name(field, value).map(Some) }
+}
+
+/// A namespace, or the default one.
+pub fn namespace(value: &str) -> Result<Name, Status> {
+    Ok(optional_name("namespace_id", value)?.unwrap_or_else(|| Name::from(DEFAULT_NAMESPACE)))
+}
+
+/// A run id.
+pub fn run_id(field: &str, value: &str) -> Result<RunId, Status> {
+    Uuid::try_parse(value).map(RunId).map_err(|_| invalid(field, value, "it must be a run id (a UUID)"))
+}
+
+/// A worker id.
+pub fn worker_id(value: &str) -> Result<WorkerId, Status> {
+    let wrong = |_| invalid("worker_id", value, "it must be a worker id (a UUID)");
+    Uuid::try_parse(value).map(WorkerId).map_err(wrong)
+}
+
+/// Run and epoch of a worker's write.
+pub fn lease(namespace: &Name, run: &str, epoch: u64) -> Result<LeaseRef, Status> {
+    if epoch == 0 || epoch > i64::MAX as u64 {
+        return Err(invalid("lease_epoch", epoch, "it must be the epoch that came with the run, 1 or more"));
+    }
+    Ok(LeaseRef { namespace: namespace.clone(), run: run_id("run_id", run)?, epoch })
+}
+
+/// The same, from the message that the stream uses.
+pub fn lease_ref(namespace: &Name, lease_ref: Option<&v1::LeaseRef>) -> Result<LeaseRef, Status> {
+    let Some(named) = lease_ref else { return Err(invalid("lease", "", "it must be set")) };
+    lease(namespace, &named.run_id, named.epoch)
+}
+
+/// A step's path and position.
+pub fn step(path: &str, position: u32) -> Result<StepRef, Status> {
+    check_step_path(path).map_err(|rule| invalid("step_id", path, format_args!("it {rule}")))?;
+    Ok(StepRef { path: Name::from(path), position })
+}
+
+/// A payload within the limit. One check for every entrance.
+pub fn payload(limits: PayloadLimits, field: &str, payload: Option<v1::Payload>) -> Result<Payload, Status> {
+    let v1::Payload { data, content_type } = payload.unwrap_or_default();
+    let size = data.len();
+    if size > limits.max_bytes {
+        return Err(too_large(limits, field, size));
+    }
+    if size > limits.warn_bytes {
+        warn!(field, size, "large payload: consider storing it elsewhere and passing a reference");
+    }
+    if !content_type.is_empty() {
+        check_name(&content_type)
+            .map_err(|rule| invalid("content_type", &content_type, format_args!("it {rule}")))?;
+    }
+    Ok(Payload { data, content_type: Name::from(content_type) })
+}
+
+/// The refusal of an oversize payload.
+pub fn too_large(limits: PayloadLimits, field: &str, size: usize) -> Status {
+    Status::invalid_argument(format!(
+        "{field} is {size} bytes, the limit is {} bytes: store large data elsewhere and pass a reference",
+        limits.max_bytes
+    ))
+}
+
+/// How large payloads may be.
+#[derive(Debug, Clone, Copy)]
+pub struct PayloadLimits {
+    pub warn_bytes: usize,
+    pub max_bytes: usize,
+}
+
+/// A retry policy that makes sense.
+pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Status> {
+    let Some(policy) = policy else { return Ok(RetryPolicy::default()) };
+    let policy = RetryPolicy {
+        maximum_attempts: policy.maximum_attempts,
+        initial_interval_ms: policy.initial_interval_ms,
+        backoff_coefficient: policy.backoff_coefficient,
+        maximum_interval_ms: policy.maximum_interval_ms,
+        non_retryable_errors: policy.non_retryable_errors,
+    };
+    policy.check().map_err(|error| Status::invalid_argument(format!("retry_policy.{error}")))?;
+    Ok(policy)
+}
+
+/// Timeouts that make sense.
+pub fn timeouts(
+    config: Option<v1::TimeoutConfig>,
+    heartbeat_interval_ms: Millis,
+) -> Result<Timeouts, Status> {
+    let Some(config) = config else { return Ok(Timeouts::default()) };
+    let seconds = |field: &str, value: Option<u64>, least: u64| match value {
+        None => Ok(None),
+        Some(value) if value < least => {
+            Err(invalid(field, value, format_args!("it must be at least {least} s")))
+        }
+        Some(value) => duration_ms(field, value.saturating_mul(1000)).map(Some),
+    };
+    let least_heartbeat = (heartbeat_interval_ms.cast_unsigned() * 3).div_ceil(1000);
+    let execution = seconds(
+        "timeouts.execution_timeout_seconds",
+        config.execution_timeout_seconds.filter(|s| *s > 0),
+        1,
+    )?;
+    Ok(Timeouts {
+        start_to_close_ms: seconds(
+            "timeouts.start_to_close_timeout_seconds",
+            config.start_to_close_timeout_seconds,
+            1,
+        )?,
+        heartbeat_ms: seconds(
+            "timeouts.heartbeat_timeout_seconds",
+            config.heartbeat_timeout_seconds,
+            least_heartbeat,
+        )?,
+        execution_ms: execution,
+    })
+}
+
+/// A length of time within ten years.
+pub fn duration_ms(field: &str, ms: u64) -> Result<Millis, Status> {
+    match i64::try_from(ms) {
+        Ok(ms) if ms <= WAIT_MS_MAX => Ok(ms),
+        Ok(_) | Err(_) => Err(invalid(field, ms, "it must be below ten years")),
+    }
+}
+
+/// How many runs a worker may hold.
+pub fn max_concurrent(value: Option<i32>) -> Result<u32, Status> {
+    match value {
+        None => Ok(100),
+        Some(n) if (1..=CONCURRENT_PER_WORKER_MAX.cast_signed()).contains(&n) => Ok(n.cast_unsigned()),
+        Some(n) => Err(invalid(
+            "max_concurrent",
+            n,
+            format_args!("it must be between 1 and {CONCURRENT_PER_WORKER_MAX}"),
+        )),
+    }
+}
+
+/// Labels within their limits.
+pub fn labels(labels: &HashMap<String, String>) -> Result<(), Status> {
+    if labels.len() > LABELS_MAX {
+        return Err(invalid("labels", labels.len(), format_args!("at most {LABELS_MAX} are allowed")));
+    }
+    for (key, value) in labels {
+        name("labels key", key)?;
+        if !value.is_empty() {
+            name(&format!("labels[{key}]"), value)?;
+        }
+    }
+    Ok(())
+}
+
+/// A page size: 0 = the default, nothing negative, nothing above the limit.
+pub fn page_size(value: i32, standard: usize, max: usize) -> Result<usize, Status> {
+    match usize::try_from(value) {
+        Ok(0) => Ok(standard),
+        Ok(n) if n <= max => Ok(n),
+        Ok(_) | Err(_) => Err(invalid("page_size", value, format_args!("it must be between 0 and {max}"))),
+    }
+}
+
+/// A reason for people, not longer than anybody reads.
+pub fn reason(value: &str) -> Result<String, Status> {
+    if value.len() > REASON_BYTES_MAX {
+        return Err(invalid("reason", value, format_args!("at most {REASON_BYTES_MAX} bytes are allowed")));
+    }
+    Ok(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_field_value_and_rule() {
+        let status = name("workflow_type", "a\u{7}").unwrap_err();
+
+        assert_eq!(status.code(), tonic::Code::InvalidArgument);
+        assert_eq!(status.message(), r#"workflow_type is "a\u{7}": it has a control character at byte 1"#);
+    }
+
+    #[test]
+    fn long_values_are_shortened_in_messages() {
+        let status = name("task_queue", &"é".repeat(300)).unwrap_err();
+
+        assert!(status.message().len() < 200, "{}", status.message());
+        assert!(status.message().contains("600 bytes"), "{}", status.message());
+    }
+
+    #[test]
+    fn payload_limits_are_exact() {
+        let limits = PayloadLimits { warn_bytes: 1, max_bytes: 3 };
+        let of = |size: usize| Some(v1::Payload { data: vec![0; size].into(), content_type: String::new() });
+
+        assert!(payload(limits, "input", of(3)).is_ok());
+        let message = payload(limits, "input", of(4)).unwrap_err().message().to_owned();
+        assert!(message.contains("input is 4 bytes, the limit is 3 bytes"), "{message}");
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        assert!(max_concurrent(Some(0)).is_err());
+        assert!(max_concurrent(Some(-1)).is_err());
+        assert!(max_concurrent(Some(i32::MAX)).is_err());
+        assert_eq!(max_concurrent(None).unwrap(), 100);
+        assert!(page_size(-1, 50, 1000).is_err());
+        assert!(page_size(1001, 50, 1000).is_err());
+        assert_eq!(page_size(0, 50, 1000).unwrap(), 50);
+        assert!(duration_ms("x", u64::MAX).is_err());
+        let namespace = Name::from("default");
+        assert!(lease(&namespace, "nonsense", 1).is_err());
+        assert!(lease(&namespace, &Uuid::nil().to_string(), 0).is_err());
+    }
+}

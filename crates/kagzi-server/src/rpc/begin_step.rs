@@ -1,0 +1,58 @@
+//! BeginStep: must this step run, and as which attempt?
+
+use kagzi_engine::Engine;
+use kagzi_model::{BeginAnswer, Command, LeaseRef, Name, Payload, Reply};
+use kagzi_proto::{idempotency_key, v1};
+use kagzi_store::{JournalState, journal};
+use tonic::Status;
+
+use crate::{check, status::from_engine, wire};
+
+pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1::BeginStepResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let step = check::step(&request.step_id, request.position)?;
+    let own_timeout = request
+        .start_to_close_timeout_seconds
+        .map(|s| check::duration_ms("start_to_close_timeout_seconds", s.saturating_mul(1000)))
+        .transpose()?;
+    check::retry_policy(request.retry_policy)?;
+    let command = Command::BeginStep { lease: lease.clone(), step: step.clone() };
+    let Reply::Begin(answer) = engine.apply_one(command).await.map_err(from_engine)? else {
+        return Err(Status::internal("a begin was answered with something else"));
+    };
+    let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
+    let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
+    let mut response = v1::BeginStepResponse {
+        idempotency_key: idempotency_key(&lease.run.to_string(), &step.path),
+        start_to_close_timeout_ms: own_timeout.or(run.options.timeouts.start_to_close_ms).unwrap_or(standard),
+        ..v1::BeginStepResponse::default()
+    };
+    match answer {
+        BeginAnswer::Execute { attempt } => {
+            response.should_execute = true;
+            response.attempt = attempt;
+        }
+        BeginAnswer::Recorded => {
+            if let Some(result) = recorded(engine, &lease, &step.path).await? {
+                response.cached_result = result.data;
+                response.cached_content_type = result.content_type.to_string();
+            }
+        }
+        BeginAnswer::Failed { failure } => response.failure = Some(wire::failure(&failure)),
+        BeginAnswer::NotReady { at } => response.retry_in_ms = at.remaining_ms(engine.clock().now()),
+    }
+    Ok(response)
+}
+
+/// The recorded result of a step; a sleep that is over has none.
+async fn recorded(engine: &Engine, lease: &LeaseRef, path: &Name) -> Result<Option<Payload>, Status> {
+    let events = engine.store().events(&lease.namespace, lease.run, 0, usize::MAX >> 1).await;
+    let events = events.map_err(|error| from_engine(error.into()))?;
+    let entry = journal(&events).into_iter().find(|entry| entry.path == *path);
+    Ok(entry.and_then(|entry| match entry.state {
+        JournalState::Completed { result } => Some(result),
+        JournalState::Failed { .. } | JournalState::Retry { .. } => None,
+        JournalState::Sleeping { .. } | JournalState::Slept => None,
+    }))
+}

@@ -1,0 +1,25 @@
+//! CancelWorkflowRun: the run ends now; its worker is told.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Command, Reply};
+use kagzi_proto::v1;
+use tonic::Status;
+
+use super::find_run;
+use crate::{check, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::CancelWorkflowRunRequest,
+) -> Result<v1::CancelWorkflowRunResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let reason = check::reason(&request.reason)?;
+    let command = Command::Cancel { namespace, run, reason };
+    match engine.apply_one(command).await.map_err(from_engine)? {
+        Reply::Stands { status, already } => {
+            Ok(v1::CancelWorkflowRunResponse { status: status as i32, already_cancelled: already })
+        }
+        other => Err(Status::internal(format!("a cancel was answered with {other:?}"))),
+    }
+}

@@ -1,0 +1,20 @@
+//! CompleteWorkflow: the run ends with its output.
+
+use kagzi_engine::Engine;
+use kagzi_model::Command;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, services::limits, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::CompleteWorkflowRequest,
+) -> Result<v1::CompleteWorkflowResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let payload = v1::Payload { data: request.output, content_type: request.content_type };
+    let output = check::payload(limits(engine), "output", Some(payload))?;
+    engine.apply_one(Command::Complete { lease, output }).await.map_err(from_engine)?;
+    Ok(v1::CompleteWorkflowResponse {})
+}

@@ -1,0 +1,21 @@
+//! ExplainWorkflowRun: why does it not move?
+
+use kagzi_engine::Engine;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use super::find_run;
+use crate::{check, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::ExplainWorkflowRunRequest,
+) -> Result<v1::ExplainWorkflowRunResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let explanation = engine.explain(&namespace, run).await.map_err(from_engine)?;
+    Ok(v1::ExplainWorkflowRunResponse {
+        sentence: explanation.sentence,
+        reason: explanation.reason.to_owned(),
+    })
+}

@@ -1,0 +1,36 @@
+//! FailStep: a failed attempt; the answer says what happens next.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Command, Reply};
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, status::from_engine, wire};
+
+pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1::FailStepResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let step = check::step(&request.step_id, request.position)?;
+    let failure = wire::read_failure(Some(v1::Failure {
+        code: request.error_code,
+        message: request.error,
+        non_retryable: request.non_retryable,
+        retry_after_ms: request.retry_after_ms,
+        details: None,
+    }));
+    let policy = check::retry_policy(request.retry_policy)?;
+    // Without a stream nothing else of the run can be executing, so the lease ends with the retry.
+    let command = Command::FailStep { lease, step, attempt: 0, failure, policy, park: true };
+    match engine.apply_one(command).await.map_err(from_engine)? {
+        Reply::StepRetry { at, attempt } => Ok(v1::FailStepResponse {
+            scheduled_retry: true,
+            retry_at: Some(wire::timestamp(at)),
+            retry_in_ms: at.remaining_ms(engine.clock().now()),
+            attempt,
+        }),
+        Reply::StepFinal { attempts } => {
+            Ok(v1::FailStepResponse { attempt: attempts, ..v1::FailStepResponse::default() })
+        }
+        other => Err(Status::internal(format!("a failed step was answered with {other:?}"))),
+    }
+}

@@ -1,0 +1,24 @@
+//! FailWorkflow: the run ends with an error.
+
+use kagzi_engine::Engine;
+use kagzi_model::Command;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, status::from_engine, wire};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::FailWorkflowRequest,
+) -> Result<v1::FailWorkflowResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let failure = wire::read_failure(Some(v1::Failure {
+        code: request.error_code,
+        message: request.error,
+        non_retryable: request.non_retryable,
+        ..v1::Failure::default()
+    }));
+    engine.apply_one(Command::Fail { lease, failure }).await.map_err(from_engine)?;
+    Ok(v1::FailWorkflowResponse::default())
+}

@@ -1,0 +1,26 @@
+//! GetStepAttempt: one attempt of one step.
+
+use kagzi_engine::Engine;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use super::{find_run, list_step_attempts};
+use crate::{check, wire};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::GetStepAttemptRequest,
+) -> Result<v1::GetStepAttemptResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let step = check::step(&request.step_id, 0)?;
+    let list = list_step_attempts::of_run(engine, &namespace, run).await?;
+    let wanted = |attempt: &kagzi_store::StepAttempt| match request.attempt {
+        0 => attempt.latest,
+        number => attempt.attempt == number,
+    };
+    let found = list.into_iter().rev().find(|attempt| attempt.path == step.path && wanted(attempt));
+    let missing = || Status::not_found(format!("run {run} has no such attempt of step '{}'", step.path));
+    let attempt = found.ok_or_else(missing)?;
+    Ok(v1::GetStepAttemptResponse { step_attempt: Some(wire::step_attempt(run, attempt)) })
+}

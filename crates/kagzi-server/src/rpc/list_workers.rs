@@ -1,0 +1,50 @@
+//! ListWorkers: newest first, with a true total.
+
+use kagzi_engine::Engine;
+use kagzi_model::WorkerStatus;
+use kagzi_proto::v1;
+use kagzi_store::{Cursor, Direction, WorkerFilter};
+use tonic::Status;
+
+use crate::{
+    check::{self, invalid},
+    page_token,
+    status::from_engine,
+    wire,
+};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::ListWorkersRequest,
+) -> Result<v1::ListWorkersResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let filter = WorkerFilter {
+        status: status(&request.filter_status)?,
+        task_queue: check::optional_name("task_queue", &request.task_queue)?,
+    };
+    let query = format!("workers {namespace:?} {filter:?}");
+    let limit = check::page_size(request.page_size, 50, 1_000)?;
+    let page = page_token::read(&request.page_token, &query, limit)?;
+    let found = engine.store().workers(&namespace, &filter, &page).await;
+    let (found, total) = found.map_err(|error| from_engine(error.into()))?;
+    let next_page_token = match found.rows.last() {
+        Some(view) if found.has_next => {
+            let cursor = Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
+            page_token::write(Direction::Next, cursor, &query)
+        }
+        Some(_) | None => String::new(),
+    };
+    Ok(v1::ListWorkersResponse {
+        workers: found.rows.into_iter().map(wire::worker).collect(),
+        next_page_token,
+        total_count: i32::try_from(total).unwrap_or(i32::MAX),
+    })
+}
+
+fn status(name: &str) -> Result<Option<WorkerStatus>, Status> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let known = WorkerStatus::from_name(name);
+    known.map(Some).ok_or_else(|| invalid("filter_status", name, "it must be ONLINE, DRAINING or OFFLINE"))
+}

@@ -1,0 +1,58 @@
+//! PollActivity: one run for a worker without a stream.
+
+use kagzi_engine::Engine;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use super::{get_worker, wait_workflow_run::wait_time};
+use crate::{
+    check::{self, invalid},
+    status::from_engine,
+    wire,
+};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::PollActivityRequest,
+) -> Result<v1::PollActivityResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let id = check::worker_id(&request.worker_id)?;
+    let timeout = wait_time(engine, request.timeout_ms)?;
+    if request.supported_workflow_types.is_empty() {
+        let none = &request.supported_workflow_types;
+        return Err(invalid("supported_workflow_types", none, "at least one type must be named"));
+    }
+    let types = request
+        .supported_workflow_types
+        .iter()
+        .map(|name| check::name("supported_workflow_types", name))
+        .collect::<Result<Vec<_>, _>>()?;
+    if !request.task_queue.is_empty() {
+        let worker =
+            get_worker::read(engine, &namespace, id).await.map_err(|status| match status.code() {
+                tonic::Code::NotFound => Status::failed_precondition(format!(
+                    "worker {id} is not registered; call RegisterWorker first"
+                )),
+                _ => status,
+            })?;
+        if worker.task_queue != request.task_queue {
+            let rule = format!("worker {id} is registered on queue '{}'", worker.task_queue);
+            return Err(invalid("task_queue", &request.task_queue, rule));
+        }
+    }
+    let Some(assigned) = engine.poll(id, types, timeout).await.map_err(from_engine)? else {
+        return Ok(v1::PollActivityResponse::default());
+    };
+    let now = engine.clock().now();
+    let run = assigned.run;
+    Ok(v1::PollActivityResponse {
+        run_id: run.id.to_string(),
+        workflow_type: run.workflow_type.to_string(),
+        workflow_input: assigned.input.data,
+        input_content_type: assigned.input.content_type.to_string(),
+        lease_epoch: run.epoch,
+        business_id: run.business_id.to_string(),
+        journal: assigned.journal.into_iter().map(|entry| wire::journal_entry(entry, now)).collect(),
+        lease_ms: run.lease().map_or(0, |lease| lease.until.remaining_ms(now)),
+    })
+}

@@ -1,0 +1,19 @@
+//! ReleaseRun: a run is given back unexecuted.
+
+use kagzi_engine::Engine;
+use kagzi_model::Command;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::ReleaseRunRequest,
+) -> Result<v1::ReleaseRunResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let why = check::reason(&request.reason)?;
+    engine.apply_one(Command::Release { lease, why }).await.map_err(from_engine)?;
+    Ok(v1::ReleaseRunResponse {})
+}

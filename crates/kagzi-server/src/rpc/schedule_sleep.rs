@@ -1,0 +1,28 @@
+//! ScheduleSleep: the run is left alone for a while; the lease ends.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Command, Reply};
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, status::from_engine, wire};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::ScheduleSleepRequest,
+) -> Result<v1::ScheduleSleepResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let path = if request.step_id.is_empty() { "sleep" } else { &request.step_id };
+    let step = check::step(path, request.position)?;
+    let ms = request.duration_seconds.saturating_mul(1000).saturating_add(request.duration_ms);
+    let duration_ms = check::duration_ms("duration_seconds", ms)?;
+    let command = Command::Sleep { lease, step, duration_ms, park: true };
+    match engine.apply_one(command).await.map_err(from_engine)? {
+        Reply::Sleeping { until } => {
+            Ok(v1::ScheduleSleepResponse { already_over: false, wake_up_at: Some(wire::timestamp(until)) })
+        }
+        Reply::Done { .. } => Ok(v1::ScheduleSleepResponse { already_over: true, wake_up_at: None }),
+        other => Err(Status::internal(format!("a sleep was answered with {other:?}"))),
+    }
+}

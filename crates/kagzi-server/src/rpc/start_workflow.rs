@@ -1,0 +1,66 @@
+//! StartWorkflow: one run per business id.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Name, Reply, RunOptions, StartRun};
+use kagzi_proto::v1;
+use kagzi_store::Outcome;
+use tonic::Status;
+
+use crate::{
+    check::{self, PayloadLimits, invalid},
+    services::{heartbeat_interval_ms, limits},
+    status::{from_engine, from_rejection},
+    wire,
+};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::StartWorkflowRequest,
+) -> Result<v1::StartWorkflowResponse, Status> {
+    let start = read(engine, limits(engine), request)?;
+    let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
+    answer(outcomes.pop().expect("one start has one outcome"))
+}
+
+/// Checks every field; nothing is started unless all of them are good.
+pub fn read(
+    engine: &Engine,
+    limits: PayloadLimits,
+    request: v1::StartWorkflowRequest,
+) -> Result<StartRun, Status> {
+    if !request.on_failure_workflow.is_empty() || !request.on_failure_task_queue.is_empty() {
+        return Err(Status::unimplemented("on_failure_workflow is not available yet; leave it empty"));
+    }
+    let now = engine.clock().now();
+    let id = Engine::new_run_id();
+    let timeouts = check::timeouts(request.timeouts, heartbeat_interval_ms(engine))?;
+    let deadline =
+        request.deadline_at.as_ref().map(|at| wire::read_timestamp("deadline_at", at)).transpose()?;
+    if deadline.is_some_and(|at| at <= now) {
+        return Err(invalid("deadline_at", request.deadline_at, "it must be in the future"));
+    }
+    let execution_end = timeouts.execution_ms.map(|ms| now.plus_ms(ms));
+    Ok(StartRun {
+        namespace: check::namespace(&request.namespace_id)?,
+        id,
+        business_id: check::optional_name("business_id", &request.business_id)?
+            .unwrap_or_else(|| Name::from(id.to_string())),
+        workflow_type: check::name("workflow_type", &request.workflow_type)?,
+        task_queue: check::name("task_queue", &request.task_queue)?,
+        input: check::payload(limits, "input", request.input)?,
+        // The earlier of the two wins.
+        deadline_at: [deadline, execution_end].into_iter().flatten().min(),
+        options: RunOptions { retry: check::retry_policy(request.retry_policy)?, timeouts },
+    })
+}
+
+/// The answer to one start.
+pub fn answer(outcome: Outcome) -> Result<v1::StartWorkflowResponse, Status> {
+    match outcome {
+        Ok(Reply::Started { run, existed }) => {
+            Ok(v1::StartWorkflowResponse { run_id: run.to_string(), already_exists: existed })
+        }
+        Ok(other) => Err(Status::internal(format!("a start was answered with {other:?}"))),
+        Err(rejection) => Err(from_rejection(&rejection)),
+    }
+}

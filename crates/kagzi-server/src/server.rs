@@ -1,0 +1,141 @@
+//! A server: store, engine and transport, from start to stop.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use kagzi_engine::{Engine, Hub, Settings};
+use kagzi_proto::{
+    FILE_DESCRIPTOR_SET,
+    v1::{
+        admin_service_server::AdminServiceServer, worker_service_server::WorkerServiceServer,
+        workflow_service_server::WorkflowServiceServer,
+    },
+};
+use kagzi_store::{Clock, Store, SystemClock};
+use kagzi_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    service::Routes,
+    transport::{Server as Transport, server::TcpIncoming},
+};
+use tracing::info;
+
+use crate::{StoreUrl, http, services::Services};
+
+/// Room for a request's other fields above its payload.
+const ENVELOPE_BYTES: usize = 64 * 1024;
+/// Calls in flight on one connection. Long polls and waits each hold one.
+const STREAMS_MAX: u32 = 10_000;
+
+/// How to run a server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub listen: SocketAddr,
+    pub store: StoreUrl,
+    /// Allows an address that other machines can reach, although there is no authentication yet.
+    pub insecure: bool,
+    pub settings: Settings,
+}
+
+/// A store and an engine, ready to serve.
+pub struct Server {
+    engine: Engine,
+    stop: CancellationToken,
+}
+
+impl Server {
+    /// Opens the store and starts the engine.
+    pub async fn open(store: &StoreUrl, settings: Settings) -> anyhow::Result<Server> {
+        settings.check().map_err(anyhow::Error::msg)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let hub = Arc::new(Hub::default());
+        let store: Arc<dyn Store> = match store {
+            StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
+        };
+        let engine = Engine::start(store, clock, hub, settings);
+        Ok(Server { engine, stop: CancellationToken::new() })
+    }
+
+    /// Serves on an address until `shutdown`; `ready` is told the address that was bound.
+    pub async fn serve(
+        options: Options,
+        ready: impl FnOnce(SocketAddr),
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        if !options.listen.ip().is_loopback() && !options.insecure {
+            bail!(
+                "{} can be reached from other machines and there is no authentication yet; \
+                 listen on 127.0.0.1, or say --insecure if the network is yours alone",
+                options.listen
+            );
+        }
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .with_context(|| format!("could not listen on {}; is another server running?", options.listen))?;
+        let address = listener.local_addr()?;
+        let server = Server::open(&options.store, options.settings).await?;
+        info!(%address, store = %options.store, "serving");
+        ready(address);
+        // Without TCP_NODELAY every answer waits up to 40 ms for the peer's delayed acknowledgement.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let stop = server.stop.clone();
+        let stopping = async move {
+            shutdown.cancelled().await;
+            stop.cancel();
+        };
+        server.transport()?.serve_with_incoming_shutdown(incoming, stopping).await?;
+        server.close().await;
+        info!("stopped");
+        Ok(())
+    }
+
+    /// Ends worker streams, stops the engine and closes the store.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.engine.stop().await;
+    }
+
+    pub(crate) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// All services on one router.
+    pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
+        let services = Services { engine: self.engine.clone(), stop: self.stop.clone() };
+        let decode_max = self.engine.settings().payload_max_bytes + ENVELOPE_BYTES;
+        let (health, health_service) = tonic_health::server::health_reporter();
+        tokio::spawn(async move {
+            health.set_serving::<WorkflowServiceServer<Services>>().await;
+            health.set_serving::<WorkerServiceServer<Services>>().await;
+        });
+        let reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .context("the committed descriptors are readable")?;
+        // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
+        let routes = Routes::from(http::routes(self.engine.clone()))
+            .add_service(health_service)
+            .add_service(reflection)
+            // Many starts may share a call, so this service takes twice the payload limit.
+            .add_service(
+                WorkflowServiceServer::new(services.clone())
+                    .max_decoding_message_size(2 * decode_max)
+                    .max_encoding_message_size(usize::MAX),
+            )
+            .add_service(
+                WorkerServiceServer::new(services.clone())
+                    .max_decoding_message_size(decode_max)
+                    .max_encoding_message_size(usize::MAX),
+            )
+            .add_service(AdminServiceServer::new(services));
+        Ok(Transport::builder()
+            .accept_http1(true)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(1024 * 1024)
+            .initial_connection_window_size(4 * 1024 * 1024)
+            .http2_keepalive_interval(Some(Duration::from_secs(10)))
+            .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+            .add_routes(routes))
+    }
+}

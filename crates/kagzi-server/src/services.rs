@@ -1,0 +1,125 @@
+//! The gRPC services: each method hands over to its own file.
+
+use kagzi_engine::Engine;
+use kagzi_model::Millis;
+use kagzi_proto::v1::{
+    self, admin_service_server::AdminService, worker_service_server::WorkerService,
+    workflow_service_server::WorkflowService,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::{check::PayloadLimits, rpc, work_stream};
+
+/// Everything that the services share.
+#[derive(Clone)]
+pub struct Services {
+    pub engine: Engine,
+    /// Ends worker streams when the server stops.
+    pub stop: CancellationToken,
+}
+
+/// The payload limits in force.
+pub fn limits(engine: &Engine) -> PayloadLimits {
+    let settings = engine.settings();
+    PayloadLimits { warn_bytes: settings.payload_warn_bytes, max_bytes: settings.payload_max_bytes }
+}
+
+/// The heartbeat interval that workers are told.
+pub fn heartbeat_interval_ms(engine: &Engine) -> Millis {
+    i64::try_from(engine.settings().heartbeat_interval.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Implements a service whose methods each live in a file of their own; what differs stands in the braces.
+macro_rules! service {
+    (
+        $service:ident { $($own:tt)* }
+        $($method:ident($request:ident) -> $response:ident),+ $(,)?
+    ) => {
+        #[tonic::async_trait]
+        impl $service for Services {
+            $($own)*
+
+            $(async fn $method(
+                &self,
+                request: Request<v1::$request>,
+            ) -> Result<Response<v1::$response>, Status> {
+                rpc::$method::handle(&self.engine, request.into_inner()).await.map(Response::new)
+            })+
+        }
+    };
+}
+
+service! {
+    WorkflowService {}
+    start_workflow(StartWorkflowRequest) -> StartWorkflowResponse,
+    start_workflows(StartWorkflowsRequest) -> StartWorkflowsResponse,
+    get_workflow_run(GetWorkflowRunRequest) -> GetWorkflowRunResponse,
+    wait_workflow_run(WaitWorkflowRunRequest) -> WaitWorkflowRunResponse,
+    list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
+    cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
+    resume_workflow_run(ResumeWorkflowRunRequest) -> ResumeWorkflowRunResponse,
+    explain_workflow_run(ExplainWorkflowRunRequest) -> ExplainWorkflowRunResponse,
+    list_run_events(ListRunEventsRequest) -> ListRunEventsResponse,
+    get_step_attempt(GetStepAttemptRequest) -> GetStepAttemptResponse,
+    list_step_attempts(ListStepAttemptsRequest) -> ListStepAttemptsResponse,
+}
+
+service! {
+    WorkerService {
+        type WorkStream = work_stream::Outgoing;
+
+        async fn work(
+            &self,
+            request: Request<Streaming<v1::WorkerMessage>>,
+        ) -> Result<Response<Self::WorkStream>, Status> {
+            Ok(Response::new(work_stream::open(self.clone(), request.into_inner())))
+        }
+    }
+    register_worker(RegisterWorkerRequest) -> RegisterWorkerResponse,
+    worker_heartbeat(WorkerHeartbeatRequest) -> WorkerHeartbeatResponse,
+    deregister_worker(DeregisterWorkerRequest) -> DeregisterWorkerResponse,
+    list_workers(ListWorkersRequest) -> ListWorkersResponse,
+    get_worker(GetWorkerRequest) -> GetWorkerResponse,
+    drain_worker(DrainWorkerRequest) -> DrainWorkerResponse,
+    poll_activity(PollActivityRequest) -> PollActivityResponse,
+    begin_step(BeginStepRequest) -> BeginStepResponse,
+    complete_step(CompleteStepRequest) -> CompleteStepResponse,
+    fail_step(FailStepRequest) -> FailStepResponse,
+    complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
+    fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
+    schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
+    release_run(ReleaseRunRequest) -> ReleaseRunResponse,
+}
+
+#[tonic::async_trait]
+impl AdminService for Services {
+    async fn health_check(
+        &self,
+        _: Request<v1::HealthCheckRequest>,
+    ) -> Result<Response<v1::HealthCheckResponse>, Status> {
+        let answer = match self.engine.store().ping().await {
+            Ok(()) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
+            Err(error) => v1::HealthCheckResponse { ready: false, message: error.to_string() },
+        };
+        Ok(Response::new(answer))
+    }
+
+    async fn get_server_info(
+        &self,
+        _: Request<v1::GetServerInfoRequest>,
+    ) -> Result<Response<v1::GetServerInfoResponse>, Status> {
+        let settings = self.engine.settings();
+        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Ok(Response::new(v1::GetServerInfoResponse {
+            version: env!("CARGO_PKG_VERSION").into(),
+            store: self.engine.store().describe(),
+            payload_warn_bytes: settings.payload_warn_bytes as u64,
+            payload_max_bytes: settings.payload_max_bytes as u64,
+            heartbeat_interval_ms: ms(settings.heartbeat_interval),
+            stale_after_ms: ms(settings.stale_after),
+            lease_ms: ms(settings.lease),
+            uptime_ms: ms(self.engine.uptime()),
+        }))
+    }
+}

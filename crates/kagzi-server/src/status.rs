@@ -1,0 +1,54 @@
+//! Errors as gRPC statuses. The code says what a program does next, the message what a person does.
+
+use kagzi_engine::EngineError;
+use kagzi_model::Rejection;
+use kagzi_store::{RegistryError, StoreError};
+use tonic::Status;
+
+/// The status for a failed call.
+pub fn from_engine(error: EngineError) -> Status {
+    match error {
+        EngineError::Rejected(rejection) => from_rejection(&rejection),
+        EngineError::Registry(refused) => from_registry(&refused),
+        EngineError::Store(error) => from_store(&error),
+    }
+}
+
+/// The status for a refused command.
+pub fn from_rejection(rejection: &Rejection) -> Status {
+    let message = rejection.to_string();
+    match rejection {
+        Rejection::NotFound { .. } | Rejection::StepUnknown { .. } => Status::not_found(message),
+        Rejection::StaleEpoch { .. }
+        | Rejection::NotLeased { .. }
+        | Rejection::Ended { .. }
+        | Rejection::StepMismatch { .. }
+        | Rejection::StepDecided { .. }
+        | Rejection::NotResumable { .. } => Status::failed_precondition(message),
+        Rejection::Conflict { .. } => Status::already_exists(message),
+        Rejection::TooManySteps { .. } => Status::resource_exhausted(message),
+        Rejection::NotDue { .. } => Status::aborted(message),
+    }
+}
+
+fn from_registry(refused: &RegistryError) -> Status {
+    match refused {
+        RegistryError::Unknown(_) | RegistryError::Offline(_) | RegistryError::Draining(_) => {
+            Status::failed_precondition(refused.to_string())
+        }
+        RegistryError::UnknownType { .. } => {
+            Status::invalid_argument(format!("supported_workflow_types: {refused}"))
+        }
+    }
+}
+
+fn from_store(error: &StoreError) -> Status {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Conflict(_) => {
+            Status::unavailable(format!("{error}; it is safe to send the request again"))
+        }
+        StoreError::Full(_) => Status::resource_exhausted(error.to_string()),
+        StoreError::Corrupt(_) => Status::data_loss(error.to_string()),
+        StoreError::Bug(_) => Status::internal(error.to_string()),
+    }
+}

@@ -1,0 +1,19 @@
+//! Between the public contract and the model.
+
+mod event;
+mod failure;
+mod journal;
+mod payload;
+mod run;
+mod step;
+mod time;
+mod worker;
+
+pub use event::event;
+pub use failure::{failure, read_failure};
+pub use journal::journal_entry;
+pub use payload::payload;
+pub use run::run;
+pub use step::step_attempt;
+pub use time::{read_timestamp, timestamp};
+pub use worker::{read_registration, worker};

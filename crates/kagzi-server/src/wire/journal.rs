@@ -1,0 +1,34 @@
+//! The journal as replay reads it: waiting times as durations, because workers' clocks are their own.
+
+use kagzi_model::Timestamp;
+use kagzi_proto::v1::{self, StepStatus};
+use kagzi_store::{JournalEntry, JournalState};
+
+use super::{failure::failure, payload::payload};
+
+pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
+    let step = v1::StepRef { path: entry.path.to_string(), position: entry.position };
+    let mut wire =
+        v1::JournalEntry { step: Some(step), attempts: entry.attempts, ..v1::JournalEntry::default() };
+    match entry.state {
+        JournalState::Completed { result } => {
+            wire.set_status(StepStatus::Completed);
+            wire.result = Some(payload(result));
+        }
+        JournalState::Failed { failure: why } => {
+            wire.set_status(StepStatus::Failed);
+            wire.failure = Some(failure(&why));
+        }
+        JournalState::Retry { at, failure: why } => {
+            wire.set_status(StepStatus::Pending);
+            wire.failure = Some(failure(&why));
+            wire.remaining_ms = at.remaining_ms(now);
+        }
+        JournalState::Sleeping { until } => {
+            wire.set_status(StepStatus::Sleeping);
+            wire.remaining_ms = until.remaining_ms(now);
+        }
+        JournalState::Slept => wire.set_status(StepStatus::Sleeping),
+    }
+    wire
+}

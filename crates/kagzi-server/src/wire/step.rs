@@ -1,0 +1,40 @@
+//! Step attempts as clients see them.
+
+use kagzi_model::RunId;
+use kagzi_proto::v1::{self, StepStatus};
+use kagzi_store::{AttemptState, StepAttempt};
+
+use super::{failure::failure, payload::payload, time::timestamp};
+
+pub fn step_attempt(run: RunId, attempt: StepAttempt) -> v1::StepAttempt {
+    let mut wire = v1::StepAttempt {
+        run_id: run.to_string(),
+        step: Some(v1::StepRef { path: attempt.path.to_string(), position: attempt.position }),
+        attempt: attempt.attempt,
+        started_at: attempt.started_at.map(timestamp),
+        finished_at: attempt.finished_at.map(timestamp),
+        worker_id: attempt.worker.map(|id| id.to_string()).unwrap_or_default(),
+        is_latest: attempt.latest,
+        ..v1::StepAttempt::default()
+    };
+    match attempt.state {
+        AttemptState::Running => wire.set_status(StepStatus::Running),
+        AttemptState::Completed { output } => {
+            wire.set_status(StepStatus::Completed);
+            wire.output = output.map(payload);
+        }
+        AttemptState::Failed { failure: why, retry_at } => {
+            // Waiting for its next attempt only while this one is the latest.
+            let waits = retry_at.is_some() && attempt.latest;
+            wire.set_status(if waits { StepStatus::Pending } else { StepStatus::Failed });
+            wire.error = Some(failure(&why));
+            wire.retry_at = retry_at.map(timestamp);
+        }
+        AttemptState::Sleeping { until } => {
+            wire.set_status(StepStatus::Sleeping);
+            wire.retry_at = Some(timestamp(until));
+        }
+        AttemptState::Slept => wire.set_status(StepStatus::Completed),
+    }
+    wire
+}

@@ -1,0 +1,166 @@
+//! Reports: from the worker's words to commands, and from outcomes to acknowledgements.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, Status as RunStatus, Timestamp};
+use kagzi_proto::v1::{self, answer::Body as Said, report::Body};
+use kagzi_store::Outcome;
+use tonic::Status;
+
+use crate::{check, services::limits, wire};
+
+/// Commits a chunk of reports and answers each. Never fails: what went wrong is part of the answers.
+pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -> v1::Ack {
+    let mut ack = v1::Ack::default();
+    let mut commands = Vec::with_capacity(reports.len());
+    let mut seqs = Vec::with_capacity(reports.len());
+    for report in reports {
+        let seq = report.seq;
+        match read(&engine, &namespace, report) {
+            Ok(command) => {
+                commands.push(command);
+                seqs.push(seq);
+            }
+            Err(status) => ack.answers.push(refuse(seq, "INVALID", status.message(), false)),
+        }
+    }
+    let kept: Vec<_> = commands.iter().map(lease_and_kind).collect();
+    match engine.apply(commands).await {
+        Ok(outcomes) => {
+            let now = engine.clock().now();
+            for ((seq, (lease, sleep)), outcome) in seqs.into_iter().zip(kept).zip(outcomes) {
+                if let Err(mismatch @ Rejection::StepMismatch { .. }) = &outcome {
+                    block(&engine, lease, mismatch).await;
+                }
+                answer(&mut ack, seq, sleep, outcome, now);
+            }
+        }
+        Err(error) => {
+            let message = error.to_string();
+            ack.answers.extend(seqs.into_iter().map(|seq| refuse(seq, "UNAVAILABLE", &message, true)));
+        }
+    }
+    ack
+}
+
+fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command, Status> {
+    let lease = check::lease_ref(namespace, report.lease.as_ref())?;
+    let step = |step: Option<v1::StepRef>| {
+        let named = step.unwrap_or_default();
+        check::step(&named.path, named.position)
+    };
+    let Some(body) = report.body else { return Err(Status::invalid_argument("a report without a body")) };
+    Ok(match body {
+        Body::StepRecorded(recorded) => Command::RecordStep {
+            lease,
+            step: step(recorded.step)?,
+            attempt: recorded.attempt,
+            result: check::payload(limits(engine), "result", recorded.result)?,
+            elapsed_ms: recorded.elapsed_ms.max(0),
+        },
+        Body::StepFailed(failed) => Command::FailStep {
+            lease,
+            step: step(failed.step)?,
+            attempt: failed.attempt,
+            failure: wire::read_failure(failed.failure),
+            policy: check::retry_policy(failed.retry_policy)?,
+            park: false,
+        },
+        Body::SleepScheduled(sleep) => Command::Sleep {
+            lease,
+            step: step(sleep.step)?,
+            duration_ms: check::duration_ms("duration_ms", u64::try_from(sleep.duration_ms).unwrap_or(0))?,
+            park: false,
+        },
+        Body::SleepOver(over) => Command::SleepOver { lease, step: step(over.step)?.path },
+        Body::RunCompleted(completed) => {
+            let output = check::payload(limits(engine), "output", completed.output)?;
+            Command::Complete { lease, output }
+        }
+        Body::RunFailed(failed) => Command::Fail { lease, failure: wire::read_failure(failed.failure) },
+        Body::RunParked(_) => Command::Park { lease },
+        Body::RunReleased(released) => Command::Release { lease, why: shorten(released.reason) },
+        Body::RunBlocked(blocked) => Command::Block { lease, message: shorten(blocked.message) },
+    })
+}
+
+/// What the answer needs of a command after it was handed over.
+fn lease_and_kind(command: &Command) -> (LeaseRef, bool) {
+    let lease =
+        LeaseRef { namespace: command.namespace().clone(), run: command.run(), epoch: epoch(command) };
+    (lease, matches!(command, Command::Sleep { .. }))
+}
+
+fn epoch(command: &Command) -> u64 {
+    match command {
+        Command::BeginStep { lease, .. }
+        | Command::RecordStep { lease, .. }
+        | Command::FailStep { lease, .. }
+        | Command::Sleep { lease, .. }
+        | Command::SleepOver { lease, .. }
+        | Command::Complete { lease, .. }
+        | Command::Fail { lease, .. }
+        | Command::Park { lease }
+        | Command::Release { lease, .. }
+        | Command::Block { lease, .. }
+        | Command::Renew { lease, .. } => lease.epoch,
+        Command::Orphan { epoch, .. } => *epoch,
+        Command::Start(_)
+        | Command::Lease { .. }
+        | Command::Expire { .. }
+        | Command::Cancel { .. }
+        | Command::Resume { .. } => 0,
+    }
+}
+
+/// The record contradicts the code: pause the run, so that a person looks instead of a retry loop.
+async fn block(engine: &Engine, lease: LeaseRef, mismatch: &Rejection) {
+    let command = Command::Block { lease, message: mismatch.to_string() };
+    if let Err(error) = engine.apply_one(command).await {
+        tracing::warn!(%error, "could not pause a run whose code changed");
+    }
+}
+
+fn answer(ack: &mut v1::Ack, seq: u64, sleep: bool, outcome: Outcome, now: Timestamp) {
+    let said = match outcome {
+        Ok(Reply::StepRetry { at, attempt }) => {
+            Said::StepRetry(v1::StepRetry { delay_ms: at.remaining_ms(now), attempt })
+        }
+        Ok(Reply::StepFinal { attempts }) => Said::StepFinal(v1::StepFinal { attempts }),
+        Ok(Reply::Sleeping { until }) => {
+            Said::Sleeping(v1::Sleeping { remaining_ms: until.remaining_ms(now) })
+        }
+        Ok(Reply::Done { .. }) if sleep => Said::Sleeping(v1::Sleeping { remaining_ms: 0 }),
+        Ok(
+            Reply::Done { .. }
+            | Reply::Started { .. }
+            | Reply::Leased { .. }
+            | Reply::Begin(_)
+            | Reply::Stands { .. }
+            | Reply::Orphaned { .. },
+        ) => return ack.committed.push(seq),
+        Err(rejection) => return ack.answers.push(refuse_rejected(seq, &rejection)),
+    };
+    ack.answers.push(v1::Answer { seq, body: Some(said) });
+}
+
+fn refuse_rejected(seq: u64, rejection: &Rejection) -> v1::Answer {
+    let code = match rejection {
+        Rejection::Ended { status: RunStatus::Cancelled, .. } => "CANCELLED",
+        // The run was paused just now, so the worker has lost it.
+        Rejection::StepMismatch { .. } => "LEASE_LOST",
+        other if other.lease_lost() => "LEASE_LOST",
+        _ => "INVALID",
+    };
+    refuse(seq, code, &rejection.to_string(), false)
+}
+
+fn refuse(seq: u64, code: &str, message: &str, retryable: bool) -> v1::Answer {
+    let refused = v1::Refused { code: code.into(), message: message.into(), retryable };
+    v1::Answer { seq, body: Some(Said::Refused(refused)) }
+}
+
+/// A worker's words are never a reason to refuse its report.
+fn shorten(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(kagzi_model::limits::REASON_BYTES_MAX));
+    text
+}

@@ -1,0 +1,96 @@
+//! A poll asks for one run, and several polls of one worker stay within its limit.
+
+use kagzi_model::State;
+
+use crate::{Stage, Standing};
+
+pub async fn a_poll_takes_one_run_only(stage: Stage) {
+    let worker = stage.register(10).await;
+    let first = stage.start("order-1").await;
+    let second = stage.start("order-2").await;
+
+    let mut poll = stage.poll(worker).await;
+    let given = poll.next().await;
+    stage.settle().await;
+
+    assert_eq!(given.run.id, first);
+    assert!(poll.let_go(), "a poll that was served is over");
+    assert!(matches!(stage.run(second).await.state, State::Ready { .. }));
+}
+
+pub async fn a_poll_that_waits_gets_the_next_run(stage: Stage) {
+    let worker = stage.register(10).await;
+    let mut poll = stage.poll(worker).await;
+
+    let first = stage.start("order-1").await;
+    let second = stage.start("order-2").await;
+
+    assert_eq!(poll.next().await.run.id, first);
+    assert!(matches!(stage.run(second).await.state, State::Ready { .. }));
+}
+
+pub async fn each_of_several_polls_gets_another_run(stage: Stage) {
+    let worker = stage.register(10).await;
+    let mut polls = [stage.poll(worker).await, stage.poll(worker).await, stage.poll(worker).await];
+    for number in 0..3 {
+        stage.start(&format!("order-{number}")).await;
+    }
+
+    let mut given = Vec::new();
+    for poll in &mut polls {
+        given.push(poll.next().await.run.id);
+    }
+
+    given.sort();
+    given.dedup();
+    assert_eq!(given.len(), 3);
+}
+
+/// Three polls see three places, but the worker has one slot: the second run must wait and not be forgotten.
+pub async fn several_polls_never_exceed_max_concurrent_and_strand_nothing(stage: Stage) {
+    let worker = stage.register(1).await;
+    let mut polls = vec![stage.poll(worker).await, stage.poll(worker).await, stage.poll(worker).await];
+    let other = stage.register(1).await;
+    let mut occupied = stage.poll(other).await;
+    // Both runs become due in one turn, while both workers have room.
+    let starts = ["order-1", "order-2", "order-3"].map(|name| stage.new_run(name));
+    let commands = starts.into_iter().map(|start| kagzi_model::Command::Start(Box::new(start))).collect();
+
+    stage.apply_all(commands).await;
+    stage.settle().await;
+
+    let mut finished = 0;
+    occupied.next().await;
+    while finished < 2 {
+        assert_eq!(stage.active(worker).await, 1);
+        let given: Vec<_> = polls.iter_mut().filter_map(Standing::ready).collect();
+        assert_eq!(given.len(), 1, "{finished} of 2 finished, the rest is stranded");
+        stage.ok(stage.complete(&given[0].lease())).await;
+        finished += 1;
+        stage.settle().await;
+    }
+}
+
+/// The same for runs that waited before the polls came.
+pub async fn polls_that_find_a_backlog_strand_nothing(stage: Stage) {
+    stage.start("order-1").await;
+    stage.start("order-2").await;
+    let worker = stage.register(1).await;
+    let busy = stage.start("order-0").await;
+    stage.ok(stage.cancel(busy)).await;
+
+    let mut polls = Vec::new();
+    let mut finished = 0;
+    for _ in 0..3 {
+        polls.push(stage.poll(worker).await);
+    }
+    stage.settle().await;
+    while finished < 2 {
+        assert!(stage.active(worker).await <= 1);
+        let given: Vec<_> = polls.iter_mut().filter_map(Standing::ready).collect();
+        assert_eq!(given.len(), 1, "{finished} of 2 finished, the rest is stranded");
+        stage.ok(stage.complete(&given[0].lease())).await;
+        finished += 1;
+        stage.settle().await;
+    }
+}

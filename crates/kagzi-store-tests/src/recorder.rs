@@ -1,0 +1,92 @@
+//! An observer that remembers what it was told.
+
+use kagzi_model::RunId;
+use kagzi_store::{Finished, LostLease, Observer};
+use tokio::sync::{
+    Mutex,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
+
+use crate::stage::in_time;
+
+/// Both kinds of news, in the order in which they came.
+pub struct Recorder {
+    finished: News<Finished>,
+    lost: News<LostLease>,
+}
+
+struct News<T> {
+    send: UnboundedSender<T>,
+    received: Mutex<UnboundedReceiver<T>>,
+}
+
+impl<T> News<T> {
+    fn new() -> Self {
+        let (send, received) = unbounded_channel();
+        News { send, received: Mutex::new(received) }
+    }
+
+    fn put(&self, news: T) {
+        self.send.send(news).expect("the receiver lives beside the sender");
+    }
+
+    async fn next(&self, what: &str, wanted: impl Fn(&T) -> bool) -> T {
+        let mut received = self.received.lock().await;
+        in_time(what, async {
+            loop {
+                let news = received.recv().await.expect("the sender lives beside the receiver");
+                if wanted(&news) {
+                    return news;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn left(&self, wanted: impl Fn(&T) -> bool) -> usize {
+        let mut received = self.received.lock().await;
+        let mut count = 0;
+        while let Ok(news) = received.try_recv() {
+            count += usize::from(wanted(&news));
+        }
+        count
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder { finished: News::new(), lost: News::new() }
+    }
+}
+
+impl Recorder {
+    /// Waits until the end of this run is told.
+    pub async fn finished(&self, run: RunId) -> Finished {
+        self.finished.next("the end of a run", |news| news.run.id == run).await
+    }
+
+    /// Waits until it is told that this run's lease was taken away.
+    pub async fn lost(&self, run: RunId) -> LostLease {
+        self.lost.next("a lost lease", |news| news.run == run).await
+    }
+
+    /// How often the end of this run was told since the last look.
+    pub async fn finished_left(&self, run: RunId) -> usize {
+        self.finished.left(|news| news.run.id == run).await
+    }
+
+    /// How often a lost lease of this run was told since the last look.
+    pub async fn lost_left(&self, run: RunId) -> usize {
+        self.lost.left(|news| news.run == run).await
+    }
+}
+
+impl Observer for Recorder {
+    fn finished(&self, finished: Finished) {
+        self.finished.put(finished);
+    }
+
+    fn lease_lost(&self, lost: LostLease) {
+        self.lost.put(lost);
+    }
+}

@@ -1,0 +1,337 @@
+//! A store on a stage: a clock that we move, an observer that remembers, a namespace of our own.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use kagzi_model::{
+    Command, Event, Failure, LeaseRef, Name, Payload, Registration, Reply, RetryPolicy, Run, RunId,
+    RunOptions, StartRun, StepRef, Timestamp, Worker, WorkerId,
+};
+use kagzi_store::{
+    Assignment, Beat, BeatAnswer, Clock, Demand, ManualClock, Outcome, RegistryError, Store, SweepKind,
+    WorkerCommand, WorkerReply,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
+use uuid::Uuid;
+
+use crate::{Recorder, StoreFactory};
+
+/// How long a check waits for something that must come. Only a hanging store ever waits this long.
+pub const WAIT: Duration = Duration::from_secs(30);
+/// The length of a lease on the stage.
+pub const LEASE_MS: i64 = 30_000;
+/// The workflow type that workers of the stage register, unless told otherwise.
+pub const TYPE: &str = "greet";
+const QUEUE: &str = "default";
+
+static NEXT_DEMAND: AtomicU64 = AtomicU64::new(1);
+
+/// Awaits what must come, and says what did not.
+pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(WAIT, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited {WAIT:?} in vain for {what}"),
+    }
+}
+
+/// One open store with everything a check needs.
+pub struct Stage {
+    pub store: Arc<dyn Store>,
+    pub clock: ManualClock,
+    pub told: Arc<Recorder>,
+    pub namespace: Name,
+    factory: Arc<dyn StoreFactory>,
+}
+
+/// A worker that stands by.
+pub struct Standing {
+    pub worker: WorkerId,
+    pub demand: u64,
+    deliveries: UnboundedReceiver<Assignment>,
+}
+
+impl Stage {
+    /// Opens the factory's store at a fixed time.
+    pub async fn open(factory: impl StoreFactory) -> Self {
+        let factory: Arc<dyn StoreFactory> = Arc::new(factory);
+        let clock = ManualClock::new(Timestamp::from_millis(1_900_000_000_000));
+        let told = Arc::new(Recorder::default());
+        let store = factory.open(Arc::new(clock.clone()), told.clone()).await;
+        let namespace = Name::from(format!("test-{}", Uuid::new_v4().simple()));
+        Stage { store, clock, told, namespace, factory }
+    }
+
+    /// Closes the store and opens it again, as after a restart.
+    pub async fn reopen(&mut self) {
+        self.store.close().await;
+        self.told = Arc::new(Recorder::default());
+        self.store = self.factory.open(Arc::new(self.clock.clone()), self.told.clone()).await;
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Moves the clock by milliseconds.
+    pub fn pass_ms(&self, ms: u64) {
+        self.clock.advance(Duration::from_millis(ms));
+    }
+
+    /// Moves the clock to a microsecond before `at`.
+    pub fn pass_until_just_before(&self, at: Timestamp) {
+        self.clock.advance((at - self.now()) - Duration::from_micros(1));
+    }
+
+    /// Moves the clock by its smallest step.
+    pub fn pass_one_tick(&self) {
+        self.clock.advance(Duration::from_micros(1));
+    }
+
+    /// Lets the store take two turns, so that whatever it would do by itself now is done and delivered.
+    pub async fn settle(&self) {
+        for _ in 0..2 {
+            let refused = self.apply(self.cancel(RunId(Uuid::nil()))).await;
+            assert!(refused.is_err(), "there is no run with the nil id");
+        }
+    }
+
+    // Commands.
+
+    pub async fn apply(&self, command: Command) -> Outcome {
+        self.apply_all(vec![command]).await.remove(0)
+    }
+
+    pub async fn apply_all(&self, commands: Vec<Command>) -> Vec<Outcome> {
+        in_time("an answer", self.store.apply(commands)).await.expect("the store works")
+    }
+
+    /// Applies a command that must be accepted.
+    pub async fn ok(&self, command: Command) -> Reply {
+        let told = format!("{command:?}");
+        self.apply(command).await.unwrap_or_else(|refused| panic!("{told}: {refused}"))
+    }
+
+    /// A start of the stage's type with a fresh id.
+    pub fn new_run(&self, business_id: &str) -> StartRun {
+        StartRun {
+            namespace: self.namespace.clone(),
+            id: RunId(Uuid::now_v7()),
+            business_id: business_id.into(),
+            workflow_type: TYPE.into(),
+            task_queue: QUEUE.into(),
+            input: Payload::new(format!("input of {business_id}").into_bytes()),
+            deadline_at: None,
+            options: RunOptions::default(),
+        }
+    }
+
+    /// Starts a run that must not exist yet.
+    pub async fn start(&self, business_id: &str) -> RunId {
+        self.start_with(self.new_run(business_id)).await
+    }
+
+    pub async fn start_with(&self, start: StartRun) -> RunId {
+        let id = start.id;
+        let reply = self.ok(Command::Start(Box::new(start))).await;
+        assert_eq!(reply, Reply::Started { run: id, existed: false });
+        id
+    }
+
+    pub fn cancel(&self, run: RunId) -> Command {
+        Command::Cancel { namespace: self.namespace.clone(), run, reason: "asked to".into() }
+    }
+
+    pub fn resume(&self, run: RunId) -> Command {
+        Command::Resume { namespace: self.namespace.clone(), run }
+    }
+
+    pub fn record(&self, lease: &LeaseRef, path: &str, result: &[u8]) -> Command {
+        Command::RecordStep {
+            lease: lease.clone(),
+            step: step(path),
+            attempt: 1,
+            result: Payload::new(result.to_vec()),
+            elapsed_ms: 1,
+        }
+    }
+
+    /// A failed attempt that ends the lease if it is retried.
+    pub fn fail_step(&self, lease: &LeaseRef, path: &str, attempt: u32) -> Command {
+        Command::FailStep {
+            lease: lease.clone(),
+            step: step(path),
+            attempt,
+            failure: Failure::new("BROKEN", "it broke"),
+            policy: RetryPolicy::default(),
+            park: true,
+        }
+    }
+
+    pub fn sleep(&self, lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
+        Command::Sleep { lease: lease.clone(), step: step(path), duration_ms, park: true }
+    }
+
+    pub fn complete(&self, lease: &LeaseRef) -> Command {
+        Command::Complete { lease: lease.clone(), output: Payload::new(&b"output"[..]) }
+    }
+
+    pub fn fail(&self, lease: &LeaseRef) -> Command {
+        Command::Fail { lease: lease.clone(), failure: Failure::new("GAVE_UP", "enough") }
+    }
+
+    pub fn release(&self, lease: &LeaseRef) -> Command {
+        Command::Release { lease: lease.clone(), why: "not now".into() }
+    }
+
+    // Workers.
+
+    pub fn registration(&self, types: &[&str], max_concurrent: u32) -> Registration {
+        Registration {
+            namespace: self.namespace.clone(),
+            task_queue: QUEUE.into(),
+            workflow_types: types.iter().map(|name| Name::from(*name)).collect(),
+            hostname: "stage".into(),
+            pid: 1,
+            version: "1".into(),
+            max_concurrent,
+            labels: [("zone".to_owned(), "a".to_owned())].into(),
+        }
+    }
+
+    pub async fn worker(
+        &self,
+        command: WorkerCommand,
+    ) -> Result<WorkerReply, RegistryError> {
+        in_time("an answer", self.store.worker(command)).await.expect("the store works")
+    }
+
+    /// Registers a worker of the stage's type.
+    pub async fn register(&self, max_concurrent: u32) -> WorkerId {
+        self.register_for(&[TYPE], max_concurrent).await
+    }
+
+    pub async fn register_for(&self, types: &[&str], max_concurrent: u32) -> WorkerId {
+        let id = WorkerId(Uuid::now_v7());
+        let registration = self.registration(types, max_concurrent);
+        self.worker(WorkerCommand::Register { id, registration }).await.expect("a new worker is welcome");
+        id
+    }
+
+    /// Registers a worker that takes as many runs as it has slots.
+    pub async fn stand_by(&self, max_concurrent: u32) -> Standing {
+        let worker = self.register(max_concurrent).await;
+        self.stand_by_as(worker, &[TYPE]).await
+    }
+
+    /// Lets a registered worker take as many runs as it has slots.
+    pub async fn stand_by_as(&self, worker: WorkerId, types: &[&str]) -> Standing {
+        self.demand(worker, types, false).await.expect("the worker is registered for these types")
+    }
+
+    /// Lets a registered worker take one run.
+    pub async fn poll(&self, worker: WorkerId) -> Standing {
+        self.demand(worker, &[TYPE], true).await.expect("the worker is registered for this type")
+    }
+
+    pub async fn demand(
+        &self,
+        worker: WorkerId,
+        types: &[&str],
+        once: bool,
+    ) -> Result<Standing, RegistryError> {
+        let (deliver, deliveries) = unbounded_channel();
+        let id = NEXT_DEMAND.fetch_add(1, Relaxed);
+        let types = types.iter().map(|name| Name::from(*name)).collect();
+        let demand = Demand { id, worker, types, once, lease_ms: LEASE_MS, deliver };
+        in_time("an answer", self.store.stand_by(demand)).await.expect("the store works")?;
+        Ok(Standing { worker, demand: id, deliveries })
+    }
+
+    /// A heartbeat that lists these leases; unlisted ones are left alone.
+    pub async fn beat(&self, id: WorkerId, runs: Vec<LeaseRef>) -> Result<BeatAnswer, RegistryError> {
+        self.beat_with(Beat { id, runs, lease_ms: LEASE_MS, unlisted_after_ms: None }).await
+    }
+
+    pub async fn beat_with(&self, beat: Beat) -> Result<BeatAnswer, RegistryError> {
+        match self.worker(WorkerCommand::Beat(beat)).await? {
+            WorkerReply::Beat(answer) => Ok(answer),
+            other => panic!("a heartbeat was answered with {other:?}"),
+        }
+    }
+
+    // Housekeeping.
+
+    /// Sweeps until nothing is left to sweep.
+    pub async fn sweep(&self, kind: SweepKind) {
+        while in_time("a sweep", self.store.sweep(kind)).await.expect("the store works").more {}
+    }
+
+    pub async fn sweep_expired(&self) {
+        self.sweep(SweepKind::Expired).await;
+    }
+
+    /// Declares workers lost that were not heard of for `ms`.
+    pub async fn sweep_workers_silent_for_ms(&self, ms: i64) {
+        self.sweep(SweepKind::StaleWorkers { before: self.now().plus_ms(-ms) }).await;
+    }
+
+    // Reading.
+
+    pub async fn run(&self, id: RunId) -> Run {
+        self.store.run(&self.namespace, id).await.expect("reading works").expect("the run exists").run
+    }
+
+    pub async fn events(&self, id: RunId) -> Vec<Event> {
+        self.store.events(&self.namespace, id, 0, 100_000).await.expect("reading works")
+    }
+
+    pub async fn event_names(&self, id: RunId) -> Vec<&'static str> {
+        self.events(id).await.iter().map(|event| event.kind.name()).collect()
+    }
+
+    pub async fn worker_row(&self, id: WorkerId) -> Worker {
+        self.worker_view(id).await.worker
+    }
+
+    /// How many runs the worker holds.
+    pub async fn active(&self, id: WorkerId) -> u32 {
+        self.worker_view(id).await.active
+    }
+
+    async fn worker_view(&self, id: WorkerId) -> kagzi_store::WorkerView {
+        let found = self.store.worker_by_id(&self.namespace, id).await.expect("reading works");
+        found.expect("the worker is known")
+    }
+}
+
+impl Standing {
+    /// The next run, which must come.
+    pub async fn next(&mut self) -> Assignment {
+        let next = in_time("an assignment", self.deliveries.recv()).await;
+        next.expect("the store keeps the demand")
+    }
+
+    /// A run that has been delivered already, if any.
+    pub fn ready(&mut self) -> Option<Assignment> {
+        match self.deliveries.try_recv() {
+            Ok(assignment) => Some(assignment),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// Whether the store has let the demand go.
+    pub fn let_go(&mut self) -> bool {
+        matches!(self.deliveries.try_recv(), Err(TryRecvError::Disconnected))
+    }
+}
+
+/// A step at position 0 of its scope.
+pub fn step(path: &str) -> StepRef {
+    StepRef { path: path.into(), position: 0 }
+}

@@ -1,0 +1,115 @@
+//! The registry: who is there, and how they leave.
+
+use kagzi_model::{State, WorkerStatus};
+use kagzi_store::{RegistryError, WorkerCommand, WorkerReply};
+
+use crate::{Stage, TYPE};
+
+pub async fn a_registered_worker_reads_back_as_it_came(stage: Stage) {
+    let registration = stage.registration(&[TYPE, "refund"], 7);
+    let id = kagzi_model::WorkerId(uuid::Uuid::now_v7());
+
+    let command = WorkerCommand::Register { id, registration: registration.clone() };
+    let reply = stage.worker(command).await.unwrap();
+
+    let WorkerReply::Registered(worker) = reply else { panic!("{reply:?}") };
+    assert_eq!(worker.registration, registration);
+    assert_eq!(stage.worker_row(id).await, worker);
+    assert_eq!((worker.status, worker.registered_at), (WorkerStatus::Online, stage.now()));
+}
+
+pub async fn a_draining_worker_gets_nothing_new_and_finishes_what_it_has(stage: Stage) {
+    let mut standing = stage.stand_by(10).await;
+    stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+
+    stage.worker(WorkerCommand::Drain { id: standing.worker }).await.unwrap();
+    let waiting = stage.start("order-2").await;
+    stage.settle().await;
+
+    assert!(standing.ready().is_none());
+    assert!(matches!(stage.run(waiting).await.state, State::Ready { .. }));
+    let refused = stage.demand(standing.worker, &[TYPE], false).await.err();
+    assert_eq!(refused, Some(RegistryError::Draining(standing.worker)));
+    let answer = stage.beat(standing.worker, vec![lease.clone()]).await.unwrap();
+    assert_eq!((answer.status, answer.lost.len()), (WorkerStatus::Draining, 0));
+    stage.ok(stage.complete(&lease)).await;
+}
+
+pub async fn a_worker_that_leaves_gives_its_runs_back_at_no_charge(stage: Stage) {
+    let mut leaving = stage.stand_by(2).await;
+    let runs = [stage.start("order-1").await, stage.start("order-2").await];
+    let stale = leaving.next().await.lease();
+    leaving.next().await;
+    let mut heir = stage.stand_by(2).await;
+
+    let reply = stage.worker(WorkerCommand::Deregister { id: leaving.worker }).await.unwrap();
+
+    assert!(matches!(reply, WorkerReply::Deregistered { released: 2 }), "{reply:?}");
+    let row = stage.worker_row(leaving.worker).await;
+    assert_eq!((row.status, row.deregistered_at), (WorkerStatus::Offline, Some(stage.now())));
+    let mut taken = [heir.next().await.run, heir.next().await.run];
+    taken.sort_by_key(|run| run.id);
+    assert_eq!(taken.each_ref().map(|run| run.id), runs);
+    assert!(taken.iter().all(|run| (run.attempts, run.crashes, run.epoch) == (0, 0, 2)));
+    assert!(stage.apply(stage.complete(&stale)).await.is_err());
+}
+
+pub async fn leaving_twice_is_leaving_once(stage: Stage) {
+    let worker = stage.register(1).await;
+
+    for _ in 0..2 {
+        let reply = stage.worker(WorkerCommand::Deregister { id: worker }).await.unwrap();
+        assert!(matches!(reply, WorkerReply::Deregistered { released: 0 }), "{reply:?}");
+    }
+    let unknown = kagzi_model::WorkerId(uuid::Uuid::now_v7());
+    let refused = stage.worker(WorkerCommand::Deregister { id: unknown }).await.unwrap_err();
+    assert_eq!(refused, RegistryError::Unknown(unknown));
+}
+
+pub async fn draining_needs_a_worker_that_is_there(stage: Stage) {
+    let worker = stage.register(1).await;
+    stage.worker(WorkerCommand::Deregister { id: worker }).await.unwrap();
+    let unknown = kagzi_model::WorkerId(uuid::Uuid::now_v7());
+
+    let offline = stage.worker(WorkerCommand::Drain { id: worker }).await.unwrap_err();
+    let missing = stage.worker(WorkerCommand::Drain { id: unknown }).await.unwrap_err();
+
+    assert_eq!((offline, missing), (RegistryError::Offline(worker), RegistryError::Unknown(unknown)));
+}
+
+/// The answer to a registration may be lost, and the worker then sends it again.
+pub async fn registering_again_does_not_forget_what_the_worker_holds(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    stage.start("order-1").await;
+    standing.next().await;
+    let registration = stage.registration(&[TYPE], 1);
+
+    stage.worker(WorkerCommand::Register { id: standing.worker, registration }).await.unwrap();
+    stage.start("order-2").await;
+    stage.settle().await;
+
+    assert_eq!(stage.active(standing.worker).await, 1);
+    assert!(standing.ready().is_none());
+}
+
+pub async fn completed_and_failed_runs_are_counted_truly(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    for number in 0..5 {
+        stage.start(&format!("order-{number}")).await;
+    }
+
+    for number in 0..5 {
+        let lease = standing.next().await.lease();
+        let end = if number < 3 { stage.complete(&lease) } else { stage.fail(&lease) };
+        stage.ok(end.clone()).await;
+        stage.ok(end).await;
+    }
+    let cancelled = stage.start("order-5").await;
+    standing.next().await;
+    stage.ok(stage.cancel(cancelled)).await;
+
+    let row = stage.worker_row(standing.worker).await;
+    assert_eq!((row.completed_total, row.failed_total), (3, 2));
+    assert_eq!(stage.active(standing.worker).await, 0);
+}

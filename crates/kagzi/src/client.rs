@@ -1,0 +1,157 @@
+//! Starts runs, waits for them and stops them.
+
+pub(crate) mod handle;
+pub(crate) mod list;
+pub(crate) mod start;
+mod start_many;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
+use kagzi_proto::v1::{self, WorkflowRun};
+use parking_lot::Mutex;
+use serde::Serialize;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status};
+
+use crate::addresses::Addresses;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::limits;
+use handle::RunHandle;
+use list::{ListRuns, RunPage};
+use start::StartBuilder;
+
+/// Talks to a server. Cheap to clone; clones share one connection.
+#[derive(Clone)]
+pub struct Client {
+    connection: Connection,
+    channel: Arc<Mutex<Channel>>,
+    namespace: String,
+}
+
+/// Whether a call may be sent a second time when the answer to the first was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Safe,
+    Unsafe,
+}
+
+impl Client {
+    /// Connects to the first of these servers that answers: `"127.0.0.1:50051"`, a comma-separated list,
+    /// or a vector.
+    pub async fn connect(addresses: impl Into<Addresses>) -> Result<Client, Error> {
+        let connection = Connection::to(&addresses.into())?;
+        let channel = connection.connect().await?;
+        Ok(Client::with(connection, channel))
+    }
+
+    /// A client on a channel that is already made. For embedded mode and tests.
+    pub fn from_channel(channel: Channel) -> Client {
+        Client::with(Connection::Channel(channel.clone()), channel)
+    }
+
+    fn with(connection: Connection, channel: Channel) -> Client {
+        Client { connection, channel: Arc::new(Mutex::new(channel)), namespace: "default".to_owned() }
+    }
+
+    /// The same client for another namespace. Default: `default`.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Client {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Describes a run to start; awaiting it starts the run.
+    pub fn workflow(
+        &self,
+        workflow_type: impl Into<String>,
+        task_queue: impl Into<String>,
+        input: impl Serialize,
+    ) -> StartBuilder {
+        StartBuilder::new(self.clone(), workflow_type.into(), task_queue.into(), &input)
+    }
+
+    /// Starts many runs in few calls. Each is answered on its own, in the order given.
+    pub async fn start_many(&self, starts: Vec<StartBuilder>) -> Vec<Result<RunHandle, Error>> {
+        start_many::start_many(self, starts).await
+    }
+
+    /// The handle of a run that exists. Nothing is asked yet.
+    pub fn handle(&self, run_id: impl Into<String>) -> RunHandle {
+        RunHandle::new(self.clone(), run_id.into(), true)
+    }
+
+    /// Reads one run, with input and output. A unique prefix of its id is enough.
+    pub async fn get(&self, run_id: impl Into<String>) -> Result<WorkflowRun, Error> {
+        let request = v1::GetWorkflowRunRequest {
+            run_id: run_id.into(),
+            namespace_id: self.namespace.clone(),
+            business_id: String::new(),
+        };
+        self.read_run(request).await
+    }
+
+    /// Reads the run with this business id.
+    pub async fn get_by_id(&self, business_id: impl Into<String>) -> Result<WorkflowRun, Error> {
+        let request = v1::GetWorkflowRunRequest {
+            run_id: String::new(),
+            namespace_id: self.namespace.clone(),
+            business_id: business_id.into(),
+        };
+        self.read_run(request).await
+    }
+
+    async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<WorkflowRun, Error> {
+        let answer = self
+            .call("read a run", Repeat::Safe, move |mut rpc| {
+                let request = request.clone();
+                async move { rpc.get_workflow_run(request).await }
+            })
+            .await?;
+        Ok(answer.workflow_run.unwrap_or_default())
+    }
+
+    /// Lists runs, newest first, one page at a time.
+    pub async fn list(&self, which: ListRuns) -> Result<RunPage, Error> {
+        list::list(self, which).await
+    }
+
+    pub(crate) fn namespace_id(&self) -> &str {
+        &self.namespace
+    }
+
+    /// One call. When its server cannot be reached the next takes over; the call itself is repeated there
+    /// only if that can do no harm.
+    pub(crate) async fn call<T, F, Fut>(
+        &self,
+        attempted: &'static str,
+        repeat: Repeat,
+        rpc: F,
+    ) -> Result<T, Error>
+    where
+        F: Fn(WorkflowServiceClient<Channel>) -> Fut,
+        Fut: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut servers_left = self.connection.server_count();
+        loop {
+            servers_left -= 1;
+            let channel = self.channel.lock().clone();
+            let client =
+                WorkflowServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
+            let status = match rpc(client).await {
+                Ok(answer) => return Ok(answer.into_inner()),
+                Err(status) => status,
+            };
+            if status.code() == Code::Unavailable && self.connection.server_count() > 1 {
+                self.connection.prefer_next();
+                let channel = self.connection.connect().await?;
+                *self.channel.lock() = channel;
+                if repeat == Repeat::Safe && servers_left > 0 {
+                    continue;
+                }
+            }
+            return Err(Error::refused(attempted, &status));
+        }
+    }
+}

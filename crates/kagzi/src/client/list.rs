@@ -1,0 +1,54 @@
+//! Lists of runs, one page at a time.
+
+use kagzi_proto::v1::{self, WorkflowRun, WorkflowStatus};
+
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+
+/// Which runs to list. What is empty does not filter.
+#[derive(Debug, Clone, Default)]
+pub struct ListRuns {
+    /// Only runs in this state.
+    pub status: Option<WorkflowStatus>,
+    /// Only runs of this type.
+    pub workflow_type: String,
+    /// Only runs of this queue.
+    pub task_queue: String,
+    /// Runs per page; 0 = the server's default.
+    pub page_size: i32,
+    /// From the page before; empty = the first page.
+    pub page_token: String,
+}
+
+/// One page of runs, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunPage {
+    /// Without input and output.
+    pub runs: Vec<WorkflowRun>,
+    /// For the next page; empty when this is the last.
+    pub next_page_token: String,
+    /// For the page before; empty when this is the first.
+    pub prev_page_token: String,
+}
+
+pub(crate) async fn list(client: &Client, which: ListRuns) -> Result<RunPage, Error> {
+    let request = v1::ListWorkflowRunsRequest {
+        namespace_id: client.namespace_id().to_owned(),
+        page_size: which.page_size,
+        page_token: which.page_token,
+        status: which.status.unwrap_or_default().into(),
+        workflow_type: which.workflow_type,
+        task_queue: which.task_queue,
+    };
+    let page = client
+        .call("list runs", Repeat::Safe, |mut rpc| {
+            let request = request.clone();
+            async move { rpc.list_workflow_runs(request).await }
+        })
+        .await?;
+    Ok(RunPage {
+        runs: page.workflow_runs,
+        next_page_token: page.next_page_token,
+        prev_page_token: page.prev_page_token,
+    })
+}

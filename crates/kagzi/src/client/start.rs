@@ -1,0 +1,209 @@
+//! `client.workflow(..)`: a run that is being described, and started by `.await`.
+
+use std::future::IntoFuture;
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kagzi_proto::v1;
+use serde::Serialize;
+
+use crate::client::handle::RunHandle;
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+use crate::payload;
+use crate::retry_policy::RetryPolicy;
+
+/// Limits on time. What is not set is inherited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// One attempt of a step.
+    pub step: Option<Duration>,
+    /// How long a worker may be silent.
+    pub heartbeat: Option<Duration>,
+    /// The whole run; zero = none.
+    pub execution: Option<Duration>,
+}
+
+/// A run that is being described. Options may come in any order: each sets what it names and keeps the
+/// rest. The server knows timeouts in whole seconds; fractions are rounded up.
+#[must_use = "a run is started by .await"]
+pub struct StartBuilder {
+    client: Client,
+    request: Result<v1::StartWorkflowRequest, Error>,
+    retry_policy: RetryPolicy,
+    timeouts: Timeouts,
+}
+
+impl StartBuilder {
+    pub(crate) fn new(
+        client: Client,
+        workflow_type: String,
+        task_queue: String,
+        input: &impl Serialize,
+    ) -> StartBuilder {
+        let request = payload::encode(input)
+            .map(|input| v1::StartWorkflowRequest {
+                task_queue,
+                workflow_type,
+                input: Some(input),
+                namespace_id: client.namespace_id().to_owned(),
+                ..Default::default()
+            })
+            .map_err(|error| Error::Encode { what: "the run's input", message: error.to_string() });
+        StartBuilder { client, request, retry_policy: RetryPolicy::default(), timeouts: Timeouts::default() }
+    }
+
+    /// Your name for the run. At most one run has it: starting again answers with the run that is there.
+    /// With an id a start can be repeated safely when its answer was lost.
+    pub fn id(self, business_id: impl Into<String>) -> Self {
+        self.change(|request| request.business_id = business_id.into())
+    }
+
+    /// Executions in total, the first included; -1 = no limit.
+    pub fn retries(mut self, maximum_attempts: i32) -> Self {
+        self.retry_policy.maximum_attempts = Some(maximum_attempts);
+        self
+    }
+
+    /// Sets what the policy sets and keeps the rest.
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy.merge(policy);
+        self
+    }
+
+    /// Sets what is set there and keeps the rest.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts.step = timeouts.step.or(self.timeouts.step);
+        self.timeouts.heartbeat = timeouts.heartbeat.or(self.timeouts.heartbeat);
+        self.timeouts.execution = timeouts.execution.or(self.timeouts.execution);
+        self
+    }
+
+    /// Ends the whole run as TIMED_OUT when it takes longer.
+    pub fn execution_timeout(self, timeout: Duration) -> Self {
+        self.timeouts(Timeouts { execution: Some(timeout), ..Default::default() })
+    }
+
+    /// Ends an attempt of a step that takes longer, where the step does not say otherwise.
+    pub fn step_timeout(self, timeout: Duration) -> Self {
+        self.timeouts(Timeouts { step: Some(timeout), ..Default::default() })
+    }
+
+    /// How long a worker may be silent before the run is taken from it.
+    pub fn heartbeat_timeout(self, timeout: Duration) -> Self {
+        self.timeouts(Timeouts { heartbeat: Some(timeout), ..Default::default() })
+    }
+
+    /// Ends the run as TIMED_OUT at this time. With an execution timeout too, the earlier counts.
+    pub fn deadline(self, at: SystemTime) -> Self {
+        self.change(|request| request.deadline_at = Some(at.into()))
+    }
+
+    /// The workflow type that is started when this run fails or times out.
+    pub fn on_failure(self, workflow_type: impl Into<String>) -> Self {
+        self.change(|request| request.on_failure_workflow = workflow_type.into())
+    }
+
+    /// The queue of that handler. Default: the queue of this run.
+    pub fn on_failure_queue(self, task_queue: impl Into<String>) -> Self {
+        self.change(|request| request.on_failure_task_queue = task_queue.into())
+    }
+
+    fn change(mut self, set: impl FnOnce(&mut v1::StartWorkflowRequest)) -> Self {
+        if let Ok(request) = &mut self.request {
+            set(request);
+        }
+        self
+    }
+
+    pub(crate) fn into_request(self) -> Result<v1::StartWorkflowRequest, Error> {
+        let mut request = self.request?;
+        request.retry_policy = self.retry_policy.to_proto();
+        request.timeouts = (self.timeouts != Timeouts::default()).then(|| v1::TimeoutConfig {
+            start_to_close_timeout_seconds: self.timeouts.step.map(seconds),
+            heartbeat_timeout_seconds: self.timeouts.heartbeat.map(seconds),
+            execution_timeout_seconds: self.timeouts.execution.map(seconds),
+        });
+        Ok(request)
+    }
+}
+
+impl IntoFuture for StartBuilder {
+    type Output = Result<RunHandle, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            let client = self.client.clone();
+            let request = self.into_request()?;
+            // Without an id a repeated start would be a second run.
+            let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
+            let started = client
+                .call("start a run", repeat, |mut rpc| {
+                    let request = request.clone();
+                    async move { rpc.start_workflow(request).await }
+                })
+                .await?;
+            Ok(RunHandle::new(client, started.run_id, started.already_exists))
+        }
+        .boxed()
+    }
+}
+
+fn seconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use tonic::transport::Endpoint;
+
+    use super::*;
+
+    fn start(input: impl Serialize) -> StartBuilder {
+        let channel = Endpoint::from_static("http://unused:1").connect_lazy();
+        Client::from_channel(channel).namespace("shop").workflow("order", "orders", input)
+    }
+
+    #[tokio::test]
+    async fn options_merge_in_any_order() {
+        let policy = RetryPolicy { initial_interval: Some(Duration::from_millis(50)), ..Default::default() };
+        let timeouts = Timeouts { heartbeat: Some(Duration::from_secs(9)), ..Default::default() };
+
+        let one_way = start(1).retries(10).retry_policy(policy.clone());
+        let one_way = one_way.step_timeout(Duration::from_millis(1500)).timeouts(timeouts);
+        let other_way = start(1).retry_policy(policy).retries(10);
+        let other_way = other_way.timeouts(timeouts).step_timeout(Duration::from_millis(1500));
+
+        let request = one_way.into_request().unwrap();
+        assert_eq!(request, other_way.into_request().unwrap());
+        assert_eq!(request.namespace_id, "shop");
+        let policy = request.retry_policy.unwrap();
+        assert_eq!((policy.maximum_attempts, policy.initial_interval_ms), (Some(10), Some(50)));
+        let timeouts = request.timeouts.unwrap();
+        assert_eq!(timeouts.start_to_close_timeout_seconds, Some(2));
+        assert_eq!(timeouts.heartbeat_timeout_seconds, Some(9));
+        assert_eq!(timeouts.execution_timeout_seconds, None);
+    }
+
+    #[tokio::test]
+    async fn nothing_set_is_nothing_sent() {
+        let request = start("x").id("order-42").into_request().unwrap();
+
+        assert_eq!((request.retry_policy, request.timeouts), (None, None));
+        assert_eq!(request.business_id, "order-42");
+        assert_eq!(request.input.unwrap().data, r#""x""#);
+    }
+
+    #[tokio::test]
+    async fn an_input_that_is_no_json_is_told_when_the_run_is_started() {
+        let input = HashMap::from([((1, 2), 3)]);
+
+        let error = start(input).id("x").await.err().unwrap();
+
+        assert!(matches!(error, Error::Encode { .. }), "{error}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Embedded mode: server, store and worker in the user's own process, with a file name and no port.
+
+use std::path::Path;
+
+use kagzi_server::{Embedded as Server, Settings, StoreUrl};
+
+use crate::{Client, WorkerBuilder};
+
+/// A durable engine inside this process.
+///
+/// ```no_run
+/// # async fn example() -> anyhow::Result<()> {
+/// let kagzi = kagzi::Embedded::open("orders.db").await?;
+/// let mut worker = kagzi.worker("orders").build().await?;
+/// worker.register("hello", |_: kagzi::WorkflowContext, name: String| async move { Ok(format!("hello {name}")) });
+/// let working = tokio::spawn(worker.run());
+/// let run = kagzi.client().workflow("hello", "orders", "Ada").await?;
+/// println!("{}", run.result::<String>().await?);
+/// kagzi.close().await;
+/// # drop(working);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Embedded {
+    server: Server,
+}
+
+impl Embedded {
+    /// Opens or creates the database file and starts the engine. The file belongs to this process until
+    /// [`close`](Embedded::close).
+    pub async fn open(file: impl AsRef<Path>) -> anyhow::Result<Embedded> {
+        let store = StoreUrl::Sqlite(file.as_ref().to_owned());
+        Ok(Embedded { server: Server::open(&store, Settings::default()).await? })
+    }
+
+    /// A client of this engine.
+    pub fn client(&self) -> Client {
+        Client::from_channel(self.server.channel())
+    }
+
+    /// Begins to build a worker for a queue of this engine. Signals are left to the program around it.
+    pub fn worker(&self, task_queue: &str) -> WorkerBuilder {
+        WorkerBuilder::from_channel(self.server.channel(), task_queue).handle_signals(false)
+    }
+
+    /// Waits for the commit in flight and closes the file. Workers that still run are cut off; what they
+    /// held goes on when the file is opened again.
+    pub async fn close(self) {
+        self.server.close().await;
+    }
+}
