@@ -236,6 +236,10 @@ fn ended_step(command: &Command) -> Option<(RunId, Option<kagzi_model::Name>)> {
         Command::Start(_)
         | Command::Lease { .. }
         | Command::BeginStep { .. }
+        | Command::Progress { .. }
+        | Command::Terminate { .. }
+        | Command::Reopen { .. }
+        | Command::NoteHandler { .. }
         | Command::Sleep { .. }
         | Command::SleepOver { .. }
         | Command::Renew { .. }

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{RunId, WorkerId};
+use kagzi_model::{RunId, Timestamp, WorkerId};
 use kagzi_store::{Finished, LostLease, Observer};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::{SessionEvent, running::Running};
 
@@ -19,6 +19,19 @@ pub struct Hub {
     sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
     pub(crate) running: Running,
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
+    sweep: SweepAlarm,
+}
+
+/// Wakes the sweeper when something is due sooner than it knows.
+struct SweepAlarm {
+    earliest: Mutex<Timestamp>,
+    sooner: Notify,
+}
+
+impl Default for SweepAlarm {
+    fn default() -> Self {
+        SweepAlarm { earliest: Mutex::new(Timestamp::MAX), sooner: Notify::new() }
+    }
 }
 
 #[derive(Default)]
@@ -89,6 +102,20 @@ impl Hub {
         }
     }
 
+    /// Returns at once with the time when something is due before `at`, and else when that becomes known.
+    pub(crate) async fn due_before(&self, at: Timestamp) -> Timestamp {
+        loop {
+            let sooner = self.sweep.sooner.notified();
+            {
+                let mut earliest = self.sweep.earliest.lock();
+                if *earliest < at {
+                    return std::mem::replace(&mut *earliest, Timestamp::MAX);
+                }
+            }
+            sooner.await;
+        }
+    }
+
     /// How many worker streams are open.
     pub fn sessions(&self) -> usize {
         self.sessions.lock().len()
@@ -115,6 +142,14 @@ impl Observer for Hub {
         for waiter in waiting.into_iter().flatten() {
             // The waiter may have given up.
             let _ = waiter.send(finished.clone());
+        }
+    }
+
+    fn sweep_due(&self, at: Timestamp) {
+        let mut earliest = self.sweep.earliest.lock();
+        if at < *earliest {
+            *earliest = at;
+            self.sweep.sooner.notify_one();
         }
     }
 

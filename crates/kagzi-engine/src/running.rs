@@ -1,27 +1,33 @@
 //! Steps that are being executed now: told by workers, kept in memory, lost without harm.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use kagzi_model::{Name, RunId, Timestamp};
+use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timestamp};
 use parking_lot::Mutex;
 
 /// Most runs whose steps are remembered; beyond it `why` and the step list know a little less.
 const RUNS_MAX: usize = 100_000;
 
 /// A step that is being executed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunningStep {
     pub path: Name,
     pub position: u32,
     pub attempt: u32,
     pub since: Timestamp,
     pub epoch: u64,
+    pub namespace: Name,
+    /// When the server ends the attempt, and by which policy it is retried.
+    pub timeout_ms: Option<Millis>,
+    pub policy: RetryPolicy,
 }
 
 /// What runs where.
 #[derive(Default)]
 pub struct Running {
     steps: Mutex<HashMap<RunId, Vec<RunningStep>>>,
+    /// Steps that began and are not written down, in the order in which they began.
+    unwritten: Mutex<VecDeque<(RunId, RunningStep)>>,
 }
 
 impl Running {
@@ -33,7 +39,29 @@ impl Running {
         }
         let list = steps.entry(run).or_default();
         list.retain(|known| known.epoch == step.epoch && known.path != step.path);
-        list.push(step);
+        list.push(step.clone());
+        drop(steps);
+        self.unwritten.lock().push_back((run, step));
+    }
+
+    /// Steps that began before `before` and still run: now they are worth a line of history, so that the server
+    /// can time them out even after a restart. Most steps end sooner and cost nothing.
+    pub fn to_write(&self, before: Timestamp, limit: usize) -> Vec<Command> {
+        let mut commands = Vec::new();
+        let mut unwritten = self.unwritten.lock();
+        while commands.len() < limit
+            && unwritten.front().is_some_and(|(_, step)| step.since <= before)
+            && let Some((run, step)) = unwritten.pop_front()
+        {
+            let running = self.of(run, step.epoch);
+            if running.iter().any(|known| known.path == step.path && known.attempt == step.attempt) {
+                let lease = LeaseRef { namespace: step.namespace, run, epoch: step.epoch };
+                let named = StepRef { path: step.path, position: step.position };
+                let (timeout_ms, policy) = (step.timeout_ms, step.policy);
+                commands.push(Command::BeginStep { lease, step: named, timeout_ms, policy });
+            }
+        }
+        commands
     }
 
     /// A step ended.

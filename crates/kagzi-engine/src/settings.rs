@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kagzi_model::Millis;
+use kagzi_model::{Millis, RetryPolicy};
 
 /// Settings of one engine.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct Settings {
     pub step_concurrency_max: u32,
     /// Longest execution of one attempt of a step that sets no limit itself.
     pub start_to_close: Duration,
+    /// Fills the fields that a run's own retry policy leaves open.
+    pub retry: RetryPolicy,
 }
 
 impl Default for Settings {
@@ -36,6 +38,7 @@ impl Default for Settings {
             wait_max: Duration::from_secs(60),
             step_concurrency_max: 10,
             start_to_close: Duration::from_secs(600),
+            retry: RetryPolicy::default(),
         }
     }
 }
@@ -58,6 +61,7 @@ impl Settings {
                 self.stale_after, self.heartbeat_interval
             ));
         }
+        self.retry.check().map_err(|error| format!("retry.{error}"))?;
         if self.lease < self.stale_after {
             return Err(format!(
                 "lease is {:?}, it must not be shorter than stale_after ({:?})",

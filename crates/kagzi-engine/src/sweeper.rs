@@ -13,6 +13,11 @@ use crate::{Engine, settings::millis};
 /// lost worker is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
+/// A step that runs longer than this is written down.
+const LONG_STEP_MS: i64 = 1_000;
+/// Steps written down in one commit.
+const WRITE_LEN_MAX: usize = 500;
+
 /// Runs until told to stop. An error is reported and tried again; it never ends the sweeper.
 pub async fn run(engine: Engine, stop: CancellationToken) {
     // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
@@ -21,6 +26,7 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
     loop {
         let now = engine.clock().now();
         let mut wake_at = now + PAUSE_MAX;
+        write_long_steps(&engine, now).await;
         if now >= quiet_until {
             match round(&engine, now).await {
                 Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
@@ -31,11 +37,28 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
                 }
             }
         } else {
-            wake_at = wake_at.max(quiet_until);
+            wake_at = wake_at.min(quiet_until);
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = engine.clock().sleep_until(wake_at) => {}
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = engine.clock().sleep_until(wake_at) => break,
+                sooner = engine.hub().due_before(wake_at) => wake_at = sooner,
+            }
+        }
+    }
+}
+
+/// Writes down steps that have run for a second. An error is harmless: the worker's own timeout still holds.
+async fn write_long_steps(engine: &Engine, now: Timestamp) {
+    loop {
+        let commands = engine.hub().running.to_write(now.plus_ms(-LONG_STEP_MS), WRITE_LEN_MAX);
+        if commands.is_empty() {
+            return;
+        }
+        if let Err(error) = engine.store().apply(commands).await {
+            warn!(%error, "could not write down running steps");
+            return;
         }
     }
 }

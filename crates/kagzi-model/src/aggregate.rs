@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Change, EventKind, Name, Run, Step, StepState, Timestamp};
+use crate::{Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp};
 
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,12 +11,17 @@ pub struct Aggregate {
     pub steps: HashMap<Name, Step>,
     /// The sequence number of the last event.
     pub last_seq: u64,
+    /// Retries granted to all steps together, and the waiting they added up to.
+    pub retries: u32,
+    pub retry_ms: Millis,
+    /// Failure handlers that were started for it.
+    pub handlers: Vec<RunId>,
 }
 
 impl Aggregate {
     /// A run as loaded, before its events are absorbed.
     pub fn new(run: Run, last_seq: u64) -> Self {
-        Aggregate { run, steps: HashMap::new(), last_seq }
+        Aggregate { run, steps: HashMap::new(), last_seq, retries: 0, retry_ms: 0, handlers: Vec::new() }
     }
 
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
@@ -33,35 +38,50 @@ impl Aggregate {
     /// Updates the steps by one event. Loading a run replays its events through here, so memory and disk agree.
     pub fn absorb(&mut self, at: Timestamp, kind: &EventKind) {
         match kind {
-            EventKind::StepStarted { step, position, attempt } => {
-                let attempts = attempt.saturating_sub(1);
-                self.put(step, *position, attempts, StepState::Running { since: at });
+            EventKind::StepStarted { step, position, attempt, timeout_at, policy } => {
+                let state = StepState::Running { since: at, timeout_at: *timeout_at, policy: policy.clone() };
+                self.put(at, (step, *position), attempt.saturating_sub(1), state);
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
-                self.put(step, *position, *attempt, StepState::Completed);
+                self.put(at, (step, *position), *attempt, StepState::Completed);
             }
-            EventKind::StepFailed { step, position, attempt, failure, retry_at } => {
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality } => {
                 let failure = failure.clone();
                 let state = match retry_at {
-                    Some(at) => StepState::Retry { at: *at, failure },
-                    None => StepState::Failed { failure },
+                    Some(due) => {
+                        self.retries = self.retries.saturating_add(1);
+                        self.retry_ms = self.retry_ms.saturating_add(due.remaining_ms(at));
+                        StepState::Retry { at: *due, failure }
+                    }
+                    None => StepState::Failed { failure, finality: finality.unwrap_or(Finality::Exhausted) },
                 };
-                self.put(step, *position, *attempt, state);
+                self.put(at, (step, *position), *attempt, state);
             }
             EventKind::SleepScheduled { step, position, until } => {
-                self.put(step, *position, 0, StepState::Sleeping { until: *until });
+                self.put(at, (step, *position), 0, StepState::Sleeping { until: *until });
             }
             EventKind::SleepOver { step } => self.wake(step),
-            EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| self.wake(step)),
-            EventKind::RunResumed => {
-                // A person said "now": whatever waits for its retry may begin at once.
+            EventKind::RunClaimed { slept, .. } => {
+                // What an earlier worker was running when it lost the run begins anew.
+                self.steps.retain(|_, step| {
+                    !(matches!(step.state, StepState::Running { .. }) && step.attempts == 0)
+                });
                 for step in self.steps.values_mut() {
-                    if let StepState::Retry { at: due, .. } = &mut step.state {
-                        *due = (*due).min(at);
+                    if matches!(step.state, StepState::Running { .. }) {
+                        let failure = Failure::new("WORKER_LOST", "its worker was lost");
+                        step.state = StepState::Retry { at, failure };
                     }
                 }
+                slept.iter().for_each(|step| self.wake(step));
             }
+            EventKind::RunResumed => self.retry_now(at),
+            EventKind::RunRetried { .. } | EventKind::RunReopened => {
+                self.retry_now(at);
+                self.forgive(at);
+            }
+            EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
             EventKind::RunStarted
+            | EventKind::StepProgressed { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -69,7 +89,8 @@ impl Aggregate {
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
-            | EventKind::RunTimedOut { .. } => {}
+            | EventKind::RunTimedOut { .. }
+            | EventKind::HandlerEnded { .. } => {}
         }
     }
 
@@ -81,14 +102,39 @@ impl Aggregate {
             .min_by(|(a, a_at), (b, b_at)| (a_at, &a.path).cmp(&(b_at, &b.path)))
     }
 
-    fn put(&mut self, path: &Name, position: u32, attempts: u32, state: StepState) {
-        let step = Step { path: path.clone(), position, attempts, state };
+    fn put(&mut self, at: Timestamp, (path, position): (&Name, u32), attempts: u32, state: StepState) {
+        let known = self.steps.get(path);
+        let since = known.map_or(at, |known| known.since);
+        let forgiven = known.map_or(0, |known| known.forgiven);
+        let step = Step { path: path.clone(), position, attempts, forgiven, since, state };
         self.steps.insert(path.clone(), step);
     }
 
     fn wake(&mut self, path: &Name) {
         if let Some(step) = self.steps.get_mut(path) {
             step.state = StepState::Slept;
+        }
+    }
+
+    /// Somebody said "now": whatever waits for its retry may begin at once.
+    fn retry_now(&mut self, now: Timestamp) {
+        for step in self.steps.values_mut() {
+            if let StepState::Retry { at, .. } = &mut step.state {
+                *at = (*at).min(now);
+            }
+        }
+    }
+
+    /// Failed steps get a fresh set of attempts, and so do the run-wide limits.
+    fn forgive(&mut self, now: Timestamp) {
+        (self.retries, self.retry_ms) = (0, 0);
+        for step in self.steps.values_mut() {
+            if let StepState::Failed { failure, .. } = &step.state {
+                let failure = failure.clone();
+                step.forgiven = step.attempts;
+                step.since = now;
+                step.state = StepState::Retry { at: now, failure };
+            }
         }
     }
 }

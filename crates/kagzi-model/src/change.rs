@@ -1,6 +1,6 @@
 //! What a decision changes.
 
-use crate::{EventKind, Payload, Reply, Run};
+use crate::{Command, EventKind, Payload, Reply, Run};
 
 /// The answer to an accepted command. Empty events and no run mean that nothing is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,21 +10,23 @@ pub struct Change {
     /// New lines of history, in order; the store numbers them.
     pub events: Vec<(EventKind, Option<Payload>)>,
     pub reply: Reply,
+    /// Commands on other runs that belong to this decision: they are applied in the same commit.
+    pub follow: Vec<Command>,
 }
 
 impl Change {
     /// Nothing to write: the command was carried out before.
     pub fn nothing(reply: Reply) -> Self {
-        Change { run: None, events: Vec::new(), reply }
+        Change { run: None, events: Vec::new(), reply, follow: Vec::new() }
     }
 
     /// A new row and one line of history.
     pub fn new(run: Run, event: EventKind, reply: Reply) -> Self {
-        Change { run: Some(run), events: vec![(event, None)], reply }
+        Change { run: Some(run), events: vec![(event, None)], reply, follow: Vec::new() }
     }
 
     /// One line of history; the row stays as it is.
     pub fn event(event: EventKind, payload: Option<Payload>, reply: Reply) -> Self {
-        Change { run: None, events: vec![(event, payload)], reply }
+        Change { run: None, events: vec![(event, payload)], reply, follow: Vec::new() }
     }
 }

@@ -38,7 +38,9 @@ pub enum Command {
     /// Gives a due run to a worker, under a new epoch.
     Lease { namespace: Name, run: RunId, worker: WorkerId, until: Timestamp },
     /// Asks whether a step must run, and notes that it begins.
-    BeginStep { lease: LeaseRef, step: StepRef },
+    BeginStep { lease: LeaseRef, step: StepRef, timeout_ms: Option<Millis>, policy: RetryPolicy },
+    /// Notes how far a long step is.
+    Progress { lease: LeaseRef, step: StepRef, progress: Payload },
     /// Records a step's result.
     RecordStep { lease: LeaseRef, step: StepRef, attempt: u32, result: Payload, elapsed_ms: Millis },
     /// Records a failed attempt and decides on the next; with `park` the lease ends when there is one.
@@ -72,8 +74,14 @@ pub enum Command {
     Expire { namespace: Name, run: RunId },
     /// Ends the run because somebody asked.
     Cancel { namespace: Name, run: RunId, reason: String },
+    /// Ends the run as FAILED because an operator said so.
+    Terminate { namespace: Name, run: RunId, reason: String },
     /// Lets a paused or retrying run go on now.
     Resume { namespace: Name, run: RunId },
+    /// Lets an ended run go on from its failed step.
+    Reopen { namespace: Name, run: RunId },
+    /// Notes on a failed run that its handler ended.
+    NoteHandler { namespace: Name, run: RunId, handler: RunId, outcome: String },
 }
 
 impl Command {
@@ -82,6 +90,7 @@ impl Command {
         match self {
             Command::Start(start) => start.id,
             Command::BeginStep { lease, .. }
+            | Command::Progress { lease, .. }
             | Command::RecordStep { lease, .. }
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
@@ -96,7 +105,10 @@ impl Command {
             | Command::Orphan { run, .. }
             | Command::Expire { run, .. }
             | Command::Cancel { run, .. }
-            | Command::Resume { run, .. } => *run,
+            | Command::Terminate { run, .. }
+            | Command::Resume { run, .. }
+            | Command::Reopen { run, .. }
+            | Command::NoteHandler { run, .. } => *run,
         }
     }
 
@@ -105,6 +117,7 @@ impl Command {
         match self {
             Command::Start(start) => &start.namespace,
             Command::BeginStep { lease, .. }
+            | Command::Progress { lease, .. }
             | Command::RecordStep { lease, .. }
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
@@ -119,7 +132,10 @@ impl Command {
             | Command::Orphan { namespace, .. }
             | Command::Expire { namespace, .. }
             | Command::Cancel { namespace, .. }
-            | Command::Resume { namespace, .. } => namespace,
+            | Command::Terminate { namespace, .. }
+            | Command::Resume { namespace, .. }
+            | Command::Reopen { namespace, .. }
+            | Command::NoteHandler { namespace, .. } => namespace,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! One function decides every command; one file holds each rule.
 //!
-//! | status \ command | worker's writes | Lease | Cancel | Resume | Expire | Orphan |
-//! |---|---|---|---|---|---|---|
-//! | PENDING, SLEEPING | refused: not leased | when due → RUNNING | → CANCELLED | retrying → due now | at the deadline → TIMED_OUT | nothing |
-//! | RUNNING | when the epoch matches | refused | → CANCELLED | refused | lease over → retry, or quarantine | → retry, or quarantine |
-//! | PAUSED | refused: not leased | refused | → CANCELLED | → PENDING | at the deadline → TIMED_OUT | nothing |
-//! | ended | refused, except a repeat of what is recorded | refused | told how it ended | refused | nothing | nothing |
+//! | status \ command | worker's writes | Lease | Cancel, Terminate | Resume | Reopen | Expire | Orphan |
+//! |---|---|---|---|---|---|---|---|
+//! | PENDING, SLEEPING | refused: not leased | when due → RUNNING | → CANCELLED, FAILED | retrying → due now | refused | at the deadline → TIMED_OUT | nothing |
+//! | RUNNING | when the epoch matches | refused | → CANCELLED, FAILED | refused | refused | step or lease over → retry, or quarantine | → retry, or quarantine |
+//! | PAUSED | refused: not leased | refused | → CANCELLED, FAILED | → PENDING | refused | at the deadline → TIMED_OUT | nothing |
+//! | ended | refused, except a repeat of what is recorded | refused | told how it ended | refused | not COMPLETED → PENDING | nothing | nothing |
 //!
 //! The full table is the reviewed snapshot in `tests/snapshots`.
 
@@ -13,20 +13,25 @@ mod begin_step;
 mod block;
 mod cancel;
 mod complete;
+mod ending;
 mod expire;
 mod fail;
 mod fail_step;
 mod guard;
 mod lease;
+mod note_handler;
 mod orphan;
 mod park;
+mod progress;
 mod record_step;
 mod release;
 mod renew;
+mod reopen;
 mod resume;
 mod sleep;
 mod sleep_over;
 mod start;
+mod terminate;
 
 use crate::{Aggregate, Change, Command, Payload, Rejection, Timestamp};
 
@@ -47,7 +52,10 @@ pub fn decide(
     match command {
         Command::Start(_) => unreachable!("decided above"),
         Command::Lease { worker, until, .. } => lease::decide(now, seen, *worker, *until),
-        Command::BeginStep { lease, step } => begin_step::decide(now, seen, lease, step),
+        Command::BeginStep { lease, step, timeout_ms, policy } => {
+            begin_step::decide(now, seen, lease, step, (*timeout_ms, policy))
+        }
+        Command::Progress { lease, step, progress } => progress::decide(seen, lease, step, progress),
         Command::RecordStep { lease, step, attempt, result, elapsed_ms } => {
             record_step::decide(seen, lease, step, (*attempt, *elapsed_ms), result)
         }
@@ -68,6 +76,9 @@ pub fn decide(
         Command::Orphan { epoch, .. } => orphan::decide(now, seen, *epoch),
         Command::Expire { .. } => expire::decide(now, seen),
         Command::Cancel { reason, .. } => cancel::decide(now, seen, reason),
+        Command::Terminate { reason, .. } => terminate::decide(now, seen, reason),
         Command::Resume { .. } => resume::decide(now, seen),
+        Command::Reopen { .. } => reopen::decide(now, seen),
+        Command::NoteHandler { handler, outcome, .. } => note_handler::decide(seen, *handler, outcome),
     }
 }

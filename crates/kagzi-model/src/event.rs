@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Millis, Name, Payload, Timestamp, WorkerId};
+use crate::{Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Timestamp, WorkerId};
 
 /// One immutable line of a run's history.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,17 @@ pub enum EventKind {
         step: Name,
         position: u32,
         attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_at: Option<Timestamp>,
+        /// The step's own policy, for the case that the server must time it out.
+        #[serde(default, skip_serializing_if = "is_default")]
+        policy: RetryPolicy,
+    },
+    /// A long step says how far it is. Payload: what the next attempt may read.
+    StepProgressed {
+        step: Name,
+        position: u32,
+        attempt: u32,
     },
     /// Payload: the result.
     StepCompleted {
@@ -49,6 +60,9 @@ pub enum EventKind {
         attempt: u32,
         failure: Failure,
         retry_at: Option<Timestamp>,
+        /// Why there is no retry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finality: Option<Finality>,
     },
     SleepScheduled {
         step: Name,
@@ -87,6 +101,29 @@ pub enum EventKind {
     RunTimedOut {
         failure: Failure,
     },
+    /// The function failed and is executed again; failed steps begin anew.
+    RunRetried {
+        attempt: u32,
+        failure: Failure,
+        at: Timestamp,
+    },
+    /// An operator let an ended run go on; failed steps begin anew.
+    RunReopened,
+    /// A failure handler was started for this run.
+    HandlerStarted {
+        handler: RunId,
+        workflow_type: Name,
+        task_queue: Name,
+    },
+    /// The failure handler ended.
+    HandlerEnded {
+        handler: RunId,
+        outcome: String,
+    },
+}
+
+fn is_default(policy: &RetryPolicy) -> bool {
+    *policy == RetryPolicy::default()
 }
 
 fn is_zero(number: &i64) -> bool {
@@ -113,6 +150,11 @@ impl EventKind {
             EventKind::RunFailed { .. } => 14,
             EventKind::RunCancelled { .. } => 15,
             EventKind::RunTimedOut { .. } => 16,
+            EventKind::StepProgressed { .. } => 17,
+            EventKind::RunRetried { .. } => 18,
+            EventKind::RunReopened => 19,
+            EventKind::HandlerStarted { .. } => 20,
+            EventKind::HandlerEnded { .. } => 21,
         }
     }
 
@@ -140,6 +182,11 @@ impl EventKind {
             EventKind::RunFailed { .. } => "run_failed",
             EventKind::RunCancelled { .. } => "run_cancelled",
             EventKind::RunTimedOut { .. } => "run_timed_out",
+            EventKind::StepProgressed { .. } => "step_progressed",
+            EventKind::RunRetried { .. } => "run_retried",
+            EventKind::RunReopened => "run_reopened",
+            EventKind::HandlerStarted { .. } => "handler_started",
+            EventKind::HandlerEnded { .. } => "handler_ended",
         }
     }
 
@@ -147,6 +194,7 @@ impl EventKind {
     pub fn step(&self) -> Option<(&Name, u32)> {
         match self {
             EventKind::StepStarted { step, attempt, .. }
+            | EventKind::StepProgressed { step, attempt, .. }
             | EventKind::StepCompleted { step, attempt, .. }
             | EventKind::StepFailed { step, attempt, .. } => Some((step, *attempt)),
             EventKind::SleepScheduled { step, .. } | EventKind::SleepOver { step } => Some((step, 0)),
@@ -160,7 +208,11 @@ impl EventKind {
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
-            | EventKind::RunTimedOut { .. } => None,
+            | EventKind::RunTimedOut { .. }
+            | EventKind::RunRetried { .. }
+            | EventKind::RunReopened
+            | EventKind::HandlerStarted { .. }
+            | EventKind::HandlerEnded { .. } => None,
         }
     }
 }

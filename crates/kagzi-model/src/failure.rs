@@ -20,6 +20,12 @@ pub struct Failure {
     /// The reporter says when to try again, instead of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<Millis>,
+    /// The reporter's own kind of failure: `transient`, `permanent`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Name>,
+    /// More for programs, as text; cut at 4 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
 }
 
 impl Failure {
@@ -30,7 +36,16 @@ impl Failure {
             message: cut(message, ERROR_BYTES_MAX).to_owned(),
             non_retryable: false,
             retry_after_ms: None,
+            class: None,
+            details: None,
         }
+    }
+
+    /// Adds the reporter's class and details, cut to their limits; empty ones say nothing.
+    pub fn described(mut self, class: &str, details: &str) -> Self {
+        self.class = (!class.is_empty()).then(|| Name::from(cut(class, ERROR_CODE_BYTES_MAX)));
+        self.details = (!details.is_empty()).then(|| cut(details, ERROR_BYTES_MAX).to_owned());
+        self
     }
 
     /// Marks the failure as final.

@@ -5,15 +5,18 @@
 //! find what is due, so a rule has one home and can be tested without a database.
 
 mod aggregate;
+mod backoff;
 mod change;
 mod command;
 mod decide;
 mod event;
 mod failure;
+mod failure_handler;
 mod id;
 pub mod limits;
 mod name;
 mod payload;
+mod preset;
 mod rejection;
 mod reply;
 mod retry;
@@ -23,18 +26,21 @@ mod time;
 mod worker;
 
 pub use aggregate::Aggregate;
+pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
 pub use command::{Command, LeaseRef, StartRun, StepRef};
 pub use decide::decide;
 pub use event::{Event, EventKind};
 pub use failure::Failure;
+pub use failure_handler::{FAILURE_HANDLER, namespace_handler};
 pub use id::{RunId, WorkerId};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use payload::Payload;
+pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{BeginAnswer, Reply};
-pub use retry::{PolicyError, RetryPolicy, Verdict};
-pub use run::{Lease, Run, RunOptions, State, Status, Timeouts};
+pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
+pub use run::{Lease, OnFailure, Run, RunOptions, State, Status, Timeouts};
 pub use step::{Step, StepState};
 pub use time::{Millis, Timestamp};
 pub use worker::{Registration, Worker, WorkerStatus};

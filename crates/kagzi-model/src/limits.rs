@@ -22,5 +22,7 @@ pub const LABELS_MAX: usize = 64;
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
 /// Claims in a row that end with a lost worker and no progress before a run is quarantined.
 pub const CRASHES_MAX: u32 = 3;
-/// Non-retryable error codes in one policy.
+/// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
+/// Delays in a custom backoff.
+pub const SCHEDULE_LEN_MAX: usize = 100;

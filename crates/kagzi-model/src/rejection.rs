@@ -42,6 +42,9 @@ pub enum Rejection {
 
     #[error("run {run} is {status}, only a PAUSED or retrying run can be resumed", status = status.name())]
     NotResumable { run: RunId, status: Status },
+
+    #[error("run {run} is {status}, only one that ended FAILED, TIMED_OUT or CANCELLED can be retried", status = status.name())]
+    NotReopenable { run: RunId, status: Status },
 }
 
 impl Rejection {
@@ -58,7 +61,8 @@ impl Rejection {
             | Rejection::StepUnknown { .. }
             | Rejection::TooManySteps { .. }
             | Rejection::NotDue { .. }
-            | Rejection::NotResumable { .. } => false,
+            | Rejection::NotResumable { .. }
+            | Rejection::NotReopenable { .. } => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the sender of an accepted command is told.
 
-use crate::{Failure, RunId, Status, Timestamp};
+use crate::{Failure, Finality, RunId, Status, Timestamp};
 
 /// The answer to an accepted command.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +16,13 @@ pub enum Reply {
     /// The attempt failed and is retried at `at`.
     StepRetry { at: Timestamp, attempt: u32 },
     /// The step failed for good after this many attempts.
-    StepFinal { attempts: u32 },
+    StepFinal { attempts: u32, finality: Finality },
     /// The sleep lasts until `until`.
     Sleeping { until: Timestamp },
     /// The run stands at this status; `already` when it did before.
     Stands { status: Status, already: bool },
+    /// The function failed; the run is executed again at `at`, or has ended.
+    RunFailed { retry_at: Option<Timestamp> },
     /// The lost run goes on at `at`, or is paused.
     Orphaned { at: Option<Timestamp> },
 }

@@ -1,39 +1,105 @@
-//! Retry policies: merging, checking, and the delay before the next attempt.
+//! Retry policies: merging, checking, and what follows a failed attempt.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Millis,
-    limits::{POLICY_CODES_MAX, WAIT_MS_MAX},
+    Backoff, Failure, Millis,
+    backoff::Delay,
+    limits::{POLICY_CODES_MAX, SCHEDULE_LEN_MAX, WAIT_MS_MAX},
 };
 
 /// How failures are retried. Unset fields are inherited, field by field: step > workflow > namespace > server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RetryPolicy {
     /// Executions, the first included; -1 = no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_attempts: Option<i32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_interval_ms: Option<Millis>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_coefficient: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_interval_ms: Option<Millis>,
     /// Error codes that end the step at once; a prefix of the message matches too (the seeds' way).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub non_retryable_errors: Vec<String>,
+    /// When not empty, only these error codes are retried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retryable_errors: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// The half-width of the jitter, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<f64>,
+    /// The delays of a custom backoff.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedule_ms: Vec<Millis>,
+    /// No retry may begin later than this after the step's first attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_timeout_ms: Option<Millis>,
+    /// Retries of all steps of a run together; -1 = no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_retries_max: Option<i32>,
+    /// Waiting for retries of all steps of a run together; -1 = no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_retry_budget_ms: Option<Millis>,
+}
+
+impl Finality {
+    /// The name that users and other languages read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Finality::NonRetryable => "non_retryable",
+            Finality::Denied => "denied",
+            Finality::Exhausted => "exhausted",
+            Finality::RetryTimeout => "retry_timeout",
+            Finality::RunBudget => "run_budget",
+        }
+    }
+}
+
+/// What is known about a failed attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedAttempt<'a> {
+    /// Counted from 1.
+    pub attempt: u32,
+    pub failure: &'a Failure,
+    /// See [`crate::backoff_seed`].
+    pub seed: u64,
+    /// Time since the step's first attempt began.
+    pub elapsed_ms: Millis,
+    /// Retries that the run was granted before, and the waiting they added up to.
+    pub run_retries: u32,
+    pub run_retry_ms: Millis,
 }
 
 /// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     RetryAfter { delay_ms: Millis },
-    Final,
+    Final(Finality),
+}
+
+/// Why there is no further attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finality {
+    /// The reporter said so.
+    NonRetryable,
+    /// The policy names the error as final, or does not name it as retryable.
+    Denied,
+    /// Every attempt was used.
+    Exhausted,
+    /// The next attempt would begin after the step's retry timeout.
+    RetryTimeout,
+    /// The run's steps used up their common retries or waiting time.
+    RunBudget,
 }
 
 /// A policy that makes no sense, with the field and the rule.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{field} is {value}, {rule}")]
+#[error("{field} is {value}: {rule}")]
 pub struct PolicyError {
     pub field: &'static str,
     pub value: String,
@@ -46,40 +112,53 @@ impl RetryPolicy {
     pub const INITIAL_INTERVAL_MS: Millis = 1_000;
     pub const BACKOFF_COEFFICIENT: f64 = 2.0;
     pub const MAXIMUM_INTERVAL_MS: Millis = 60_000;
+    pub const JITTER: f64 = 0.5;
+    /// Run-wide limits, in force unless a policy sets its own or retries without end.
+    pub const RUN_RETRIES_MAX: i32 = 20;
+    pub const RUN_RETRY_BUDGET_MS: Millis = 30 * 60_000;
 
     /// This policy, with `outer` filling the fields it leaves open.
     pub fn or(&self, outer: &RetryPolicy) -> RetryPolicy {
+        let list = |own: &Vec<String>, outer: &Vec<String>| if own.is_empty() { outer } else { own }.clone();
         RetryPolicy {
             maximum_attempts: self.maximum_attempts.or(outer.maximum_attempts),
             initial_interval_ms: self.initial_interval_ms.or(outer.initial_interval_ms),
             backoff_coefficient: self.backoff_coefficient.or(outer.backoff_coefficient),
             maximum_interval_ms: self.maximum_interval_ms.or(outer.maximum_interval_ms),
-            non_retryable_errors: if self.non_retryable_errors.is_empty() {
-                outer.non_retryable_errors.clone()
-            } else {
-                self.non_retryable_errors.clone()
-            },
+            non_retryable_errors: list(&self.non_retryable_errors, &outer.non_retryable_errors),
+            retryable_errors: list(&self.retryable_errors, &outer.retryable_errors),
+            backoff: self.backoff.or(outer.backoff),
+            jitter: self.jitter.or(outer.jitter),
+            schedule_ms: if self.schedule_ms.is_empty() { &outer.schedule_ms } else { &self.schedule_ms }
+                .clone(),
+            retry_timeout_ms: self.retry_timeout_ms.or(outer.retry_timeout_ms),
+            run_retries_max: self.run_retries_max.or(outer.run_retries_max),
+            run_retry_budget_ms: self.run_retry_budget_ms.or(outer.run_retry_budget_ms),
         }
     }
 
     /// Refuses values that no delay can be computed from.
     pub fn check(&self) -> Result<(), PolicyError> {
         let wrong = |field, value: String, rule| Err(PolicyError { field, value, rule });
+        let counts = "it counts executions: 1 or more, or -1 for no limit";
         if let Some(n) = self.maximum_attempts
             && (n == 0 || n < -1)
         {
-            return wrong(
-                "maximum_attempts",
-                n.to_string(),
-                "it counts executions: 1 or more, or -1 for no limit",
-            );
+            return wrong("maximum_attempts", n.to_string(), counts);
         }
-        for (field, interval) in [
-            ("initial_interval_ms", self.initial_interval_ms),
-            ("maximum_interval_ms", self.maximum_interval_ms),
+        if let Some(n) = self.run_retries_max
+            && n < -1
+        {
+            return wrong("run_retries_max", n.to_string(), "it must be 0 or more, or -1 for no limit");
+        }
+        for (field, interval, least) in [
+            ("initial_interval_ms", self.initial_interval_ms, 0),
+            ("maximum_interval_ms", self.maximum_interval_ms, 0),
+            ("retry_timeout_ms", self.retry_timeout_ms, 0),
+            ("run_retry_budget_ms", self.run_retry_budget_ms, -1),
         ] {
             if let Some(ms) = interval
-                && !(0..=WAIT_MS_MAX).contains(&ms)
+                && !(least..=WAIT_MS_MAX).contains(&ms)
             {
                 return wrong(field, ms.to_string(), "it must be between 0 and ten years");
             }
@@ -89,45 +168,99 @@ impl RetryPolicy {
         {
             return wrong("backoff_coefficient", c.to_string(), "it must be between 1 and 1000");
         }
+        if let Some(j) = self.jitter
+            && !(0.0..=1.0).contains(&j)
+        {
+            return wrong("jitter", j.to_string(), "it must be between 0 and 1");
+        }
         if let (Some(first), Some(most)) = (self.initial_interval_ms, self.maximum_interval_ms)
             && first > most
         {
             return wrong("initial_interval_ms", first.to_string(), "it must not exceed maximum_interval_ms");
         }
-        if self.non_retryable_errors.len() > POLICY_CODES_MAX {
-            let count = self.non_retryable_errors.len();
-            return wrong("non_retryable_errors", count.to_string(), "at most 100 codes are allowed");
+        for (field, codes) in [
+            ("non_retryable_errors", &self.non_retryable_errors),
+            ("retryable_errors", &self.retryable_errors),
+        ] {
+            if codes.len() > POLICY_CODES_MAX {
+                return wrong(field, codes.len().to_string(), "at most 100 codes are allowed");
+            }
+            if codes.iter().any(String::is_empty) {
+                return wrong(field, "\"\"".into(), "an empty code would match everything");
+            }
+        }
+        if self.schedule_ms.len() > SCHEDULE_LEN_MAX {
+            return wrong(
+                "schedule_ms",
+                self.schedule_ms.len().to_string(),
+                "at most 100 delays are allowed",
+            );
+        }
+        if let Some(ms) = self.schedule_ms.iter().find(|ms| !(0..=WAIT_MS_MAX).contains(*ms)) {
+            return wrong("schedule_ms", ms.to_string(), "each delay must be between 0 and ten years");
+        }
+        if self.backoff == Some(Backoff::Custom) && self.schedule_ms.is_empty() {
+            return wrong("schedule_ms", "[]".into(), "a custom backoff needs at least one delay");
         }
         Ok(())
     }
 
-    /// What follows the `attempt`-th execution (counted from 1) having failed.
-    pub fn verdict(&self, attempt: u32, failure: &Failure) -> Verdict {
+    /// What follows a failed attempt. Deny list before allow list before the limits.
+    pub fn verdict(&self, failed: &FailedAttempt<'_>) -> Verdict {
+        let FailedAttempt { attempt, failure, .. } = *failed;
         let limit = self.maximum_attempts.unwrap_or(Self::MAXIMUM_ATTEMPTS);
-        let exhausted = limit >= 0 && attempt >= limit.unsigned_abs();
-        if failure.non_retryable || exhausted || self.denies(failure) {
-            return Verdict::Final;
+        if failure.non_retryable {
+            return Verdict::Final(Finality::NonRetryable);
         }
-        let delay_ms = failure.retry_after_ms.unwrap_or_else(|| self.delay_ms(attempt));
-        Verdict::RetryAfter { delay_ms: delay_ms.clamp(0, WAIT_MS_MAX) }
+        if self.denies(failure) {
+            return Verdict::Final(Finality::Denied);
+        }
+        if limit >= 0 && attempt >= limit.unsigned_abs() {
+            return Verdict::Final(Finality::Exhausted);
+        }
+        let delay_ms = failure.retry_after_ms.unwrap_or_else(|| self.delay_ms(attempt, failed.seed));
+        let delay_ms = delay_ms.clamp(0, WAIT_MS_MAX);
+        // The next delay counts: a retry that would begin too late is not waited for.
+        let too_late = |budget_ms: Millis, used_ms: Millis| {
+            budget_ms >= 0 && used_ms.saturating_add(delay_ms) > budget_ms
+        };
+        if self.retry_timeout_ms.is_some_and(|budget| too_late(budget, failed.elapsed_ms)) {
+            return Verdict::Final(Finality::RetryTimeout);
+        }
+        // Whoever asks for retries without end gets them, unless the run is limited on purpose.
+        let endless = limit < 0;
+        let retries_max = self.run_retries_max.unwrap_or(if endless { -1 } else { Self::RUN_RETRIES_MAX });
+        let budget_ms =
+            self.run_retry_budget_ms.unwrap_or(if endless { -1 } else { Self::RUN_RETRY_BUDGET_MS });
+        let too_many = retries_max >= 0 && failed.run_retries >= retries_max.unsigned_abs();
+        if too_many || too_late(budget_ms, failed.run_retry_ms) {
+            return Verdict::Final(Finality::RunBudget);
+        }
+        Verdict::RetryAfter { delay_ms }
     }
 
-    /// The delay after the n-th failed execution: initial × coefficient^(n-1), capped.
-    pub fn delay_ms(&self, attempt: u32) -> Millis {
-        let initial = self.initial_interval_ms.unwrap_or(Self::INITIAL_INTERVAL_MS);
-        let coefficient = self.backoff_coefficient.unwrap_or(Self::BACKOFF_COEFFICIENT);
-        // An explicit first interval above the default cap lifts the cap, or it could never be honoured.
-        let cap = self.maximum_interval_ms.unwrap_or(Self::MAXIMUM_INTERVAL_MS.max(initial));
-        let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
-        let delay = initial as f64 * coefficient.powi(exponent);
-        // `as` saturates, so an infinite product becomes the cap too.
-        (delay as i64).min(cap)
+    /// The delay after the n-th failed execution.
+    pub fn delay_ms(&self, attempt: u32, seed: u64) -> Millis {
+        let initial_ms = self.initial_interval_ms.unwrap_or(Self::INITIAL_INTERVAL_MS);
+        Delay {
+            backoff: self.backoff.unwrap_or(Backoff::Exponential),
+            initial_ms,
+            coefficient: self.backoff_coefficient.unwrap_or(Self::BACKOFF_COEFFICIENT),
+            // An explicit first interval above the default cap lifts the cap, or it could never be honoured.
+            maximum_ms: self.maximum_interval_ms.unwrap_or(Self::MAXIMUM_INTERVAL_MS.max(initial_ms)),
+            jitter: self.jitter.unwrap_or(Self::JITTER),
+            schedule_ms: &self.schedule_ms,
+            seed,
+        }
+        .after(attempt)
     }
 
     fn denies(&self, failure: &Failure) -> bool {
-        self.non_retryable_errors
-            .iter()
-            .any(|code| !code.is_empty() && (*code == *failure.code || failure.message.starts_with(code)))
+        let matches = |code: &String| *code == *failure.code || failure.message.starts_with(code.as_str());
+        if self.non_retryable_errors.iter().any(matches) {
+            return true;
+        }
+        !self.retryable_errors.is_empty() && !self.retryable_errors.iter().any(matches)
     }
 }
 
@@ -135,18 +268,18 @@ impl RetryPolicy {
 mod tests {
     use super::*;
 
+    fn failed(attempt: u32, failure: &Failure) -> FailedAttempt<'_> {
+        FailedAttempt { attempt, failure, seed: 0, elapsed_ms: 0, run_retries: 0, run_retry_ms: 0 }
+    }
+
     #[test]
     fn the_default_delays_are_one_two_four_eight_seconds_up_to_a_minute() {
         let policy = RetryPolicy::default();
 
-        let delays: Vec<_> = (1..=8).map(|n| policy.delay_ms(n)).collect();
+        let delays: Vec<_> = (1..=8).map(|n| policy.delay_ms(n, 0)).collect();
 
         assert_eq!(delays, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
-    }
-
-    #[test]
-    fn the_delay_never_overflows() {
-        assert_eq!(RetryPolicy::default().delay_ms(u32::MAX), 60_000);
+        assert_eq!(policy.delay_ms(u32::MAX, 0), 60_000);
     }
 
     #[test]
@@ -154,27 +287,28 @@ mod tests {
         let policy = RetryPolicy { maximum_attempts: Some(2), ..Default::default() };
         let failure = Failure::new("X", "x");
 
-        assert_eq!(policy.verdict(1, &failure), Verdict::RetryAfter { delay_ms: 1_000 });
-        assert_eq!(policy.verdict(2, &failure), Verdict::Final);
+        assert_eq!(policy.verdict(&failed(1, &failure)), Verdict::RetryAfter { delay_ms: 1_000 });
+        assert_eq!(policy.verdict(&failed(2, &failure)), Verdict::Final(Finality::Exhausted));
     }
 
     #[test]
-    fn minus_one_retries_without_end() {
+    fn minus_one_retries_without_end_and_without_run_wide_limits() {
         let policy = RetryPolicy { maximum_attempts: Some(-1), ..Default::default() };
+        let failure = Failure::new("X", "x");
+        let late =
+            FailedAttempt { run_retries: u32::MAX, run_retry_ms: i64::MAX, ..failed(u32::MAX, &failure) };
 
-        assert_eq!(
-            policy.verdict(u32::MAX, &Failure::new("X", "x")),
-            Verdict::RetryAfter { delay_ms: 60_000 }
-        );
+        assert_eq!(policy.verdict(&late), Verdict::RetryAfter { delay_ms: 60_000 });
     }
 
     #[test]
     fn the_reporter_can_end_or_delay() {
         let policy = RetryPolicy::default();
-
-        assert_eq!(policy.verdict(1, &Failure::new("X", "x").non_retryable()), Verdict::Final);
+        let over = Failure::new("X", "x").non_retryable();
         let later = Failure::new("X", "x").retry_after(30_000);
-        assert_eq!(policy.verdict(1, &later), Verdict::RetryAfter { delay_ms: 30_000 });
+
+        assert_eq!(policy.verdict(&failed(1, &over)), Verdict::Final(Finality::NonRetryable));
+        assert_eq!(policy.verdict(&failed(1, &later)), Verdict::RetryAfter { delay_ms: 30_000 });
     }
 
     #[test]
@@ -183,13 +317,49 @@ mod tests {
             non_retryable_errors: vec!["DECLINED".into(), "invalid".into()],
             ..Default::default()
         };
+        let of = |code, message| policy.verdict(&failed(1, &Failure::new(code, message)));
 
-        assert_eq!(policy.verdict(1, &Failure::new("DECLINED", "no money")), Verdict::Final);
-        assert_eq!(policy.verdict(1, &Failure::new("", "invalid amount")), Verdict::Final);
-        assert_eq!(
-            policy.verdict(1, &Failure::new("", "an invalid")),
-            Verdict::RetryAfter { delay_ms: 1_000 }
-        );
+        assert_eq!(of("DECLINED", "no money"), Verdict::Final(Finality::Denied));
+        assert_eq!(of("", "invalid amount"), Verdict::Final(Finality::Denied));
+        assert_eq!(of("", "an invalid"), Verdict::RetryAfter { delay_ms: 1_000 });
+    }
+
+    #[test]
+    fn an_allow_list_retries_only_what_it_names_and_the_deny_list_goes_first() {
+        let policy = RetryPolicy {
+            retryable_errors: vec!["BUSY".into(), "DECLINED".into()],
+            non_retryable_errors: vec!["DECLINED".into()],
+            ..Default::default()
+        };
+        let of = |code| policy.verdict(&failed(1, &Failure::new(code, "")));
+
+        assert_eq!(of("BUSY"), Verdict::RetryAfter { delay_ms: 1_000 });
+        assert_eq!(of("OTHER"), Verdict::Final(Finality::Denied));
+        assert_eq!(of("DECLINED"), Verdict::Final(Finality::Denied));
+    }
+
+    #[test]
+    fn the_time_budget_counts_the_next_delay() {
+        let policy = RetryPolicy { retry_timeout_ms: Some(5_000), ..Default::default() };
+        let failure = Failure::new("X", "x");
+        let at = |elapsed_ms| policy.verdict(&FailedAttempt { elapsed_ms, ..failed(1, &failure) });
+
+        assert_eq!(at(4_000), Verdict::RetryAfter { delay_ms: 1_000 });
+        assert_eq!(at(4_001), Verdict::Final(Finality::RetryTimeout));
+    }
+
+    #[test]
+    fn a_run_has_twenty_retries_and_half_an_hour_of_waiting() {
+        let policy = RetryPolicy::default();
+        let failure = Failure::new("X", "x");
+        let with = |run_retries, run_retry_ms| {
+            policy.verdict(&FailedAttempt { run_retries, run_retry_ms, ..failed(1, &failure) })
+        };
+
+        assert_eq!(with(19, 0), Verdict::RetryAfter { delay_ms: 1_000 });
+        assert_eq!(with(20, 0), Verdict::Final(Finality::RunBudget));
+        assert_eq!(with(0, 30 * 60_000 - 1_000), Verdict::RetryAfter { delay_ms: 1_000 });
+        assert_eq!(with(0, 30 * 60_000 - 999), Verdict::Final(Finality::RunBudget));
     }
 
     #[test]
@@ -220,6 +390,11 @@ mod tests {
             "backoff_coefficient"
         );
         assert_eq!(with(RetryPolicy { backoff_coefficient: Some(0.5), ..base() }), "backoff_coefficient");
+        assert_eq!(with(RetryPolicy { jitter: Some(1.5), ..base() }), "jitter");
+        assert_eq!(with(RetryPolicy { run_retries_max: Some(-2), ..base() }), "run_retries_max");
+        assert_eq!(with(RetryPolicy { retry_timeout_ms: Some(-1), ..base() }), "retry_timeout_ms");
+        assert_eq!(with(RetryPolicy { backoff: Some(Backoff::Custom), ..base() }), "schedule_ms");
+        assert_eq!(with(RetryPolicy { retryable_errors: vec![String::new()], ..base() }), "retryable_errors");
         let crossed = RetryPolicy { initial_interval_ms: Some(9), maximum_interval_ms: Some(8), ..base() };
         assert_eq!(with(crossed), "initial_interval_ms");
     }

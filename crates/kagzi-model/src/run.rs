@@ -38,6 +38,24 @@ pub struct RunOptions {
     pub retry: RetryPolicy,
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// Asks for retries of the whole run when its function fails; its recorded steps stay recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_retry: Option<RetryPolicy>,
+    /// Is started when the run fails or times out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+    /// Set on failure handlers: the run whose failure they handle. They start no handlers themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler_of: Option<RunId>,
+}
+
+/// A failure handler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnFailure {
+    pub workflow_type: Name,
+    /// The failed run's own queue when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_queue: Option<Name>,
 }
 
 /// Limits on time; unset ones are inherited from the server.
@@ -97,6 +115,9 @@ pub struct Lease {
     pub worker: WorkerId,
     pub since: Timestamp,
     pub until: Timestamp,
+    /// The earliest start-to-close timeout of a step that is known to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_timeout_at: Option<Timestamp>,
 }
 
 /// The published status of a run; the numbers are part of the API and of the database.
@@ -178,6 +199,17 @@ impl State {
         }
     }
 
+    /// The code of the failure that ended the run, or that it waits to retry.
+    pub fn error_code(&self) -> Option<&Name> {
+        match self {
+            State::Failed { failure } | State::TimedOut { failure } | State::Retry { failure, .. } => {
+                Some(&failure.code)
+            }
+            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Paused { .. } => None,
+            State::Completed | State::Cancelled { .. } => None,
+        }
+    }
+
     /// Ended for good: nothing may change any more.
     pub fn finished(&self) -> bool {
         self.reason().is_none()
@@ -197,13 +229,15 @@ impl Run {
         }
     }
 
-    /// When the server must act by itself: the lease runs out or the deadline passes, whichever is first.
+    /// When the server must act by itself: a step times out, the lease runs out or the deadline passes,
+    /// whichever is first.
     pub fn sweep_at(&self) -> Option<Timestamp> {
         if self.state.finished() {
             return None;
         }
-        let lease = self.lease().map(|lease| lease.until);
-        [lease, self.deadline_at].into_iter().flatten().min()
+        let lease = self.lease();
+        let step = lease.and_then(|lease| lease.step_timeout_at);
+        [lease.map(|lease| lease.until), step, self.deadline_at].into_iter().flatten().min()
     }
 
     /// The lease, if a worker holds one.
@@ -214,6 +248,16 @@ impl Run {
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 None
             }
+        }
+    }
+
+    /// A failure handler is owed: the run ended badly, or was quarantined.
+    pub fn needs_handler(&self) -> bool {
+        match &self.state {
+            State::Failed { .. } | State::TimedOut { .. } => true,
+            State::Paused { by, .. } => **by == *"quarantine",
+            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => false,
+            State::Completed | State::Cancelled { .. } => false,
         }
     }
 

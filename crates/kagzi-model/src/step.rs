@@ -1,9 +1,9 @@
 //! The step: one recorded result of a run.
 
-use crate::{Failure, Name, Timestamp};
+use crate::{Failure, Finality, Name, RetryPolicy, Timestamp};
 
 /// What is known of one step, without its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// Its identity in the run: `charge`, `charge#2`, `item-7/charge`.
     pub path: Name,
@@ -11,15 +11,21 @@ pub struct Step {
     pub position: u32,
     /// Executions that ended, in failure or success.
     pub attempts: u32,
+    /// Attempts before somebody let the failed step begin anew: the policy does not count them.
+    pub forgiven: u32,
+    /// When it was first heard of.
+    pub since: Timestamp,
     pub state: StepState,
 }
 
 /// Where a step stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum StepState {
     /// Told to have begun.
     Running {
         since: Timestamp,
+        timeout_at: Option<Timestamp>,
+        policy: RetryPolicy,
     },
     /// Failed; the next attempt may begin at `at`.
     Retry {
@@ -30,6 +36,7 @@ pub enum StepState {
     /// Failed for good.
     Failed {
         failure: Failure,
+        finality: Finality,
     },
     /// A sleep that is not over.
     Sleeping {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use kagzi_model::{
-    LeaseRef, Millis, Name, Payload, RetryPolicy, RunId, StepRef, Timeouts, WorkerId, check_name,
-    check_step_path,
+    Backoff, LeaseRef, Millis, Name, Payload, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
+    check_name, check_step_path,
     limits::{CONCURRENT_PER_WORKER_MAX, LABELS_MAX, REASON_BYTES_MAX, WAIT_MS_MAX},
 };
 use kagzi_proto::v1;
@@ -107,13 +107,38 @@ pub struct PayloadLimits {
 /// A retry policy that makes sense.
 pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Status> {
     let Some(policy) = policy else { return Ok(RetryPolicy::default()) };
-    let policy = RetryPolicy {
+    let named = match policy.preset.as_str() {
+        "" => RetryPolicy::default(),
+        name => match Preset::from_name(name) {
+            Some(preset) => preset.policy(),
+            None => {
+                let names = Preset::ALL.map(|(name, _)| name).join(", ");
+                return Err(invalid("retry_policy.preset", name, format_args!("it must be one of {names}")));
+            }
+        },
+    };
+    let backoff = match policy.backoff {
+        0 => None,
+        number => match usize::try_from(number).ok().and_then(|n| Backoff::ALL.get(n - 1).copied()) {
+            Some(backoff) => Some(backoff),
+            None => return Err(invalid("retry_policy.backoff", number, "it must be a Backoff")),
+        },
+    };
+    let own = RetryPolicy {
         maximum_attempts: policy.maximum_attempts,
         initial_interval_ms: policy.initial_interval_ms,
         backoff_coefficient: policy.backoff_coefficient,
         maximum_interval_ms: policy.maximum_interval_ms,
         non_retryable_errors: policy.non_retryable_errors,
+        retryable_errors: policy.retryable_errors,
+        backoff,
+        jitter: policy.jitter,
+        schedule_ms: policy.schedule_ms,
+        retry_timeout_ms: policy.retry_timeout_ms,
+        run_retries_max: policy.run_retries_max,
+        run_retry_budget_ms: policy.run_retry_budget_ms,
     };
+    let policy = own.or(&named);
     policy.check().map_err(|error| Status::invalid_argument(format!("retry_policy.{error}")))?;
     Ok(policy)
 }

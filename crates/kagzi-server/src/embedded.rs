@@ -1,7 +1,10 @@
 //! A server in the user's own process, without a port: the same services over an in-memory pipe.
 
 use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+
 use kagzi_engine::Settings;
+use kagzi_store::Clock;
 use tokio::{
     io::DuplexStream,
     sync::{Mutex, mpsc},
@@ -25,7 +28,19 @@ pub struct Embedded {
 impl Embedded {
     /// Opens the store and serves it to this process.
     pub async fn open(store: &StoreUrl, settings: Settings) -> anyhow::Result<Embedded> {
-        let server = Server::open(store, settings).await?;
+        Embedded::serve(Server::open(store, settings).await?)
+    }
+
+    /// The same, on a clock of the caller's choice.
+    pub async fn open_with(
+        store: &StoreUrl,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Embedded> {
+        Embedded::serve(Server::open_with(store, settings, clock).await?)
+    }
+
+    fn serve(server: Server) -> anyhow::Result<Embedded> {
         let (connections, incoming) = mpsc::unbounded_channel::<DuplexStream>();
         let incoming = UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>);
         let router = server.transport()?;

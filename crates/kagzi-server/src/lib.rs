@@ -2,6 +2,7 @@
 
 mod check;
 mod embedded;
+mod handler_input;
 mod http;
 mod metrics;
 mod page_token;
@@ -15,5 +16,7 @@ mod work_stream;
 
 pub use embedded::Embedded;
 pub use kagzi_engine::Settings;
+pub use kagzi_model::Timestamp;
+pub use kagzi_store::{Clock, ManualClock, SystemClock};
 pub use server::{Options, Server};
 pub use store_url::StoreUrl;

@@ -11,7 +11,7 @@ use kagzi_proto::{
         workflow_service_server::WorkflowServiceServer,
     },
 };
-use kagzi_store::{Clock, Store, SystemClock};
+use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
 use kagzi_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -47,11 +47,20 @@ pub struct Server {
 impl Server {
     /// Opens the store and starts the engine.
     pub async fn open(store: &StoreUrl, settings: Settings) -> anyhow::Result<Server> {
+        Server::open_with(store, settings, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same, on a clock of the caller's choice.
+    pub async fn open_with(
+        store: &StoreUrl,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Server> {
         settings.check().map_err(anyhow::Error::msg)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let hub = Arc::new(Hub::default());
         let store: Arc<dyn Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
+            StoreUrl::Memory => Arc::new(MemoryStore::open(clock.clone(), hub.clone())),
         };
         let engine = Engine::start(store, clock, hub, settings);
         Ok(Server { engine, stop: CancellationToken::new() })

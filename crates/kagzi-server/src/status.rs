@@ -24,7 +24,8 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         | Rejection::Ended { .. }
         | Rejection::StepMismatch { .. }
         | Rejection::StepDecided { .. }
-        | Rejection::NotResumable { .. } => Status::failed_precondition(message),
+        | Rejection::NotResumable { .. }
+        | Rejection::NotReopenable { .. } => Status::failed_precondition(message),
         Rejection::Conflict { .. } => Status::already_exists(message),
         Rejection::TooManySteps { .. } => Status::resource_exhausted(message),
         Rejection::NotDue { .. } => Status::aborted(message),

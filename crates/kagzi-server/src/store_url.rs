@@ -7,12 +7,17 @@ use std::{fmt, path::PathBuf, str::FromStr};
 pub enum StoreUrl {
     /// `sqlite:PATH`
     Sqlite(PathBuf),
+    /// `memory:` — gone when the process ends; for tests.
+    Memory,
 }
 
 impl FromStr for StoreUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "memory:" {
+            return Ok(StoreUrl::Memory);
+        }
         let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:"));
         match path {
             Some("") => Err(format!("'{text}' names no file; write sqlite:PATH")),
@@ -26,6 +31,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Memory => f.write_str("memory:"),
         }
     }
 }

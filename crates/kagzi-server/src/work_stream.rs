@@ -19,7 +19,9 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use crate::{check, rpc::worker_heartbeat::lost, services::Services, status::from_engine, wire};
+use crate::{
+    check, handler_input, rpc::worker_heartbeat::lost, services::Services, status::from_engine, wire,
+};
 
 /// Messages that wait to be written. A worker that does not read stops being read.
 const OUTGOING_LEN_MAX: usize = 256;
@@ -27,6 +29,9 @@ const OUTGOING_LEN_MAX: usize = 256;
 const CHUNK_LEN_MAX: usize = 256;
 /// A journal page is closed once it is this large.
 const PAGE_BYTES: usize = 1024 * 1024;
+
+/// How much later than the worker the server ends a step.
+const TIMEOUT_SLACK_MS: i64 = 1_000;
 
 /// What the worker reads.
 pub struct Outgoing {
@@ -171,6 +176,11 @@ impl Stage<'_> {
                 attempt: started.attempt,
                 since: engine.clock().now(),
                 epoch: lease.epoch,
+                namespace: lease.namespace,
+                // The worker's own timeout comes first; ours is for a worker that hangs.
+                timeout_ms: (started.timeout_ms > 0)
+                    .then(|| started.timeout_ms.saturating_add(TIMEOUT_SLACK_MS)),
+                policy: check::retry_policy(started.retry_policy)?,
             },
         );
         Ok(())
@@ -233,8 +243,9 @@ impl Stage<'_> {
     }
 
     async fn assign(&mut self, assigned: Assigned) -> Result<(), Status> {
-        let Assigned { run, input, journal } = assigned;
         let engine = &self.services.engine;
+        let input = handler_input::of(engine, &assigned).await?;
+        let Assigned { run, journal, .. } = assigned;
         let now = engine.clock().now();
         let mut pages = pages(journal).into_iter().peekable();
         let first = pages.next().unwrap_or_default();
@@ -297,7 +308,7 @@ fn entry_bytes(entry: &JournalEntry) -> usize {
     match &entry.state {
         JournalState::Completed { result } => result.data.len(),
         JournalState::Failed { failure } | JournalState::Retry { failure, .. } => failure.message.len(),
-        JournalState::Sleeping { .. } | JournalState::Slept => 0,
+        JournalState::Begun | JournalState::Sleeping { .. } | JournalState::Slept => 0,
     }
 }
 

@@ -1,6 +1,8 @@
 //! The writing side: plain statements on the one connection that writes.
 
-use kagzi_model::{Aggregate, EventKind, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
+use kagzi_model::{
+    Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
+};
 use kagzi_store::{Backend, DueQuery, EventRow, QueueKey, RunKey, StoreError, WriteSet};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -64,6 +66,14 @@ const LOAD_WORKER: &str =
    FROM workers
   WHERE worker_id = ?1";
 
+// Only asked when a run fails; a namespace has few workers, and the newest that registered it decides.
+const HANDLER_QUEUE: &str = "SELECT task_queue
+   FROM workers INDEXED BY workers_listed
+  WHERE namespace_id = ?1
+    AND EXISTS (SELECT 1 FROM json_each(workflow_types) WHERE json_each.value = ?2)
+  ORDER BY registered_at DESC, worker_id DESC
+  LIMIT 1";
+
 const LEASED_BY: &str = "SELECT run_id, namespace_id
    FROM runs INDEXED BY runs_leased
   WHERE lease_worker = ?1";
@@ -84,7 +94,7 @@ const INSERT_RUN: &str =
 const UPDATE_RUN: &str = "UPDATE runs
     SET status = ?2, state = ?3, epoch = ?4, due_at = ?5, sweep_at = ?6, lease_worker = ?7,
         attempts = ?8, dispatch_count = ?9, crashes = ?10, started_at = ?11, finished_at = ?12,
-        version = ?13
+        version = ?13, deadline_at = ?14
   WHERE run_id = ?1
     AND version = ?13 - 1";
 
@@ -107,6 +117,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("SWEEP_DUE", SWEEP_DUE),
     ("NEXT_SWEEP", NEXT_SWEEP),
     ("LOAD_WORKER", LOAD_WORKER),
+    ("HANDLER_QUEUE", HANDLER_QUEUE),
     ("LEASED_BY", LEASED_BY),
     ("STALE_WORKERS", STALE_WORKERS),
     ("INSERT_RUN", INSERT_RUN),
@@ -190,6 +201,8 @@ impl SqliteBackend {
             run.started_at.map(|at| at.0),
             run.finished_at.map(|at| at.0),
             run.version.cast_signed(),
+            // Changes when a run is reopened after its deadline.
+            run.deadline_at.map(|at| at.0),
         ])
     }
 
@@ -322,6 +335,18 @@ impl Backend for SqliteBackend {
         let find = || {
             let mut statement = self.connection.prepare_cached(NEXT_SWEEP)?;
             statement.query_row([], |found| Ok(Timestamp(found.get(0)?))).optional()
+        };
+        find().map_err(from_sqlite)
+    }
+
+    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        let find = || {
+            self.connection
+                .prepare_cached(HANDLER_QUEUE)?
+                .query_row([&**namespace, FAILURE_HANDLER], |found| {
+                    Ok(Name::from(found.get::<_, String>(0)?))
+                })
+                .optional()
         };
         find().map_err(from_sqlite)
     }

@@ -37,9 +37,10 @@ const RUN_BY_BUSINESS: &str = "SELECT run_id
   WHERE namespace_id = ?1
     AND business_id = ?2";
 
+// The `+` keeps SQLite from walking the whole namespace by its listing index: the range of ids is what is narrow.
 const RUNS_BY_PREFIX: &str = "SELECT run_id
    FROM runs
-  WHERE namespace_id = ?1
+  WHERE +namespace_id = ?1
     AND run_id BETWEEN ?2 AND ?3
   LIMIT 2";
 
@@ -61,7 +62,7 @@ const WORKER: &str =
 
 const WORKERS_BY_PREFIX: &str = "SELECT worker_id
    FROM workers
-  WHERE namespace_id = ?1
+  WHERE +namespace_id = ?1
     AND worker_id BETWEEN ?2 AND ?3
   LIMIT 2";
 
@@ -316,6 +317,12 @@ fn list_runs(
         }
         if let Some(name) = &filter.task_queue {
             conditions.add("task_queue =", name.to_string());
+        }
+        if let Some(code) = &filter.error_code {
+            conditions.add("json_extract(state, '$.failure.code') =", code.to_string());
+        }
+        if let Some(reason) = &filter.reason {
+            conditions.add("json_extract(state, '$.is') =", reason.to_string());
         }
         conditions
     };

@@ -20,7 +20,8 @@ pub async fn every_lease_raises_the_epoch(stage: Stage) {
 fn every_write(stage: &Stage, lease: &LeaseRef) -> Vec<Command> {
     let lease = || lease.clone();
     vec![
-        Command::BeginStep { lease: lease(), step: step("a") },
+        stage.begin(&lease(), "a"),
+        Command::Progress { lease: lease(), step: step("a"), progress: Payload::new(&b"late"[..]) },
         stage.record(&lease(), "a", b"late"),
         stage.fail_step(&lease(), "a", 1),
         stage.sleep(&lease(), "nap", 1_000),
@@ -163,8 +164,7 @@ pub async fn listed_but_lost_leases_are_reported(stage: Stage) {
     let (cancelled, kept) = (stage.start("order-1").await, stage.start("order-2").await);
     let leases = [standing.next().await.lease(), standing.next().await.lease()];
     stage.ok(stage.cancel(cancelled)).await;
-    let unknown =
-        LeaseRef { namespace: stage.namespace.clone(), run: RunId(uuid::Uuid::now_v7()), epoch: 1 };
+    let unknown = LeaseRef { namespace: stage.namespace.clone(), run: RunId(uuid::Uuid::now_v7()), epoch: 1 };
 
     let listed = leases.iter().cloned().chain([unknown.clone()]).collect();
     let answer = stage.beat(standing.worker, listed).await.unwrap();

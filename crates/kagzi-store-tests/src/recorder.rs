@@ -7,7 +7,7 @@ use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-use crate::stage::in_time;
+use crate::stage::{in_time, unversioned};
 
 /// Both kinds of news, in the order in which they came.
 pub struct Recorder {
@@ -62,7 +62,8 @@ impl Default for Recorder {
 impl Recorder {
     /// Waits until the end of this run is told.
     pub async fn finished(&self, run: RunId) -> Finished {
-        self.finished.next("the end of a run", |news| news.run.id == run).await
+        let told = self.finished.next("the end of a run", |news| news.run.id == run).await;
+        Finished { run: unversioned(told.run), ..told }
     }
 
     /// Waits until it is told that this run's lease was taken away.

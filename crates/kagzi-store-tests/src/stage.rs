@@ -161,6 +161,11 @@ impl Stage {
         }
     }
 
+    pub fn begin(&self, lease: &LeaseRef, path: &str) -> Command {
+        let policy = RetryPolicy::default();
+        Command::BeginStep { lease: lease.clone(), step: step(path), timeout_ms: None, policy }
+    }
+
     /// A failed attempt that ends the lease if it is retried.
     pub fn fail_step(&self, lease: &LeaseRef, path: &str, attempt: u32) -> Command {
         Command::FailStep {
@@ -204,10 +209,7 @@ impl Stage {
         }
     }
 
-    pub async fn worker(
-        &self,
-        command: WorkerCommand,
-    ) -> Result<WorkerReply, RegistryError> {
+    pub async fn worker(&self, command: WorkerCommand) -> Result<WorkerReply, RegistryError> {
         in_time("an answer", self.store.worker(command)).await.expect("the store works")
     }
 
@@ -284,7 +286,8 @@ impl Stage {
     // Reading.
 
     pub async fn run(&self, id: RunId) -> Run {
-        self.store.run(&self.namespace, id).await.expect("reading works").expect("the run exists").run
+        let found = self.store.run(&self.namespace, id).await.expect("reading works");
+        unversioned(found.expect("the run exists").run)
     }
 
     pub async fn events(&self, id: RunId) -> Vec<Event> {
@@ -329,6 +332,11 @@ impl Standing {
     pub fn let_go(&mut self) -> bool {
         matches!(self.deliveries.try_recv(), Err(TryRecvError::Disconnected))
     }
+}
+
+/// The run without its version, which counts writes and means nothing outside the store.
+pub fn unversioned(run: Run) -> Run {
+    Run { version: 0, ..run }
 }
 
 /// A step at position 0 of its scope.

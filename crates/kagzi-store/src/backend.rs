@@ -104,13 +104,19 @@ pub trait Backend: Send + 'static {
     /// When the next lease or deadline passes.
     fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 
+    /// The queue of the newest worker, online or not, that registered the namespace's failure handler.
+    fn handler_queue(
+        &mut self,
+        namespace: &Name,
+    ) -> impl Future<Output = Result<Option<Name>, StoreError>> + Send;
+
     fn load_worker(
         &mut self,
         id: WorkerId,
     ) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send;
     /// Runs leased to a worker.
     fn leased_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
-    /// Workers that are not offline and whose last heartbeat is before `before`.
+    /// Workers that are not offline and whose last heartbeat is before `before`, longest silent first.
     fn stale_workers(
         &mut self,
         before: Timestamp,

@@ -35,6 +35,10 @@ pub trait Store: Reads {
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
     /// Counters of the write path.
     fn stats(&self) -> Arc<LaneStats>;
+    /// Other servers may change the same runs: not every end of a run started here passes through here.
+    fn shared(&self) -> bool {
+        false
+    }
     /// What and where it is, for people: `sqlite:.kagzi/kagzi.db`.
     fn describe(&self) -> String;
     /// Stops after the commit in flight; later calls are refused.
@@ -156,9 +160,13 @@ pub trait Observer: Send + Sync + 'static {
     fn finished(&self, finished: Finished);
     /// A worker lost a lease through no act of its own.
     fn lease_lost(&self, lost: LostLease);
+    /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
+    fn sweep_due(&self, _at: Timestamp) {}
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
     /// Told only where several servers share a database.
     fn waiting(&self, _keys: Vec<QueueKey>) {}
+    /// Runs ended through another server: whoever waits for one should look. A hint, and hints may be lost.
+    fn ended_elsewhere(&self, _runs: &[RunId]) {}
 }
 
 /// A run that ended.

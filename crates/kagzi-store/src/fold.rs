@@ -26,6 +26,10 @@ pub struct Fold<'a> {
     certain: HashSet<RunId>,
     events: Vec<EventRow>,
     pub touched: Touched,
+    /// Commands on other runs that belong to decisions of this batch.
+    pub follow: Vec<Command>,
+    /// Runs that ended badly and may owe their namespace's handler a start.
+    pub failed: Vec<RunId>,
 }
 
 /// What the batch did that others must hear of after the commit.
@@ -59,6 +63,8 @@ impl<'a> Fold<'a> {
             certain: HashSet::new(),
             events: Vec::new(),
             touched: Touched::default(),
+            follow: Vec::new(),
+            failed: Vec::new(),
         }
     }
 
@@ -116,8 +122,19 @@ impl<'a> Fold<'a> {
             }
         };
         let reply = change.reply.clone();
+        self.follow.extend(change.follow.iter().cloned());
         self.take(command, change);
         Ok(reply)
+    }
+
+    /// Adds a line to the history of a run that this batch has changed.
+    pub fn append(&mut self, id: RunId, kind: EventKind) {
+        let entry = self.cache.get_mut(id).expect("a changed run is known");
+        entry.aggregate.absorb(self.now, &kind);
+        entry.aggregate.last_seq += 1;
+        let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload: None };
+        let namespace = entry.aggregate.run.namespace.clone();
+        self.events.push(EventRow { namespace, run: id, event });
     }
 
     fn take(&mut self, command: &Command, change: Change) {
@@ -154,6 +171,9 @@ impl<'a> Fold<'a> {
     /// Remembers what somebody outside waits for.
     fn note(&mut self, command: &Command, before: &Run, after: &Run, change: &Change) {
         let ended = after.state.finished() && !before.state.finished();
+        if after.needs_handler() && !before.needs_handler() && after.options.handler_of.is_none() {
+            self.failed.push(after.id);
+        }
         match (before.lease(), after.lease()) {
             (None, Some(lease)) => {
                 let worker = lease.worker;
@@ -209,9 +229,11 @@ fn taken_away(command: &Command) -> Option<&'static str> {
         Command::Cancel { .. } => Some("the run was cancelled"),
         Command::Expire { .. } => Some("the lease ran out or the run's deadline passed"),
         Command::Orphan { .. } => Some("the worker was declared lost"),
+        Command::Terminate { .. } => Some("the run was terminated"),
         Command::Start(_)
         | Command::Lease { .. }
         | Command::BeginStep { .. }
+        | Command::Progress { .. }
         | Command::RecordStep { .. }
         | Command::FailStep { .. }
         | Command::Sleep { .. }
@@ -222,7 +244,9 @@ fn taken_away(command: &Command) -> Option<&'static str> {
         | Command::Release { .. }
         | Command::Block { .. }
         | Command::Renew { .. }
-        | Command::Resume { .. } => None,
+        | Command::Resume { .. }
+        | Command::Reopen { .. }
+        | Command::NoteHandler { .. } => None,
     }
 }
 

@@ -107,6 +107,7 @@ impl Message {
 pub struct LaneHandle {
     messages: mpsc::Sender<Message>,
     stats: Arc<LaneStats>,
+    shared: bool,
 }
 
 impl LaneHandle {
@@ -127,6 +128,11 @@ impl LaneHandle {
 
     pub fn stats(&self) -> Arc<LaneStats> {
         self.stats.clone()
+    }
+
+    /// Other servers write to the same database.
+    pub fn shared(&self) -> bool {
+        self.shared
     }
 }
 
@@ -173,7 +179,7 @@ impl<B: Backend> Lane<B> {
             poll_at: None,
             claims_after: Timestamp(0),
         };
-        (lane, LaneHandle { messages: send, stats })
+        (lane, LaneHandle { messages: send, stats, shared: options.shared_poll_ms.is_some() })
     }
 
     /// Runs until every handle is gone or the lane is closed.
@@ -309,10 +315,11 @@ impl<B: Backend> Lane<B> {
             answer.send(message);
         }
         for (demand, assignment) in done.assignments {
-            let Some(standing) = self.board.demand(demand) else { continue };
             let lease = assignment.lease();
-            let once = standing.once;
-            let gone = standing.deliver.send(assignment).is_err();
+            // The demand is gone after its first undeliverable run; the others of this turn are given back too.
+            let standing = self.board.demand(demand);
+            let once = standing.is_some_and(|standing| standing.once);
+            let gone = standing.is_none_or(|standing| standing.deliver.send(assignment).is_err());
             if gone {
                 warn!(run = %lease.run, "worker left before its run arrived, giving it back");
                 let why = "the worker left before the run arrived".to_owned();
@@ -324,6 +331,9 @@ impl<B: Backend> Lane<B> {
         }
         done.finished.into_iter().for_each(|finished| self.observer.finished(finished));
         done.lost.into_iter().for_each(|lost| self.observer.lease_lost(lost));
+        if let Some(at) = done.sweep_at {
+            self.observer.sweep_due(at);
+        }
         if !done.waiting.is_empty() {
             self.observer.waiting(done.waiting);
         }

@@ -49,6 +49,10 @@ impl<R: Reads> Store for LaneStore<R> {
         self.lane.stats()
     }
 
+    fn shared(&self) -> bool {
+        self.lane.shared()
+    }
+
     fn describe(&self) -> String {
         self.description.clone()
     }

@@ -4,6 +4,7 @@
 //! that decides or batches is here, once: the [`Lane`] collects commands while a commit is in flight, folds them
 //! through `kagzi_model::decide`, gives due runs to workers that stand by, writes, commits, and only then answers.
 
+mod attempts;
 mod backend;
 mod cache;
 mod clock;
@@ -20,6 +21,7 @@ mod standing;
 mod stats;
 mod turn;
 
+pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{Backend, DueQuery, EventRow, QueueKey, RunKey, WriteSet};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
@@ -27,7 +29,7 @@ pub use contract::{
     Store, SweepKind, Swept, WorkerCommand, WorkerReply,
 };
 pub use error::StoreError;
-pub use journal::{AttemptState, JournalEntry, JournalState, StepAttempt, attempts, journal};
+pub use journal::{JournalEntry, JournalState, journal};
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;
 pub use memory::{MemoryReads, MemoryStore};

@@ -7,7 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Aggregate, Event, EventKind, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus,
+    Aggregate, Event, EventKind, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
+    WorkerStatus,
 };
 use parking_lot::RwLock;
 
@@ -102,6 +103,21 @@ impl Backend for MemoryBackend {
         Ok(self.working.runs.values().filter_map(Run::sweep_at).min())
     }
 
+    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        let handles = |worker: &&Worker| {
+            let registration = &worker.registration;
+            registration.namespace == *namespace
+                && registration.workflow_types.iter().any(|name| **name == *FAILURE_HANDLER)
+        };
+        let newest = self
+            .working
+            .workers
+            .values()
+            .filter(handles)
+            .max_by_key(|worker| (worker.registered_at, worker.id));
+        Ok(newest.map(|worker| worker.registration.task_queue.clone()))
+    }
+
     async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
         Ok(self.working.workers.get(&id).cloned())
     }
@@ -116,7 +132,9 @@ impl Backend for MemoryBackend {
             .workers
             .values()
             .filter(|worker| worker.status != WorkerStatus::Offline && worker.heartbeat_at < before);
-        Ok(stale.map(|worker| worker.id).take(limit).collect())
+        let mut stale: Vec<_> = stale.map(|worker| (worker.heartbeat_at, worker.id)).collect();
+        stale.sort_unstable();
+        Ok(stale.into_iter().take(limit).map(|(_, id)| id).collect())
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
@@ -124,7 +142,10 @@ impl Backend for MemoryBackend {
         let tables = &mut self.working;
         for run in set.inserted {
             let key = (run.namespace.clone(), run.business_id.clone());
-            if tables.business.insert(key, run.id).is_some() || tables.runs.contains_key(&run.id) {
+            // Who chose no business id has none that could be taken: the run's id only stands in for it.
+            let chosen = *run.business_id != *run.id.to_string();
+            if (chosen && tables.business.insert(key, run.id).is_some()) || tables.runs.contains_key(&run.id)
+            {
                 return broken("a run with this id");
             }
             tables.runs.insert(run.id, run);
@@ -223,6 +244,8 @@ impl Reads for MemoryReads {
                 && filter.status.is_none_or(|status| run.state.status() == status)
                 && filter.workflow_type.as_ref().is_none_or(|name| run.workflow_type == *name)
                 && filter.task_queue.as_ref().is_none_or(|name| run.task_queue == *name)
+                && filter.error_code.as_ref().is_none_or(|code| run.state.error_code() == Some(code))
+                && filter.reason.as_ref().is_none_or(|name| run.state.reason() == Some(name))
         });
         Ok(cut_page(rows.cloned().collect(), page, |run| Cursor { at: run.created_at, id: run.id.0 }))
     }

@@ -62,6 +62,10 @@ pub struct RunFilter {
     pub status: Option<Status>,
     pub workflow_type: Option<Name>,
     pub task_queue: Option<Name>,
+    /// Of failed, timed-out and retrying runs.
+    pub error_code: Option<Name>,
+    /// The reason to wake in one word.
+    pub reason: Option<Name>,
 }
 
 /// Which workers to list; unset fields match all.

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, LeaseRef, Registration, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_model::{
+    Command, LeaseRef, Registration, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
+    namespace_handler,
+};
 
 use crate::{
     Assignment, Backend, Beat, BeatAnswer, Demand, DueQuery, Finished, LaneStats, LostLease, Outcome,
@@ -28,6 +31,8 @@ pub struct Done {
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
     pub rows: Vec<RunId>,
+    /// The earliest time at which a run of this batch must be swept.
+    pub sweep_at: Option<Timestamp>,
     pub offline: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
     pub waiting: Vec<QueueKey>,
@@ -217,6 +222,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
         }
         let outcome = self.decide(command).await?;
+        self.follow_up().await?;
         LaneStats::add(&self.stats.commands, 1);
         if let Err(rejection) = &outcome {
             LaneStats::add(&self.stats.refused, 1);
@@ -225,6 +231,35 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
         }
         Ok(outcome)
+    }
+
+    /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not
+    /// at all.
+    async fn follow_up(&mut self) -> Result<(), StoreError> {
+        for id in std::mem::take(&mut self.fold.failed) {
+            let Some(entry) = self.fold.entry(id) else { continue };
+            let namespace = entry.aggregate.run.namespace.clone();
+            let Some(queue) = self.backend.handler_queue(&namespace).await? else { continue };
+            let entry = self.fold.entry(id).expect("known above");
+            if let Some((start, event)) = namespace_handler(&entry.aggregate, queue) {
+                self.fold.append(id, event);
+                self.fold.follow.push(start);
+            }
+        }
+        // A followed command has nothing to follow itself: handlers start no handlers.
+        for command in std::mem::take(&mut self.fold.follow) {
+            if let Command::Start(start) = &command {
+                let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
+                self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+            } else {
+                let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
+                self.load_runs(vec![key]).await?;
+            }
+            if let Err(rejection) = self.decide(&command).await? {
+                tracing::error!(run = %command.run(), %rejection, "could not follow up on a decision");
+            }
+        }
+        Ok(())
     }
 
     async fn stand_by(&mut self, demand: &Demand) -> Result<Result<(), RegistryError>, StoreError> {
@@ -267,7 +302,11 @@ impl<'a, B: Backend> Turn<'a, B> {
         command: &WorkerCommand,
     ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
         match command {
-            WorkerCommand::Register { id, registration } => Ok(Ok(self.register(*id, registration))),
+            WorkerCommand::Register { id, registration } => {
+                // Known already when the answer was lost and the worker asks again: it may hold runs.
+                self.refresh_worker(*id).await?;
+                Ok(Ok(self.register(*id, registration)))
+            }
             WorkerCommand::Beat(beat) => self.beat(beat).await,
             WorkerCommand::Drain { id } => {
                 self.refresh_worker(*id).await?;
@@ -295,17 +334,19 @@ impl<'a, B: Backend> Turn<'a, B> {
     }
 
     fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
+        let known = self.roster.get(id);
+        let active = known.map_or(0, |known| known.active);
         let worker = Worker {
             id,
             registration: registration.clone(),
             status: WorkerStatus::Online,
-            completed_total: 0,
-            failed_total: 0,
+            completed_total: known.map_or(0, |known| known.worker.completed_total),
+            failed_total: known.map_or(0, |known| known.worker.failed_total),
             registered_at: self.now,
             heartbeat_at: self.now,
             deregistered_at: None,
         };
-        self.roster.insert(worker.clone(), 0);
+        self.roster.insert(worker.clone(), active);
         self.roster.change(id, |_| ());
         WorkerReply::Registered(worker)
     }
@@ -514,12 +555,15 @@ impl<'a, B: Backend> Turn<'a, B> {
             let found = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
             self.load_runs(due.iter().map(|(_, id)| found(id)).collect()).await?;
             let short = due.len() < limit;
+            // Several demands of one worker promise its free slots more than once, so some may be left over.
+            let mut left_over = false;
             for (_, id) in due {
                 if !self.give(&key, id).await? {
+                    left_over = true;
                     break;
                 }
             }
-            if short {
+            if short && !left_over {
                 let next_due = self.backend.next_due(&key, self.now).await?;
                 if let Some(state) = self.board.key_mut(&key) {
                     state.backlog = false;
@@ -595,11 +639,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             .filter_map(|(demand, id)| Some((demand, self.assignment(id)?)))
             .collect();
         LaneStats::add(&self.stats.leases_lost, touched.lost.len() as u64);
+        let swept_at = |id: &RunId| self.fold.entry(*id).and_then(|entry| entry.aggregate.run.sweep_at());
+        let sweep_at = touched.rows.iter().filter_map(swept_at).min();
         Done {
             answers,
             assignments,
             finished: touched.finished,
             lost: touched.lost,
+            sweep_at,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
             waiting,

@@ -47,8 +47,7 @@ pub(crate) fn new(code: &str, message: String, non_retryable: bool) -> v1::Failu
         code: truncate(code.to_owned(), limits::CODE_BYTES_MAX),
         message: truncate(message, limits::MESSAGE_BYTES_MAX),
         non_retryable,
-        retry_after_ms: 0,
-        details: None,
+        ..v1::Failure::default()
     }
 }
 

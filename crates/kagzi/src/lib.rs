@@ -51,7 +51,7 @@
 #![warn(missing_docs)]
 
 mod addresses;
-mod backoff;
+
 mod client;
 mod codes;
 mod connection;

@@ -8,11 +8,14 @@ use kagzi_proto::v1;
 /// namespace, then server.
 ///
 /// ```
-/// use kagzi::RetryPolicy;
+/// use kagzi::{Backoff, RetryPolicy};
 /// use std::time::Duration;
 ///
 /// let policy = RetryPolicy { initial_interval: Some(Duration::from_millis(200)), ..Default::default() };
-/// # assert_eq!(policy.maximum_attempts, None);
+/// assert_eq!(policy, RetryPolicy::default().initial_interval(Duration::from_millis(200)));
+///
+/// let patient = RetryPolicy::RATE_LIMITED.maximum_attempts(20).non_retryable_errors(["CARD_DECLINED"]);
+/// assert_eq!(patient.backoff, Some(Backoff::ExponentialJitter));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetryPolicy {
@@ -24,11 +27,191 @@ pub struct RetryPolicy {
     pub backoff_coefficient: Option<f64>,
     /// No delay is longer.
     pub maximum_interval: Option<Duration>,
-    /// Error codes that are final at once. Empty means inherited.
+    /// Error codes that are final at once. Empty means inherited. Asked before `retryable_errors`.
     pub non_retryable_errors: Vec<String>,
+    /// Error codes that are retried; where there are any, nothing else is. Empty means inherited.
+    pub retryable_errors: Vec<String>,
+    /// The shape of the delays.
+    pub backoff: Option<Backoff>,
+    /// How far a jittered delay may stray, as a part of it: 0.3 is 70 % to 130 %.
+    pub jitter: Option<f64>,
+    /// The delays of [`Backoff::Custom`]; after the last one, `maximum_interval`.
+    pub schedule: Vec<Duration>,
+    /// No attempt begins later than this after the first.
+    pub retry_timeout: Option<Duration>,
+    /// Retries of all steps of a run together; -1 = no limit.
+    pub run_retries_max: Option<i32>,
+    /// Waiting for retries of all steps of a run together; `Duration::MAX` = no limit.
+    pub run_retry_budget: Option<Duration>,
+}
+
+/// The shape of the delays between attempts. `n` is the number of failures so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backoff {
+    /// Always `initial_interval`.
+    Fixed,
+    /// `initial_interval × backoff_coefficient^(n-1)`.
+    Exponential,
+    /// The same, times a factor between `1 - jitter` and `1 + jitter`.
+    ExponentialJitter,
+    /// Anything between zero and the exponential delay.
+    FullJitter,
+    /// `initial_interval × n`.
+    Linear,
+    /// `initial_interval × 1, 1, 2, 3, 5, …`.
+    Fibonacci,
+    /// The n-th delay of the schedule.
+    Custom,
+    /// What the failure says ([`RetryAfterError`](crate::RetryAfterError)), else `initial_interval`.
+    FromHeader,
 }
 
 impl RetryPolicy {
+    const UNSET: RetryPolicy = RetryPolicy {
+        maximum_attempts: None,
+        initial_interval: None,
+        backoff_coefficient: None,
+        maximum_interval: None,
+        non_retryable_errors: Vec::new(),
+        retryable_errors: Vec::new(),
+        backoff: None,
+        jitter: None,
+        schedule: Vec::new(),
+        retry_timeout: None,
+        run_retries_max: None,
+        run_retry_budget: None,
+    };
+
+    /// What must not fail: 10 executions within 5 minutes, 100 ms to 30 s apart, with jitter.
+    pub const CRITICAL: RetryPolicy = RetryPolicy {
+        maximum_attempts: Some(10),
+        backoff: Some(Backoff::ExponentialJitter),
+        initial_interval: Some(Duration::from_millis(100)),
+        maximum_interval: Some(Duration::from_secs(30)),
+        backoff_coefficient: Some(2.0),
+        jitter: Some(0.3),
+        retry_timeout: Some(Duration::from_secs(5 * 60)),
+        ..RetryPolicy::UNSET
+    };
+
+    /// 5 executions within 2 minutes, 1 s to 30 s apart.
+    pub const STANDARD: RetryPolicy = RetryPolicy {
+        maximum_attempts: Some(5),
+        backoff: Some(Backoff::Exponential),
+        initial_interval: Some(Duration::from_secs(1)),
+        maximum_interval: Some(Duration::from_secs(30)),
+        backoff_coefficient: Some(2.0),
+        retry_timeout: Some(Duration::from_secs(2 * 60)),
+        ..RetryPolicy::UNSET
+    };
+
+    /// 3 executions within 30 seconds, half a second apart.
+    pub const QUICK: RetryPolicy = RetryPolicy {
+        maximum_attempts: Some(3),
+        backoff: Some(Backoff::Fixed),
+        initial_interval: Some(Duration::from_millis(500)),
+        maximum_interval: Some(Duration::from_millis(500)),
+        retry_timeout: Some(Duration::from_secs(30)),
+        ..RetryPolicy::UNSET
+    };
+
+    /// For receivers that say "slow down": 10 executions within 15 minutes, 5 s to 2 min apart, with jitter.
+    pub const RATE_LIMITED: RetryPolicy = RetryPolicy {
+        maximum_attempts: Some(10),
+        backoff: Some(Backoff::ExponentialJitter),
+        initial_interval: Some(Duration::from_secs(5)),
+        maximum_interval: Some(Duration::from_secs(120)),
+        backoff_coefficient: Some(2.0),
+        jitter: Some(0.5),
+        retry_timeout: Some(Duration::from_secs(15 * 60)),
+        ..RetryPolicy::UNSET
+    };
+
+    /// 3 executions within 10 seconds, one right after the other.
+    pub const IMMEDIATE: RetryPolicy = RetryPolicy {
+        maximum_attempts: Some(3),
+        backoff: Some(Backoff::Fixed),
+        initial_interval: Some(Duration::ZERO),
+        maximum_interval: Some(Duration::ZERO),
+        retry_timeout: Some(Duration::from_secs(10)),
+        ..RetryPolicy::UNSET
+    };
+
+    /// One execution.
+    pub const NONE: RetryPolicy = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::UNSET };
+
+    /// Executions in total, the first included; -1 = no limit.
+    pub fn maximum_attempts(mut self, executions: i32) -> Self {
+        self.maximum_attempts = Some(executions);
+        self
+    }
+
+    /// Delay after the first failure.
+    pub fn initial_interval(mut self, delay: Duration) -> Self {
+        self.initial_interval = Some(delay);
+        self
+    }
+
+    /// Each further delay is this many times the one before.
+    pub fn backoff_coefficient(mut self, times: f64) -> Self {
+        self.backoff_coefficient = Some(times);
+        self
+    }
+
+    /// No delay is longer.
+    pub fn maximum_interval(mut self, delay: Duration) -> Self {
+        self.maximum_interval = Some(delay);
+        self
+    }
+
+    /// Error codes that are final at once.
+    pub fn non_retryable_errors<C: Into<String>>(mut self, codes: impl IntoIterator<Item = C>) -> Self {
+        self.non_retryable_errors = codes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Error codes that are retried, and no others.
+    pub fn retryable_errors<C: Into<String>>(mut self, codes: impl IntoIterator<Item = C>) -> Self {
+        self.retryable_errors = codes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The shape of the delays.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = Some(backoff);
+        self
+    }
+
+    /// How far a jittered delay may stray, as a part of it.
+    pub fn jitter(mut self, half_width: f64) -> Self {
+        self.jitter = Some(half_width);
+        self
+    }
+
+    /// A backoff with exactly these delays, and `maximum_interval` after the last.
+    pub fn schedule(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
+        self.schedule = delays.into_iter().collect();
+        self.backoff(Backoff::Custom)
+    }
+
+    /// No attempt begins later than this after the first.
+    pub fn retry_timeout(mut self, timeout: Duration) -> Self {
+        self.retry_timeout = Some(timeout);
+        self
+    }
+
+    /// Retries of all steps of a run together; -1 = no limit.
+    pub fn run_retries_max(mut self, retries: i32) -> Self {
+        self.run_retries_max = Some(retries);
+        self
+    }
+
+    /// Waiting for retries of all steps of a run together; `Duration::MAX` = no limit.
+    pub fn run_retry_budget(mut self, budget: Duration) -> Self {
+        self.run_retry_budget = Some(budget);
+        self
+    }
+
     /// Takes over what `other` sets and keeps the rest. Replacing the whole policy instead would make
     /// the order of builder calls matter: `.retries(10).retry_policy(..)` once lost the 10.
     pub(crate) fn merge(&mut self, other: RetryPolicy) {
@@ -39,23 +222,62 @@ impl RetryPolicy {
         if !other.non_retryable_errors.is_empty() {
             self.non_retryable_errors = other.non_retryable_errors;
         }
+        if !other.retryable_errors.is_empty() {
+            self.retryable_errors = other.retryable_errors;
+        }
+        self.backoff = other.backoff.or(self.backoff);
+        self.jitter = other.jitter.or(self.jitter);
+        if !other.schedule.is_empty() {
+            self.schedule = other.schedule;
+        }
+        self.retry_timeout = other.retry_timeout.or(self.retry_timeout);
+        self.run_retries_max = other.run_retries_max.or(self.run_retries_max);
+        self.run_retry_budget = other.run_retry_budget.or(self.run_retry_budget);
     }
 
     /// None when nothing is set: the server then need not look.
     pub(crate) fn to_proto(&self) -> Option<v1::RetryPolicy> {
-        (*self != RetryPolicy::default()).then(|| v1::RetryPolicy {
+        (*self != RetryPolicy::UNSET).then(|| v1::RetryPolicy {
             maximum_attempts: self.maximum_attempts,
             initial_interval_ms: self.initial_interval.map(millis),
             backoff_coefficient: self.backoff_coefficient,
             maximum_interval_ms: self.maximum_interval.map(millis),
             non_retryable_errors: self.non_retryable_errors.clone(),
+            retryable_errors: self.retryable_errors.clone(),
+            backoff: self.backoff.map_or(v1::Backoff::Unspecified, Backoff::to_proto).into(),
+            jitter: self.jitter,
+            schedule_ms: self.schedule.iter().copied().map(millis).collect(),
+            retry_timeout_ms: self.retry_timeout.map(millis),
+            run_retries_max: self.run_retries_max,
+            run_retry_budget_ms: self.run_retry_budget.map(millis_or_no_limit),
+            // Presets travel as their numbers, so that a run keeps the policy it was started with.
+            preset: String::new(),
         })
+    }
+}
+
+impl Backoff {
+    fn to_proto(self) -> v1::Backoff {
+        match self {
+            Backoff::Fixed => v1::Backoff::Fixed,
+            Backoff::Exponential => v1::Backoff::Exponential,
+            Backoff::ExponentialJitter => v1::Backoff::ExponentialJitter,
+            Backoff::FullJitter => v1::Backoff::FullJitter,
+            Backoff::Linear => v1::Backoff::Linear,
+            Backoff::Fibonacci => v1::Backoff::Fibonacci,
+            Backoff::Custom => v1::Backoff::Custom,
+            Backoff::FromHeader => v1::Backoff::FromHeader,
+        }
     }
 }
 
 /// Milliseconds for the wire. Rounds up, so that a positive duration never becomes "none".
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+}
+
+fn millis_or_no_limit(duration: Duration) -> i64 {
+    if duration == Duration::MAX { -1 } else { millis(duration) }
 }
 
 /// A duration from the wire; what is negative is over.
@@ -66,6 +288,22 @@ pub(crate) fn from_millis(ms: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every field set, each to something of its own.
+    fn full() -> RetryPolicy {
+        RetryPolicy::default()
+            .maximum_attempts(7)
+            .initial_interval(Duration::from_millis(1))
+            .backoff_coefficient(1.5)
+            .maximum_interval(Duration::from_millis(2))
+            .non_retryable_errors(["DECLINED"])
+            .retryable_errors(["BUSY"])
+            .jitter(0.25)
+            .schedule([Duration::from_millis(3), Duration::from_millis(4)])
+            .retry_timeout(Duration::from_millis(5))
+            .run_retries_max(8)
+            .run_retry_budget(Duration::from_millis(6))
+    }
 
     #[test]
     fn merging_keeps_what_the_other_does_not_set() {
@@ -83,8 +321,72 @@ mod tests {
     }
 
     #[test]
+    fn merging_loses_no_field_and_takes_every_field() {
+        let mut kept = full();
+        kept.merge(RetryPolicy::default());
+        let mut taken = RetryPolicy::CRITICAL;
+        taken.merge(full());
+
+        assert_eq!(kept, full());
+        assert_eq!(taken, full());
+    }
+
+    #[test]
+    fn every_field_reaches_the_wire() {
+        let sent = full().to_proto().unwrap();
+
+        let expected = v1::RetryPolicy {
+            maximum_attempts: Some(7),
+            initial_interval_ms: Some(1),
+            backoff_coefficient: Some(1.5),
+            maximum_interval_ms: Some(2),
+            non_retryable_errors: vec!["DECLINED".into()],
+            retryable_errors: vec!["BUSY".into()],
+            backoff: v1::Backoff::Custom.into(),
+            jitter: Some(0.25),
+            schedule_ms: vec![3, 4],
+            retry_timeout_ms: Some(5),
+            run_retries_max: Some(8),
+            run_retry_budget_ms: Some(6),
+            preset: String::new(),
+        };
+        assert_eq!(sent, expected);
+    }
+
+    #[test]
+    fn presets_are_sent_as_the_seeds_numbers() {
+        let numbers = |policy: RetryPolicy| {
+            let sent = policy.to_proto().unwrap();
+            let intervals = (sent.initial_interval_ms, sent.maximum_interval_ms);
+            (sent.maximum_attempts, sent.backoff(), intervals, sent.jitter, sent.retry_timeout_ms)
+        };
+        let jittered = v1::Backoff::ExponentialJitter;
+        let (exponential, fixed) = (v1::Backoff::Exponential, v1::Backoff::Fixed);
+
+        let critical = (Some(10), jittered, (Some(100), Some(30_000)), Some(0.3), Some(300_000));
+        assert_eq!(numbers(RetryPolicy::CRITICAL), critical);
+        let standard = (Some(5), exponential, (Some(1_000), Some(30_000)), None, Some(120_000));
+        assert_eq!(numbers(RetryPolicy::STANDARD), standard);
+        let quick = (Some(3), fixed, (Some(500), Some(500)), None, Some(30_000));
+        assert_eq!(numbers(RetryPolicy::QUICK), quick);
+        let rate_limited = (Some(10), jittered, (Some(5_000), Some(120_000)), Some(0.5), Some(900_000));
+        assert_eq!(numbers(RetryPolicy::RATE_LIMITED), rate_limited);
+        let immediate = (Some(3), fixed, (Some(0), Some(0)), None, Some(10_000));
+        assert_eq!(numbers(RetryPolicy::IMMEDIATE), immediate);
+        let none = (Some(1), v1::Backoff::Unspecified, (None, None), None, None);
+        assert_eq!(numbers(RetryPolicy::NONE), none);
+    }
+
+    #[test]
     fn an_empty_policy_is_not_sent() {
         assert_eq!(RetryPolicy::default().to_proto(), None);
+    }
+
+    #[test]
+    fn a_budget_without_end_is_minus_one() {
+        let sent = RetryPolicy::default().run_retry_budget(Duration::MAX).to_proto().unwrap();
+
+        assert_eq!(sent.run_retry_budget_ms, Some(-1));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod figures;
 mod limits;
 mod measure;
 mod percentile;
-mod progress;
+pub mod progress;
 mod resident_memory;
 mod scratch;
 mod stage;

@@ -18,6 +18,12 @@ pub struct Args {
     /// Only runs on this queue.
     #[arg(long)]
     queue: Option<String>,
+    /// Only runs that failed, or wait to retry, with this error code.
+    #[arg(long, value_name = "CODE")]
+    error_code: Option<String>,
+    /// Only runs with this reason to wake: ready, leased, timer, retry or paused.
+    #[arg(long)]
+    reason: Option<String>,
     /// How many to list.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
     limit: i32,
@@ -41,6 +47,8 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         status: args.status.unwrap_or(WorkflowStatus::Unspecified).into(),
         workflow_type: args.workflow_type.unwrap_or_default(),
         task_queue: args.queue.unwrap_or_default(),
+        error_code: args.error_code.unwrap_or_default(),
+        reason: args.reason.unwrap_or_default(),
     };
     let mut workflows = session.workflows().await?;
     let page = Page::from(workflows.list_workflow_runs(request).await?.into_inner());

@@ -6,11 +6,15 @@ mod find;
 mod history;
 mod list;
 pub mod patience;
+mod replay;
+mod restart;
 mod resume;
+mod retry;
 mod show;
 mod start;
 pub mod status;
 mod step;
+mod terminate;
 mod view;
 mod wait;
 mod why;
@@ -31,8 +35,16 @@ pub enum Verb {
     Why(why::Args),
     /// Cancel a run.
     Cancel(cancel::Args),
+    /// Give a run up: it ends as FAILED at once, and its failure handler runs.
+    Terminate(terminate::Args),
     /// Let a paused run, or one that waits for a retry, go on now.
     Resume(resume::Args),
+    /// Retry now: a waiting retry begins at once, an ended run goes on from its failed step.
+    Retry(retry::Args),
+    /// Start a new run with the input of another.
+    Restart(restart::Args),
+    /// Retry or restart all ended runs that match, at a steady rate.
+    Replay(replay::Args),
     /// Wait until a run has ended and print its output.
     Wait(wait::Args),
 }
@@ -45,7 +57,11 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,
+        Verb::Terminate(args) => terminate::perform(args, session).await,
         Verb::Resume(args) => resume::perform(args, session).await,
+        Verb::Retry(args) => retry::perform(args, session).await,
+        Verb::Restart(args) => restart::perform(args, session).await,
+        Verb::Replay(args) => replay::perform(args, session).await,
         Verb::Wait(args) => wait::perform(args, session).await,
     }
 }

@@ -2,17 +2,19 @@
 
 use super::guard;
 use crate::{
-    Aggregate, BeginAnswer, Change, EventKind, LeaseRef, Rejection, Reply, StepRef, StepState, Timestamp,
+    Aggregate, BeginAnswer, Change, EventKind, Lease, LeaseRef, Millis, Rejection, Reply, RetryPolicy, Run,
+    State, StepRef, StepState, Timestamp,
 };
 
-/// Answers from the record, or notes that an attempt begins.
+/// Answers from the record, or notes that an attempt begins and when the server ends it.
 pub fn decide(
     now: Timestamp,
     seen: &Aggregate,
     lease: &LeaseRef,
     step: &StepRef,
+    (timeout_ms, policy): (Option<Millis>, &RetryPolicy),
 ) -> Result<Change, Rejection> {
-    guard::held(seen, lease)?;
+    let held = guard::held(seen, lease)?;
     guard::same_position(seen, step)?;
     guard::room_for_step(seen, step)?;
     let known = seen.steps.get(&step.path);
@@ -20,14 +22,22 @@ pub fn decide(
     let answer = |answer| Ok(Change::nothing(Reply::Begin(answer)));
     match known.map(|known| &known.state) {
         Some(StepState::Completed | StepState::Slept) => answer(BeginAnswer::Recorded),
-        Some(StepState::Failed { failure }) => answer(BeginAnswer::Failed { failure: failure.clone() }),
+        Some(StepState::Failed { failure, .. }) => answer(BeginAnswer::Failed { failure: failure.clone() }),
         Some(StepState::Retry { at, .. } | StepState::Sleeping { until: at }) if *at > now => {
             answer(BeginAnswer::NotReady { at: *at })
         }
         Some(StepState::Running { .. }) => answer(BeginAnswer::Execute { attempt }),
         Some(StepState::Retry { .. } | StepState::Sleeping { .. }) | None => {
-            let event = EventKind::StepStarted { step: step.path.clone(), position: step.position, attempt };
-            Ok(Change::event(event, None, Reply::Begin(BeginAnswer::Execute { attempt })))
+            let timeout_at = timeout_ms.map(|ms| now.plus_ms(ms));
+            let (path, position, policy) = (step.path.clone(), step.position, policy.clone());
+            let event = EventKind::StepStarted { step: path, position, attempt, timeout_at, policy };
+            let mut change = Change::event(event, None, Reply::Begin(BeginAnswer::Execute { attempt }));
+            let earlier = [held.step_timeout_at, timeout_at].into_iter().flatten().min();
+            if earlier != held.step_timeout_at {
+                let lease = Lease { step_timeout_at: earlier, ..held.clone() };
+                change.run = Some(Run { state: State::Leased(lease), ..seen.run.clone() });
+            }
+            Ok(change)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Cancel: somebody asked for the end.
 
+use super::ending;
 use crate::{Aggregate, Change, EventKind, Rejection, Reply, Run, State, Status, Timestamp};
 
 /// Ends the run at once, whatever it waits for; its worker's next write is refused.
@@ -15,5 +16,8 @@ pub fn decide(now: Timestamp, seen: &Aggregate, reason: &str) -> Result<Change, 
     let reason = reason.to_owned();
     let state = State::Cancelled { reason: reason.clone() };
     let run = Run { state, finished_at: Some(now), ..run.clone() };
-    Ok(Change::new(run, EventKind::RunCancelled { reason }, Reply::Stands { status, already: false }))
+    let follow = ending::note(&run).into_iter().collect();
+    let change =
+        Change::new(run, EventKind::RunCancelled { reason }, Reply::Stands { status, already: false });
+    Ok(Change { follow, ..change })
 }

@@ -1,6 +1,6 @@
 //! Complete: the run ends with its output.
 
-use super::guard;
+use super::{ending, guard};
 use crate::{Aggregate, Change, EventKind, LeaseRef, Payload, Rejection, Reply, Run, State, Timestamp};
 
 /// Ends the run once; a repeat by the same lease is told that it is done.
@@ -15,9 +15,11 @@ pub fn decide(
     }
     guard::held(seen, lease)?;
     let run = Run { state: State::Completed, finished_at: Some(now), ..seen.run.clone() };
+    let follow = ending::note(&run).into_iter().collect();
     Ok(Change {
         run: Some(run),
         events: vec![(EventKind::RunCompleted, Some(output.clone()))],
         reply: Reply::Done { already: false },
+        follow,
     })
 }

@@ -1,9 +1,13 @@
 //! Expire: time alone ends something.
 
-use super::orphan;
-use crate::{Aggregate, Change, EventKind, Failure, Rejection, Reply, Run, State, Timestamp};
+use super::{
+    ending::{self, Ending},
+    fail_step, orphan, park,
+};
+use crate::{Aggregate, Change, Failure, Lease, Rejection, Reply, Run, State, StepRef, StepState, Timestamp};
 
-/// The deadline ends the run from any state; a lease that ran out is taken back.
+/// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
+/// out is taken back.
 pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
     let run = &seen.run;
     if run.state.finished() {
@@ -11,12 +15,44 @@ pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
     }
     if run.deadline_at.is_some_and(|deadline| deadline <= now) {
         let failure = Failure::new("TIMED_OUT", "the run did not finish before its deadline").non_retryable();
-        let state = State::TimedOut { failure: failure.clone() };
-        let run = Run { state, finished_at: Some(now), ..run.clone() };
-        return Ok(Change::new(run, EventKind::RunTimedOut { failure }, Reply::Done { already: false }));
+        return Ok(ending::end(now, seen, Ending::TimedOut, failure, Reply::Done { already: false }));
     }
     match run.lease() {
         Some(lease) if lease.until <= now => Ok(orphan::take_back(now, seen, lease)),
+        Some(lease) if lease.step_timeout_at.is_some_and(|at| at <= now) => Ok(steps(now, seen, lease)),
         Some(_) | None => Ok(Change::nothing(Reply::Done { already: true })),
     }
+}
+
+/// Fails the steps that ran too long, by their policies. The worker may hang in them, so it loses the run.
+fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
+    let mut running: Vec<_> = seen
+        .steps
+        .values()
+        .filter_map(|step| match &step.state {
+            StepState::Running { timeout_at: Some(at), policy, .. } => Some((step, *at, policy)),
+            StepState::Running { .. } | StepState::Retry { .. } | StepState::Completed => None,
+            StepState::Failed { .. } | StepState::Sleeping { .. } | StepState::Slept => None,
+        })
+        .collect();
+    running.sort_by_key(|(step, ..)| step.path.clone());
+    let (late, early): (Vec<_>, Vec<_>) = running.into_iter().partition(|(_, at, _)| *at <= now);
+    if late.is_empty() {
+        // The step that set the time has ended: arm it for the next one.
+        let step_timeout_at = early.iter().map(|(_, at, _)| *at).min();
+        let state = State::Leased(Lease { step_timeout_at, ..lease.clone() });
+        let run = Some(Run { state, ..seen.run.clone() });
+        return Change { run, events: vec![], reply: Reply::Done { already: true }, follow: vec![] };
+    }
+    let mut change = Change::nothing(Reply::Done { already: false });
+    let mut any_final = false;
+    for (step, _, policy) in late {
+        let named = StepRef { path: step.path.clone(), position: step.position };
+        let failure = Failure::new("TIMEOUT", &format!("step '{}' ran longer than it may", step.path));
+        let (event, reply) = fail_step::judge(now, seen, &named, &failure, policy);
+        any_final |= matches!(reply, Reply::StepFinal { .. });
+        change.events.push((event, None));
+    }
+    change.run = Some(Run { crashes: 0, ..seen.run.clone() });
+    if any_final { park::ready_after(now, seen, change) } else { park::after_events(now, seen, change) }
 }

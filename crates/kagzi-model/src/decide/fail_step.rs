@@ -2,8 +2,8 @@
 
 use super::{guard, park};
 use crate::{
-    Aggregate, Change, EventKind, Failure, LeaseRef, Rejection, Reply, RetryPolicy, Run, StepRef, StepState,
-    Timestamp, Verdict,
+    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Rejection, Reply, RetryPolicy, Run,
+    StepRef, StepState, Timestamp, Verdict, backoff::seed,
 };
 
 /// A failed attempt as its worker reports it.
@@ -15,7 +15,7 @@ pub struct Failed<'a> {
     pub park: bool,
 }
 
-/// Applies step policy over run policy over the server's default.
+/// Records the failure and decides on the next attempt; with `park` the lease ends when there is one.
 pub fn decide(
     now: Timestamp,
     seen: &Aggregate,
@@ -28,17 +28,17 @@ pub fn decide(
         && seen.run.epoch == lease.epoch
         && known.attempts >= attempt.max(1)
     {
+        // The answer was lost and the worker sent the failure again.
         match &known.state {
             StepState::Retry { at, .. } => {
                 return Ok(Change::nothing(Reply::StepRetry { at: *at, attempt: known.attempts }));
             }
-            StepState::Failed { .. } => {
-                return Ok(Change::nothing(Reply::StepFinal { attempts: known.attempts }));
+            StepState::Failed { finality, .. } => {
+                let (attempts, finality) = (known.attempts, *finality);
+                return Ok(Change::nothing(Reply::StepFinal { attempts, finality }));
             }
-            StepState::Running { .. }
-            | StepState::Completed
-            | StepState::Sleeping { .. }
-            | StepState::Slept => {}
+            StepState::Running { .. } | StepState::Completed => {}
+            StepState::Sleeping { .. } | StepState::Slept => {}
         }
     }
     guard::held(seen, lease)?;
@@ -52,11 +52,38 @@ pub fn decide(
         }
         Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
     }
+    let (event, reply) = judge(now, seen, step, failure, policy);
+    // A failed attempt is progress too: the worker lived to tell.
+    let run = Run { crashes: 0, ..seen.run.clone() };
+    let retried = matches!(reply, Reply::StepRetry { .. });
+    let change = Change::new(run, event, reply);
+    if park && retried { park::after(now, seen, change) } else { Ok(change) }
+}
+
+/// What follows a failed attempt, whoever reports it: step policy over run policy over the defaults.
+pub fn judge(
+    now: Timestamp,
+    seen: &Aggregate,
+    step: &StepRef,
+    failure: &Failure,
+    policy: &RetryPolicy,
+) -> (EventKind, Reply) {
+    let known = seen.steps.get(&step.path);
     let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
-    let verdict = policy.or(&seen.run.options.retry).verdict(attempt, failure);
-    let retry_at = match verdict {
-        Verdict::RetryAfter { delay_ms } => Some(now.plus_ms(delay_ms)),
-        Verdict::Final => None,
+    let failed = FailedAttempt {
+        attempt: attempt - known.map_or(0, |known| known.forgiven),
+        failure,
+        seed: seed(&[seen.run.id.0.as_bytes(), step.path.as_bytes()]),
+        elapsed_ms: known.map_or(0, |known| now.remaining_ms(known.since)),
+        run_retries: seen.retries,
+        run_retry_ms: seen.retry_ms,
+    };
+    let (retry_at, finality, reply) = match policy.or(&seen.run.options.retry).verdict(&failed) {
+        Verdict::RetryAfter { delay_ms } => {
+            let at = now.plus_ms(delay_ms);
+            (Some(at), None, Reply::StepRetry { at, attempt })
+        }
+        Verdict::Final(finality) => (None, Some(finality), Reply::StepFinal { attempts: attempt, finality }),
     };
     let event = EventKind::StepFailed {
         step: step.path.clone(),
@@ -64,13 +91,7 @@ pub fn decide(
         attempt,
         failure: failure.clone(),
         retry_at,
+        finality,
     };
-    let reply = match retry_at {
-        Some(at) => Reply::StepRetry { at, attempt },
-        None => Reply::StepFinal { attempts: attempt },
-    };
-    // A failed attempt is progress too: the worker lived to tell.
-    let run = Run { crashes: 0, ..seen.run.clone() };
-    let change = Change::new(run, event, reply);
-    if park && retry_at.is_some() { park::after(now, seen, change) } else { Ok(change) }
+    (event, reply)
 }

@@ -17,7 +17,7 @@ pub fn decide(
     }
     let epoch = run.epoch + 1;
     let leased = Run {
-        state: State::Leased(Lease { worker, since: now, until }),
+        state: State::Leased(Lease { worker, since: now, until, step_timeout_at: None }),
         epoch,
         dispatch_count: run.dispatch_count.saturating_add(1),
         started_at: run.started_at.or(Some(now)),

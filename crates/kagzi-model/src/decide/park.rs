@@ -17,13 +17,26 @@ pub fn decide(now: Timestamp, seen: &Aggregate, lease: &LeaseRef) -> Result<Chan
 }
 
 /// `change`, and then parked in the same commit.
-pub fn after(now: Timestamp, seen: &Aggregate, mut change: Change) -> Result<Change, Rejection> {
+pub fn after(now: Timestamp, seen: &Aggregate, change: Change) -> Result<Change, Rejection> {
+    Ok(after_events(now, seen, change))
+}
+
+/// The same, where nothing can be refused.
+pub fn after_events(now: Timestamp, seen: &Aggregate, mut change: Change) -> Change {
     let mut then = seen.clone();
     then.apply(now, &change);
     let (state, due_at) = waiting(now, &then);
     change.run = Some(Run { state, ..then.run });
     change.events.push((EventKind::RunParked { due_at }, None));
-    Ok(change)
+    change
+}
+
+/// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
+pub fn ready_after(now: Timestamp, seen: &Aggregate, mut change: Change) -> Change {
+    let run = change.run.take().unwrap_or_else(|| seen.run.clone());
+    change.run = Some(Run { state: State::Ready { since: now }, ..run });
+    change.events.push((EventKind::RunParked { due_at: now }, None));
+    change
 }
 
 fn waiting(now: Timestamp, seen: &Aggregate) -> (State, Timestamp) {

@@ -12,5 +12,5 @@ pub fn decide(seen: &Aggregate, lease: &LeaseRef, until: Timestamp) -> Result<Ch
     let state = State::Leased(Lease { until, ..held.clone() });
     let run = Run { state, ..seen.run.clone() };
     // No event: a renewal is not history, and there would be one every few seconds.
-    Ok(Change { run: Some(run), events: vec![], reply: Reply::Done { already: false } })
+    Ok(Change { run: Some(run), events: vec![], reply: Reply::Done { already: false }, follow: vec![] })
 }

@@ -27,7 +27,7 @@ pub fn decide(
     match known.map(|known| &known.state) {
         Some(StepState::Slept) => Ok(Change::nothing(Reply::Done { already: true })),
         Some(StepState::Sleeping { until }) => {
-            let waiting = Change { run: None, events: vec![], reply: Reply::Sleeping { until: *until } };
+            let waiting = Change::nothing(Reply::Sleeping { until: *until });
             if park { park::after(now, seen, waiting) } else { Ok(waiting) }
         }
         Some(StepState::Running { .. } | StepState::Retry { .. } | StepState::Completed) => {

@@ -30,7 +30,7 @@ pub fn decide(
         };
         let reply = Reply::Started { run: run.id, existed: false };
         let event = (EventKind::RunStarted, Some(start.input.clone()));
-        return Ok(Change { run: Some(run), events: vec![event], reply });
+        return Ok(Change { run: Some(run), events: vec![event], reply, follow: vec![] });
     };
     let conflict = |what| {
         let run = taken.run.id;

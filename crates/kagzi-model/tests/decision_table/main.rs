@@ -96,13 +96,21 @@ fn accepted(change: &Change, seen: &Aggregate) -> String {
         true => "no event".to_owned(),
         false => format!("[{}]", events.join("; ")),
     });
-    format!("{}; answers {}", parts.join(", "), reply(&change.reply))
+    let follow: Vec<_> = change.follow.iter().map(|command| format!(", then {}", variant(command))).collect();
+    format!("{}{}; answers {}", parts.join(", "), follow.concat(), reply(&change.reply))
+}
+
+fn variant(command: &Command) -> String {
+    format!("{command:?}").split([' ', '(']).next().expect("every variant has a name").to_owned()
 }
 
 fn state(state: &State) -> String {
     match state {
         State::Ready { since } => format!("READY since {}", after(*since)),
-        State::Leased(lease) => format!("LEASED until {}", after(lease.until)),
+        State::Leased(lease) => {
+            let step = lease.step_timeout_at.map(|at| format!(", a step until {}", after(at)));
+            format!("LEASED until {}{}", after(lease.until), step.unwrap_or_default())
+        }
         State::Timer { step, at } => format!("TIMER {step} at {}", after(*at)),
         State::Retry { step, attempt, at, .. } => {
             let what = step.as_deref().unwrap_or("of the run");
@@ -120,8 +128,12 @@ fn event(kind: &EventKind) -> String {
     let detail = match kind {
         EventKind::RunClaimed { slept, .. } if slept.is_empty() => String::new(),
         EventKind::RunClaimed { slept, .. } => format!(" slept {slept:?}"),
-        EventKind::StepStarted { step, attempt, .. } | EventKind::StepCompleted { step, attempt, .. } => {
-            format!(" {step}#{attempt}")
+        EventKind::StepStarted { step, attempt, .. }
+        | EventKind::StepProgressed { step, attempt, .. }
+        | EventKind::StepCompleted { step, attempt, .. } => format!(" {step}#{attempt}"),
+        EventKind::RunRetried { attempt, at, .. } => format!(" #{attempt} at {}", after(*at)),
+        EventKind::HandlerStarted { workflow_type, task_queue, .. } => {
+            format!(" {workflow_type} on {task_queue}")
         }
         EventKind::StepFailed { step, attempt, retry_at, .. } => {
             format!(" {step}#{attempt} retry {}", retry_at.map_or("never".to_owned(), after))
@@ -139,7 +151,9 @@ fn event(kind: &EventKind) -> String {
         | EventKind::RunCompleted
         | EventKind::RunFailed { .. }
         | EventKind::RunCancelled { .. }
-        | EventKind::RunTimedOut { .. } => String::new(),
+        | EventKind::RunTimedOut { .. }
+        | EventKind::RunReopened
+        | EventKind::HandlerEnded { .. } => String::new(),
     };
     format!("{}{detail}", kind.name())
 }
@@ -157,7 +171,10 @@ fn reply(reply: &Reply) -> String {
         Reply::Done { already: true } => "done already".to_owned(),
         Reply::Done { already: false } => "done".to_owned(),
         Reply::StepRetry { at, attempt } => format!("attempt {attempt} is retried at {}", after(*at)),
-        Reply::StepFinal { attempts } => format!("final after {attempts}"),
+        Reply::StepFinal { attempts, finality } => format!("final after {attempts}, {finality:?}"),
+        Reply::RunFailed { retry_at } => {
+            format!("failed, retry {}", retry_at.map_or("never".to_owned(), after))
+        }
         Reply::Sleeping { until } => format!("sleeping until {}", after(*until)),
         Reply::Stands { status, already } => {
             format!("{}{}", status.name(), if *already { " already" } else { "" })
@@ -172,17 +189,16 @@ fn after(at: Timestamp) -> String {
 
 #[test]
 fn the_scenes_cover_every_state_and_command() {
-    let named = |command: &Command| format!("{command:?}").split([' ', '(']).next().unwrap().to_owned();
     let mut seen: Vec<_> = commands()
         .iter()
-        .map(|(_, c)| named(c))
-        .chain(start_commands().iter().map(|(_, c)| named(c)))
+        .map(|(_, c)| variant(c))
+        .chain(start_commands().iter().map(|(_, c)| variant(c)))
         .collect();
     seen.sort();
     seen.dedup();
 
     // The variants of `Command`: a new one must come into the table.
-    assert_eq!(seen.len(), 17, "{seen:?}");
+    assert_eq!(seen.len(), 21, "{seen:?}");
     let mut reasons: Vec<_> = states().iter().map(|(_, seen)| seen.run.state.status().name()).collect();
     reasons.sort();
     reasons.dedup();

@@ -1,13 +1,14 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Command, EventKind, Failure, Lease, LeaseRef, Name, Payload, RetryPolicy, Run, RunId,
-    RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
+    Aggregate, Command, EventKind, Failure, Finality, Lease, LeaseRef, Name, OnFailure, Payload, RetryPolicy,
+    Run, RunId, RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
 };
 use uuid::Uuid;
 
 pub const NOW: Timestamp = Timestamp(1_000_000_000_000);
 pub const RUN: RunId = RunId(Uuid::from_u128(0x0197_0000_0000_7000_8000_0000_0000_0001));
+const HANDLER: RunId = RunId(Uuid::from_u128(8));
 const WORKER: WorkerId = WorkerId(Uuid::from_u128(7));
 /// The epoch of the run as the scene finds it.
 const EPOCH: u64 = 3;
@@ -47,7 +48,7 @@ fn run(state: State) -> Run {
 }
 
 fn leased(until: Timestamp) -> State {
-    State::Leased(Lease { worker: WORKER, since: NOW.plus_ms(-5_000), until })
+    State::Leased(Lease { worker: WORKER, since: NOW.plus_ms(-5_000), until, step_timeout_at: None })
 }
 
 fn retry(at: Timestamp) -> State {
@@ -66,6 +67,34 @@ fn aggregate(state: State) -> Aggregate {
     ];
     events.iter().for_each(|kind| seen.absorb(before, kind));
     seen
+}
+
+fn step_overdue(mut seen: Aggregate) -> Aggregate {
+    seen.absorb(NOW.plus_ms(-4_000), &started("slow", 3, Some(NOW)));
+    if let State::Leased(lease) = &mut seen.run.state {
+        lease.step_timeout_at = Some(NOW);
+    }
+    seen
+}
+
+fn with_options(mut seen: Aggregate, options: RunOptions) -> Aggregate {
+    seen.run.options = options;
+    seen.run.crashes = 0;
+    seen
+}
+
+fn retries_the_run() -> RunOptions {
+    RunOptions { run_retry: Some(RetryPolicy::default()), ..RunOptions::default() }
+}
+
+fn has_a_handler() -> RunOptions {
+    let on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
+    let retry = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::default() };
+    RunOptions { on_failure, retry, ..RunOptions::default() }
+}
+
+fn is_a_handler() -> RunOptions {
+    RunOptions { handler_of: Some(HANDLER), ..RunOptions::default() }
 }
 
 pub fn states() -> Vec<(String, Aggregate)> {
@@ -89,6 +118,10 @@ pub fn states() -> Vec<(String, Aggregate)> {
         ("LEASED", aggregate(leased(soon))),
         ("LEASED, ran out", aggregate(leased(past))),
         ("LEASED, crashed twice", crashed(aggregate(leased(past)))),
+        ("LEASED, step overdue", step_overdue(aggregate(leased(soon)))),
+        ("LEASED, retries the run", with_options(aggregate(leased(soon)), retries_the_run())),
+        ("LEASED, has a handler", with_options(aggregate(leased(past)), has_a_handler())),
+        ("LEASED, is a handler", with_options(aggregate(leased(soon)), is_a_handler())),
         ("PAUSED", aggregate(paused.clone())),
         ("COMPLETED", aggregate(State::Completed)),
         ("FAILED", aggregate(State::Failed { failure: failure() })),
@@ -119,7 +152,9 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
     let sleep = |park| Command::Sleep { lease: lease.clone(), step: step("new", 3), duration_ms: 100, park };
     let (result, output, elapsed_ms) = (Payload::new(&b"r"[..]), Payload::new(&b"o"[..]), 5);
     vec![
-        ("BeginStep", Command::BeginStep { lease: lease.clone(), step: step("new", 3) }),
+        ("BeginStep", begin(&lease, step("new", 3), None)),
+        ("BeginStep with timeout", begin(&lease, step("new", 3), Some(2_000))),
+        ("Progress", progress(&lease, step("new", 3))),
         (
             "RecordStep",
             Command::RecordStep {
@@ -144,6 +179,14 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
     ]
 }
 
+fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
+    Command::BeginStep { lease: lease.clone(), step, timeout_ms, policy: RetryPolicy::default() }
+}
+
+fn progress(lease: &LeaseRef, step: StepRef) -> Command {
+    Command::Progress { lease: lease.clone(), step, progress: Payload::new(&b"half"[..]) }
+}
+
 /// Everything but [`Command::Start`].
 pub fn commands() -> Vec<(&'static str, Command)> {
     let namespace = namespace();
@@ -163,7 +206,13 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("Orphan, stale epoch", orphan(EPOCH - 1)),
         ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN }),
         ("Cancel", Command::Cancel { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
-        ("Resume", Command::Resume { namespace, run: RUN }),
+        ("Terminate", Command::Terminate { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
+        ("Resume", Command::Resume { namespace: namespace.clone(), run: RUN }),
+        ("Reopen", Command::Reopen { namespace: namespace.clone(), run: RUN }),
+        (
+            "NoteHandler",
+            Command::NoteHandler { namespace, run: RUN, handler: HANDLER, outcome: "COMPLETED".into() },
+        ),
     ];
     writes(EPOCH).into_iter().chain(stale).chain(others).collect()
 }
@@ -202,13 +251,19 @@ fn completed(step: &str, position: u32) -> EventKind {
     EventKind::StepCompleted { step: step.into(), position, attempt: 1, elapsed_ms: 0 }
 }
 
+fn started(step: &str, position: u32, timeout_at: Option<Timestamp>) -> EventKind {
+    let policy = RetryPolicy::default();
+    EventKind::StepStarted { step: step.into(), position, attempt: 1, timeout_at, policy }
+}
+
 fn failed(step: &str, position: u32, retry_at: Option<Timestamp>) -> EventKind {
-    EventKind::StepFailed { step: step.into(), position, attempt: 1, failure: failure(), retry_at }
+    let finality = retry_at.is_none().then_some(Finality::NonRetryable);
+    EventKind::StepFailed { step: step.into(), position, attempt: 1, failure: failure(), retry_at, finality }
 }
 
 /// A leased run whose step `it` (position 0) is in every state.
 pub fn step_states() -> Vec<(String, Aggregate)> {
-    let started = EventKind::StepStarted { step: "it".into(), position: 0, attempt: 1 };
+    let started = started("it", 0, None);
     let sleep = |until| EventKind::SleepScheduled { step: "it".into(), position: 0, until };
     let over = EventKind::SleepOver { step: "it".into() };
     let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
@@ -254,8 +309,10 @@ pub fn step_commands() -> Vec<(String, Command)> {
     let sleep =
         |position, park| Command::Sleep { lease: lease(), step: at(position), duration_ms: 500, park };
     [
-        ("BeginStep", Command::BeginStep { lease: lease(), step: at(0) }),
-        ("BeginStep, other position", Command::BeginStep { lease: lease(), step: at(9) }),
+        ("BeginStep", begin(&lease(), at(0), None)),
+        ("BeginStep, other position", begin(&lease(), at(9), None)),
+        ("Progress", progress(&lease(), at(0))),
+        ("Progress, other position", progress(&lease(), at(9))),
         ("RecordStep, attempt 1", record(0, 1)),
         ("RecordStep, attempt 2", record(0, 2)),
         ("RecordStep, other position", record(9, 1)),

@@ -2,33 +2,36 @@
 
 use std::collections::HashSet;
 
-use crate::play::{Attempt, Move, Play, Played, What, ends_run, moves};
+use crate::play::{Attempt, Move, Play, Played, Setting, What, ends_run, moves, setting};
 use kagzi_model::{Change, Command, EventKind, LeaseRef, State, StepState, Timestamp};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn i1_an_ended_run_never_changes(moves in moves(), deadline_ms in deadline()) {
-        let mut play = Play::begin(deadline_ms);
+    fn i1_an_ended_run_never_changes_unless_a_person_reopens_it(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             let ended = play.seen.run.state.finished().then(|| play.seen.clone());
             play.step(a_move);
 
-            if let Some(ended) = ended {
+            if let (Some(ended), false) = (ended, matches!(a_move, Move::Reopen)) {
                 prop_assert_eq!(&play.seen, &ended);
             }
         }
-        let ends = play.events.iter().filter(|event| ends_run(&event.kind)).count();
-        prop_assert_eq!(ends, usize::from(play.seen.run.state.finished()));
+        let count = |wanted: fn(&EventKind) -> bool| {
+            play.events.iter().filter(|event| wanted(&event.kind)).count()
+        };
+        let reopened = count(|kind| matches!(kind, EventKind::RunReopened));
+        prop_assert_eq!(count(ends_run) - reopened, usize::from(play.seen.run.state.finished()));
         prop_assert_eq!(play.seen.run.finished_at.is_some(), play.seen.run.state.finished());
     }
 
     #[test]
-    fn i2_a_step_has_at_most_one_recorded_result(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn i2_a_step_has_at_most_one_recorded_result(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         moves.iter().for_each(|a_move| drop(play.step(a_move)));
 
@@ -41,8 +44,8 @@ proptest! {
     }
 
     #[test]
-    fn i3_epochs_only_rise_and_a_write_needs_the_current_lease(moves in moves(), deadline_ms in deadline()) {
-        let mut play = Play::begin(deadline_ms);
+    fn i3_epochs_only_rise_and_a_write_needs_the_current_lease(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
@@ -62,8 +65,8 @@ proptest! {
     }
 
     #[test]
-    fn i4_a_living_run_has_exactly_one_reason_to_wake(moves in moves(), deadline_ms in deadline()) {
-        let mut play = Play::begin(deadline_ms);
+    fn i4_a_living_run_has_exactly_one_reason_to_wake(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             play.step(a_move);
@@ -88,8 +91,8 @@ proptest! {
     }
 
     #[test]
-    fn i6_nothing_is_leased_or_woken_early(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn i6_nothing_is_leased_or_woken_early(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
@@ -109,11 +112,15 @@ proptest! {
     }
 
     #[test]
-    fn i6_a_parked_run_is_due_with_its_earliest_step(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn i6_a_parked_run_is_due_with_its_earliest_step(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
-            let Some(Played { decided: Ok(change), .. }) = play.step(a_move) else { continue };
+            let Some(Played { command, decided: Ok(change), .. }) = play.step(a_move) else { continue };
+            // A step that the server timed out for good wakes the run at once: its function must hear of it.
+            if matches!(command, Command::Expire { .. }) {
+                continue;
+            }
 
             if let Some((EventKind::RunParked { due_at }, _)) = change.events.last() {
                 let earliest = play.seen.steps.values().filter_map(|step| step.due_at()).min();
@@ -124,20 +131,25 @@ proptest! {
     }
 
     #[test]
-    fn i8_after_a_cancel_nothing_happens(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn i8_after_a_cancel_nothing_happens_unless_a_person_reopens_it(
+        moves in moves(),
+        setting in setting(),
+    ) {
+        let mut play = Play::begin(setting);
 
-        moves.iter().for_each(|a_move| drop(play.step(a_move)));
+        for a_move in &moves {
+            let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
 
-        if let State::Cancelled { .. } = play.seen.run.state {
-            let last = &play.events.last().expect("it was started").kind;
-            prop_assert!(matches!(last, EventKind::RunCancelled { .. }), "{:?}", last);
+            let cancelled = matches!(before.run.state, State::Cancelled { .. });
+            if let (true, false, Ok(change)) = (cancelled, matches!(command, Command::Reopen { .. }), decided) {
+                prop_assert!(wrote_nothing(&change), "{:?} wrote {:?}", command, change);
+            }
         }
     }
 
     #[test]
-    fn i11_sequence_numbers_have_no_gap(moves in moves(), deadline_ms in deadline()) {
-        let mut play = Play::begin(deadline_ms);
+    fn i11_sequence_numbers_have_no_gap(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         moves.iter().for_each(|a_move| drop(play.step(a_move)));
 
@@ -146,8 +158,8 @@ proptest! {
     }
 
     #[test]
-    fn a_command_sent_again_is_answered_and_writes_nothing(moves in moves(), deadline_ms in deadline()) {
-        let mut play = Play::begin(deadline_ms);
+    fn a_command_sent_again_is_answered_and_writes_nothing(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             let Some(Played { command, decided, .. }) = play.step(a_move) else { continue };
@@ -163,8 +175,8 @@ proptest! {
     }
 
     #[test]
-    fn a_lease_is_never_shortened_by_a_heartbeat(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn a_lease_is_never_shortened_by_a_heartbeat(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
@@ -177,8 +189,8 @@ proptest! {
     }
 
     #[test]
-    fn a_run_is_quarantined_before_it_takes_a_fourth_worker_down(moves in moves()) {
-        let mut play = Play::begin(None);
+    fn a_run_is_quarantined_before_it_takes_a_fourth_worker_down(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
 
         for a_move in &moves {
             play.step(a_move);
@@ -192,27 +204,27 @@ proptest! {
     }
 }
 
-fn deadline() -> impl Strategy<Value = Option<i64>> {
-    prop_oneof![Just(None), (0..400_000i64).prop_map(Some)]
-}
-
 fn wrote_nothing(change: &Change) -> bool {
-    change.run.is_none() && change.events.is_empty()
+    change.run.is_none() && change.events.is_empty() && change.follow.is_empty()
 }
 
-/// Every command but `Lease`, which asks for a new lease each time. `FailStep` tells a repeat from the next
+/// Every command but `Lease`, which asks for a new lease each time, `Progress`, which has no identity, and
+/// `Reopen`, whose repeat is told that the run is open. `FailStep` tells a repeat from the next
 /// failure by the attempt's number, so an odd number is excused.
 fn repeatable(a_move: &Move) -> bool {
     match a_move {
-        Move::Pass { .. } | Move::Lease { .. } => false,
+        Move::Pass { .. } | Move::Lease { .. } | Move::Reopen => false,
+        Move::Write { what: What::Progress { .. }, .. } => false,
         Move::Write { what: What::FailStep { attempt, .. }, .. } => matches!(attempt, Attempt::Next),
-        Move::Write { .. } | Move::Orphan { .. } | Move::Expire | Move::Cancel | Move::Resume => true,
+        Move::Write { .. } | Move::Orphan { .. } | Move::Expire | Move::Resume => true,
+        Move::Cancel | Move::Terminate => true,
     }
 }
 
 fn lease_of(command: &Command) -> Option<&LeaseRef> {
     match command {
         Command::BeginStep { lease, .. }
+        | Command::Progress { lease, .. }
         | Command::RecordStep { lease, .. }
         | Command::FailStep { lease, .. }
         | Command::Sleep { lease, .. }
@@ -228,7 +240,10 @@ fn lease_of(command: &Command) -> Option<&LeaseRef> {
         | Command::Orphan { .. }
         | Command::Expire { .. }
         | Command::Cancel { .. }
-        | Command::Resume { .. } => None,
+        | Command::Terminate { .. }
+        | Command::Resume { .. }
+        | Command::Reopen { .. }
+        | Command::NoteHandler { .. } => None,
     }
 }
 
@@ -239,7 +254,7 @@ fn random_histories_get_somewhere() {
     let (mut accepted, mut refused, mut kinds) = (0, 0, HashSet::new());
 
     for _ in 0..200 {
-        let mut play = Play::begin(None);
+        let mut play = Play::begin(Setting { deadline_ms: Some(300_000), run_retry: true });
         for a_move in moves().new_tree(&mut runner).unwrap().current() {
             match play.step(&a_move) {
                 Some(Played { decided: Ok(_), .. }) => accepted += 1,
@@ -253,5 +268,5 @@ fn random_histories_get_somewhere() {
 
     // A test in which everything is refused proves nothing.
     assert!(accepted > 1_500 && refused > 300, "{accepted} accepted, {refused} refused");
-    assert_eq!(kinds.len(), 15, "all but run_timed_out, which needs a deadline: {kinds:?}");
+    assert_eq!(kinds.len(), 19, "all but those of handlers: {kinds:?}");
 }

@@ -2,7 +2,7 @@
 
 use kagzi_model::{Command, Failure, LeaseRef, Payload, Reply, RetryPolicy, StepRef};
 
-use crate::play::{Epoch, Move, Play, What};
+use crate::play::{Epoch, Move, Play, Setting, What};
 
 fn lease(play: &Play) -> LeaseRef {
     let run = &play.seen.run;
@@ -21,7 +21,7 @@ fn fail_step(play: &Play, attempt: u32) -> Command {
 }
 
 fn leased() -> Play {
-    let mut play = Play::begin(None);
+    let mut play = Play::begin(Setting::default());
     play.step(&Move::Lease { lease_ms: 30_000 });
     play
 }
@@ -46,7 +46,10 @@ fn a_late_repeat_of_a_failure_after_the_next_attempt_began() {
     let mut play = leased();
     let first = fail_step(&play, 1);
     play.send(&first).unwrap();
-    play.step(&Move::Write { epoch: Epoch::Current, what: What::BeginStep { step: 0, moved: false } });
+    play.step(&Move::Write {
+        epoch: Epoch::Current,
+        what: What::BeginStep { step: 0, moved: false, timeout_ms: None },
+    });
 
     let again = play.send(&first).unwrap();
 

@@ -2,7 +2,7 @@
 
 use kagzi_model::{
     Aggregate, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection, RetryPolicy,
-    RunId, RunOptions, StartRun, StepRef, Timestamp, WorkerId, decide,
+    RunId, RunOptions, StartRun, Step, StepRef, StepState, Timestamp, WorkerId, decide,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -31,7 +31,9 @@ pub enum Move {
     },
     Expire,
     Cancel,
+    Terminate,
     Resume,
+    Reopen,
 }
 
 /// Which epoch a write names.
@@ -45,7 +47,8 @@ pub enum Epoch {
 /// A worker's write.
 #[derive(Debug, Clone)]
 pub enum What {
-    BeginStep { step: usize, moved: bool },
+    BeginStep { step: usize, moved: bool, timeout_ms: Option<i64> },
+    Progress { step: usize },
     RecordStep { step: usize, moved: bool, attempt: Attempt },
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
@@ -67,6 +70,18 @@ pub enum Attempt {
     Odd(u32),
 }
 
+/// What the run was started with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setting {
+    pub deadline_ms: Option<i64>,
+    pub run_retry: bool,
+}
+
+pub fn setting() -> impl Strategy<Value = Setting> {
+    (prop::option::of(0..400_000i64), any::<bool>())
+        .prop_map(|(deadline_ms, run_retry)| Setting { deadline_ms, run_retry })
+}
+
 pub fn moves() -> impl Strategy<Value = Vec<Move>> {
     let epoch = prop_oneof![8 => Just(Epoch::Current), 1 => Just(Epoch::Older), 1 => Just(Epoch::Newer)];
     let a_move = prop_oneof![
@@ -76,6 +91,7 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => epoch.prop_map(|epoch| Move::Orphan { epoch }),
         2 => Just(Move::Expire),
         1 => Just(Move::Resume),
+        1 => prop_oneof![Just(Move::Reopen), Just(Move::Reopen), Just(Move::Terminate)],
     ];
     // Cancel comes last or never: in the middle it would cut most histories short.
     let end = prop_oneof![Just(vec![]), Just(vec![Move::Cancel])];
@@ -98,7 +114,9 @@ fn what() -> impl Strategy<Value = What> {
     let attempt = move || prop_oneof![9 => Just(Attempt::Next), 1 => odd()];
     let delay_ms = prop_oneof![Just(0i64), 1..5_000i64];
     prop_oneof![
-        8 => (step(), moved).prop_map(|(step, moved)| What::BeginStep { step, moved }),
+        8 => (step(), moved, prop::option::of(0..8_000i64))
+            .prop_map(|(step, moved, timeout_ms)| What::BeginStep { step, moved, timeout_ms }),
+        2 => step().prop_map(|step| What::Progress { step }),
         8 => (step(), moved, attempt())
             .prop_map(|(step, moved, attempt)| What::RecordStep { step, moved, attempt }),
         10 => (step(), attempt(), prop::bool::weighted(0.2), any::<bool>(), delay_ms).prop_map(
@@ -132,7 +150,7 @@ pub struct Played {
 
 impl Play {
     /// Starts the run.
-    pub fn begin(deadline_ms: Option<i64>) -> Self {
+    pub fn begin(Setting { deadline_ms, run_retry }: Setting) -> Self {
         let now = Timestamp::from_millis(1_000_000);
         let start = StartRun {
             namespace: "default".into(),
@@ -142,7 +160,7 @@ impl Play {
             task_queue: "main".into(),
             input: Payload::new(&b"{}"[..]),
             deadline_at: deadline_ms.map(|ms| now.plus_ms(ms)),
-            options: RunOptions::default(),
+            options: RunOptions { run_retry: run_retry.then(RetryPolicy::default), ..RunOptions::default() },
         };
         let change =
             decide(now, None, None, &Command::Start(Box::new(start))).expect("nothing is in the way");
@@ -200,7 +218,9 @@ impl Play {
             Move::Orphan { epoch: named } => Command::Orphan { namespace, run, epoch: epoch(named) },
             Move::Expire => Command::Expire { namespace, run },
             Move::Cancel => Command::Cancel { namespace, run, reason: "enough".into() },
+            Move::Terminate => Command::Terminate { namespace, run, reason: "enough".into() },
             Move::Resume => Command::Resume { namespace, run },
+            Move::Reopen => Command::Reopen { namespace, run },
         }
     }
 
@@ -216,8 +236,14 @@ impl Play {
             Attempt::Odd(number) => *number,
         };
         match what {
-            What::BeginStep { step: index, moved } => {
-                Command::BeginStep { lease, step: step(*index, *moved) }
+            What::BeginStep { step: index, moved, timeout_ms } => Command::BeginStep {
+                lease,
+                step: step(*index, *moved),
+                timeout_ms: *timeout_ms,
+                policy: RetryPolicy::default(),
+            },
+            What::Progress { step: index } => {
+                Command::Progress { lease, step: step(*index, false), progress: Payload::new(&b"half"[..]) }
             }
             What::RecordStep { step: index, moved, attempt: number } => Command::RecordStep {
                 lease,
@@ -236,7 +262,11 @@ impl Play {
             What::Sleep { step: index, ms, park } => {
                 Command::Sleep { lease, step: step(*index, false), duration_ms: *ms, park: *park }
             }
-            What::SleepOver { step } => Command::SleepOver { lease, step: Name::from(PATHS[*step]) },
+            What::SleepOver { step } => {
+                let asleep = |step: &&Step| matches!(step.state, StepState::Sleeping { .. });
+                let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
+                Command::SleepOver { lease, step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) }
+            }
             What::Complete => Command::Complete { lease, output: Payload::new(&b"output"[..]) },
             What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
             What::Park => Command::Park { lease },

@@ -23,6 +23,29 @@ pub struct RetryPolicy {
     /// error codes; a message prefix also matches
     #[prost(string, repeated, tag = "5")]
     pub non_retryable_errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// when not empty, only these are retried
+    #[prost(string, repeated, tag = "6")]
+    pub retryable_errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "Backoff", tag = "7")]
+    pub backoff: i32,
+    /// half-width, 0 to 1
+    #[prost(double, optional, tag = "8")]
+    pub jitter: ::core::option::Option<f64>,
+    /// the delays of a custom backoff
+    #[prost(int64, repeated, tag = "9")]
+    pub schedule_ms: ::prost::alloc::vec::Vec<i64>,
+    /// no attempt begins later than this after the first
+    #[prost(int64, optional, tag = "10")]
+    pub retry_timeout_ms: ::core::option::Option<i64>,
+    /// of all steps of the run together; -1 = no limit
+    #[prost(int32, optional, tag = "11")]
+    pub run_retries_max: ::core::option::Option<i32>,
+    /// waiting of all steps together; -1 = no limit
+    #[prost(int64, optional, tag = "12")]
+    pub run_retry_budget_ms: ::core::option::Option<i64>,
+    /// CRITICAL, STANDARD, QUICK, RATE_LIMITED, IMMEDIATE, NONE; other fields override it
+    #[prost(string, tag = "13")]
+    pub preset: ::prost::alloc::string::String,
 }
 /// Limits on time. Unset fields are inherited.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -50,8 +73,12 @@ pub struct Failure {
     /// 0 = by policy
     #[prost(int64, tag = "4")]
     pub retry_after_ms: i64,
+    /// text, at most 4 KiB
     #[prost(message, optional, tag = "5")]
     pub details: ::core::option::Option<Payload>,
+    /// e.g. transient, permanent; yours to define
+    #[prost(string, tag = "6")]
+    pub class: ::prost::alloc::string::String,
 }
 /// The right to write to a run: refused as soon as a newer epoch exists.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -90,6 +117,9 @@ pub struct JournalEntry {
     /// when PENDING or SLEEPING: until it is due; 0 = due
     #[prost(int64, tag = "6")]
     pub remaining_ms: i64,
+    /// what an unfinished attempt said about how far it was; status RUNNING = none has ended
+    #[prost(message, optional, tag = "7")]
+    pub progress: ::core::option::Option<Payload>,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -146,6 +176,14 @@ pub struct WorkflowRun {
     /// one word: ready, leased, timer, retry, paused; empty when finished
     #[prost(string, tag = "24")]
     pub reason: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "25")]
+    pub run_retry_policy: ::core::option::Option<RetryPolicy>,
+    /// set on failure handlers: the run whose failure they handle
+    #[prost(string, tag = "26")]
+    pub handler_of: ::prost::alloc::string::String,
+    /// why it is paused, cancelled or retrying, for people
+    #[prost(string, tag = "27")]
+    pub status_detail: ::prost::alloc::string::String,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -240,6 +278,54 @@ impl StepStatus {
         }
     }
 }
+/// The shape of the delays between attempts; formulas in docs/retries.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Backoff {
+    Unspecified = 0,
+    Fixed = 1,
+    Exponential = 2,
+    ExponentialJitter = 3,
+    FullJitter = 4,
+    Linear = 5,
+    Fibonacci = 6,
+    Custom = 7,
+    FromHeader = 8,
+}
+impl Backoff {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BACKOFF_UNSPECIFIED",
+            Self::Fixed => "BACKOFF_FIXED",
+            Self::Exponential => "BACKOFF_EXPONENTIAL",
+            Self::ExponentialJitter => "BACKOFF_EXPONENTIAL_JITTER",
+            Self::FullJitter => "BACKOFF_FULL_JITTER",
+            Self::Linear => "BACKOFF_LINEAR",
+            Self::Fibonacci => "BACKOFF_FIBONACCI",
+            Self::Custom => "BACKOFF_CUSTOM",
+            Self::FromHeader => "BACKOFF_FROM_HEADER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BACKOFF_UNSPECIFIED" => Some(Self::Unspecified),
+            "BACKOFF_FIXED" => Some(Self::Fixed),
+            "BACKOFF_EXPONENTIAL" => Some(Self::Exponential),
+            "BACKOFF_EXPONENTIAL_JITTER" => Some(Self::ExponentialJitter),
+            "BACKOFF_FULL_JITTER" => Some(Self::FullJitter),
+            "BACKOFF_LINEAR" => Some(Self::Linear),
+            "BACKOFF_FIBONACCI" => Some(Self::Fibonacci),
+            "BACKOFF_CUSTOM" => Some(Self::Custom),
+            "BACKOFF_FROM_HEADER" => Some(Self::FromHeader),
+            _ => None,
+        }
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartWorkflowRequest {
     /// your name for the run; at most one run has it; empty = the run id
@@ -264,6 +350,9 @@ pub struct StartWorkflowRequest {
     pub on_failure_workflow: ::prost::alloc::string::String,
     #[prost(string, tag = "23")]
     pub on_failure_task_queue: ::prost::alloc::string::String,
+    /// asks for retries of the whole run when its function fails
+    #[prost(message, optional, tag = "24")]
+    pub run_retry_policy: ::core::option::Option<RetryPolicy>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartWorkflowResponse {
@@ -346,6 +435,12 @@ pub struct ListWorkflowRunsRequest {
     pub workflow_type: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
     pub task_queue: ::prost::alloc::string::String,
+    /// of failed, timed-out and retrying runs
+    #[prost(string, tag = "7")]
+    pub error_code: ::prost::alloc::string::String,
+    /// ready, leased, timer, retry, paused
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkflowRunsResponse {
@@ -373,6 +468,78 @@ pub struct CancelWorkflowRunResponse {
     pub status: i32,
     #[prost(bool, tag = "2")]
     pub already_cancelled: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TerminateWorkflowRunRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TerminateWorkflowRunResponse {
+    #[prost(enumeration = "WorkflowStatus", tag = "1")]
+    pub status: i32,
+    #[prost(bool, tag = "2")]
+    pub already_terminated: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryWorkflowRunRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryWorkflowRunResponse {
+    #[prost(enumeration = "WorkflowStatus", tag = "1")]
+    pub status: i32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RestartWorkflowRunRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// of the new run; empty = its run id
+    #[prost(string, tag = "3")]
+    pub business_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RestartWorkflowRunResponse {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+}
+/// The input of a failure handler, handed over as JSON in protobuf's own mapping (bytes as base64).
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkflowFailedEvent {
+    #[prost(string, tag = "1")]
+    pub failed_run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub error: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "6")]
+    pub original_input: ::prost::bytes::Bytes,
+    #[prost(int32, tag = "7")]
+    pub attempts: i32,
+    #[prost(message, optional, tag = "8")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "9")]
+    pub failed_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "10")]
+    pub error_code: ::prost::alloc::string::String,
+    /// FAILED, TIMED_OUT or PAUSED (quarantined)
+    #[prost(string, tag = "11")]
+    pub status: ::prost::alloc::string::String,
+    #[prost(string, tag = "12")]
+    pub business_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResumeWorkflowRunRequest {
@@ -747,6 +914,85 @@ pub mod workflow_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
+        pub async fn terminate_workflow_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TerminateWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TerminateWorkflowRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/TerminateWorkflowRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.WorkflowService", "TerminateWorkflowRun"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Retries now: a waiting retry begins at once, an ended run goes on from its failed step.
+        pub async fn retry_workflow_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetryWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryWorkflowRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/RetryWorkflowRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "RetryWorkflowRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Starts a new run with the type, queue, input and options of another.
+        pub async fn restart_workflow_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RestartWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestartWorkflowRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/RestartWorkflowRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.WorkflowService", "RestartWorkflowRun"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Lets a PAUSED run, or one that waits for a retry, go on now.
         pub async fn resume_workflow_run(
             &mut self,
@@ -937,6 +1183,30 @@ pub mod workflow_service_server {
             request: tonic::Request<super::CancelWorkflowRunRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CancelWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
+        async fn terminate_workflow_run(
+            &self,
+            request: tonic::Request<super::TerminateWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TerminateWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Retries now: a waiting retry begins at once, an ended run goes on from its failed step.
+        async fn retry_workflow_run(
+            &self,
+            request: tonic::Request<super::RetryWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Starts a new run with the type, queue, input and options of another.
+        async fn restart_workflow_run(
+            &self,
+            request: tonic::Request<super::RestartWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestartWorkflowRunResponse>,
             tonic::Status,
         >;
         /// Lets a PAUSED run, or one that waits for a retry, go on now.
@@ -1318,6 +1588,150 @@ pub mod workflow_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/TerminateWorkflowRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct TerminateWorkflowRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::TerminateWorkflowRunRequest>
+                    for TerminateWorkflowRunSvc<T> {
+                        type Response = super::TerminateWorkflowRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TerminateWorkflowRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::terminate_workflow_run(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TerminateWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/RetryWorkflowRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetryWorkflowRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::RetryWorkflowRunRequest>
+                    for RetryWorkflowRunSvc<T> {
+                        type Response = super::RetryWorkflowRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetryWorkflowRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::retry_workflow_run(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetryWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/RestartWorkflowRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct RestartWorkflowRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::RestartWorkflowRunRequest>
+                    for RestartWorkflowRunSvc<T> {
+                        type Response = super::RestartWorkflowRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RestartWorkflowRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::restart_workflow_run(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RestartWorkflowRunSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -1856,7 +2270,27 @@ pub struct BeginStepResponse {
     pub failure: ::core::option::Option<Failure>,
     #[prost(int64, tag = "8")]
     pub start_to_close_timeout_ms: i64,
+    /// what the last attempt said about how far it was
+    #[prost(message, optional, tag = "9")]
+    pub progress: ::core::option::Option<Payload>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportStepProgressRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub step_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub lease_epoch: u64,
+    #[prost(uint32, tag = "5")]
+    pub position: u32,
+    #[prost(message, optional, tag = "6")]
+    pub progress: ::core::option::Option<Payload>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportStepProgressResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteStepRequest {
     #[prost(string, tag = "1")]
@@ -1902,7 +2336,7 @@ pub struct FailStepRequest {
     #[prost(uint32, tag = "10")]
     pub position: u32,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailStepResponse {
     #[prost(bool, tag = "1")]
     pub scheduled_retry: bool,
@@ -1913,6 +2347,9 @@ pub struct FailStepResponse {
     /// the one that just failed
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
+    /// why there is no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
+    #[prost(string, tag = "5")]
+    pub finality: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteWorkflowRequest {
@@ -1946,6 +2383,7 @@ pub struct FailWorkflowRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailWorkflowResponse {
+    /// the run asked for retries of the whole run
     #[prost(bool, tag = "1")]
     pub scheduled_retry: bool,
     #[prost(int64, tag = "2")]
@@ -2029,7 +2467,7 @@ pub struct Hello {
     #[prost(message, repeated, tag = "3")]
     pub holding: ::prost::alloc::vec::Vec<LeaseRef>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StepStarted {
     #[prost(message, optional, tag = "1")]
     pub lease: ::core::option::Option<LeaseRef>,
@@ -2037,6 +2475,12 @@ pub struct StepStarted {
     pub step: ::core::option::Option<StepRef>,
     #[prost(uint32, tag = "3")]
     pub attempt: u32,
+    /// the server ends the attempt if the worker does not; 0 = never
+    #[prost(int64, tag = "4")]
+    pub timeout_ms: i64,
+    /// the step's own fields only
+    #[prost(message, optional, tag = "5")]
+    pub retry_policy: ::core::option::Option<RetryPolicy>,
 }
 /// Something to make durable. Safe to send again on a new stream.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2046,7 +2490,7 @@ pub struct Report {
     pub seq: u64,
     #[prost(message, optional, tag = "2")]
     pub lease: ::core::option::Option<LeaseRef>,
-    #[prost(oneof = "report::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "report::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub body: ::core::option::Option<report::Body>,
 }
 /// Nested message and enum types in `Report`.
@@ -2071,7 +2515,17 @@ pub mod report {
         RunReleased(super::RunReleased),
         #[prost(message, tag = "11")]
         RunBlocked(super::RunBlocked),
+        #[prost(message, tag = "12")]
+        StepProgressed(super::StepProgressed),
     }
+}
+/// A long step says how far it is; the next attempt can read it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepProgressed {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(message, optional, tag = "2")]
+    pub progress: ::core::option::Option<Payload>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepRecorded {
@@ -2257,10 +2711,13 @@ pub struct StepRetry {
     #[prost(uint32, tag = "2")]
     pub attempt: u32,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepFinal {
     #[prost(uint32, tag = "1")]
     pub attempts: u32,
+    /// non_retryable, denied, exhausted, retry_timeout, run_budget
+    #[prost(string, tag = "2")]
+    pub finality: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Sleeping {
@@ -2634,6 +3091,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "BeginStep"));
             self.inner.unary(req, path, codec).await
         }
+        /// Says how far a long step is; the next attempt can read it.
+        pub async fn report_step_progress(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportStepProgressRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportStepProgressResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/ReportStepProgress",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ReportStepProgress"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Records a step's result, once.
         pub async fn complete_step(
             &mut self,
@@ -2872,6 +3354,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::BeginStepRequest>,
         ) -> std::result::Result<
             tonic::Response<super::BeginStepResponse>,
+            tonic::Status,
+        >;
+        /// Says how far a long step is; the next attempt can read it.
+        async fn report_step_progress(
+            &self,
+            request: tonic::Request<super::ReportStepProgressRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportStepProgressResponse>,
             tonic::Status,
         >;
         /// Records a step's result, once.
@@ -3396,6 +3886,52 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BeginStepSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/ReportStepProgress" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportStepProgressSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::ReportStepProgressRequest>
+                    for ReportStepProgressSvc<T> {
+                        type Response = super::ReportStepProgressResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportStepProgressRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::report_step_progress(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportStepProgressSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

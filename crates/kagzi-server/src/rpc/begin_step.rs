@@ -1,12 +1,15 @@
 //! BeginStep: must this step run, and as which attempt?
 
 use kagzi_engine::Engine;
-use kagzi_model::{BeginAnswer, Command, LeaseRef, Name, Payload, Reply};
+use kagzi_model::{BeginAnswer, Command, LeaseRef, Name, Reply};
 use kagzi_proto::{idempotency_key, v1};
-use kagzi_store::{JournalState, journal};
+use kagzi_store::{JournalEntry, JournalState, journal};
 use tonic::Status;
 
 use crate::{check, status::from_engine, wire};
+
+/// Events of one run that are read to find a recorded step.
+const EVENTS_MAX: usize = 300_000;
 
 pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1::BeginStepResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
@@ -16,25 +19,31 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
         .start_to_close_timeout_seconds
         .map(|s| check::duration_ms("start_to_close_timeout_seconds", s.saturating_mul(1000)))
         .transpose()?;
-    check::retry_policy(request.retry_policy)?;
-    let command = Command::BeginStep { lease: lease.clone(), step: step.clone() };
+    let policy = check::retry_policy(request.retry_policy)?;
+    let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
+    let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
+    let timeout_ms = own_timeout.or(run.options.timeouts.start_to_close_ms).unwrap_or(standard);
+    let (named, held) = (step.clone(), lease.clone());
+    let command = Command::BeginStep { lease: held, step: named, timeout_ms: Some(timeout_ms), policy };
     let Reply::Begin(answer) = engine.apply_one(command).await.map_err(from_engine)? else {
         return Err(Status::internal("a begin was answered with something else"));
     };
-    let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
-    let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
     let mut response = v1::BeginStepResponse {
         idempotency_key: idempotency_key(&lease.run.to_string(), &step.path),
-        start_to_close_timeout_ms: own_timeout.or(run.options.timeouts.start_to_close_ms).unwrap_or(standard),
+        start_to_close_timeout_ms: timeout_ms,
         ..v1::BeginStepResponse::default()
     };
     match answer {
         BeginAnswer::Execute { attempt } => {
             response.should_execute = true;
             response.attempt = attempt;
+            let entry = entry(engine, &lease, &step.path).await?;
+            response.progress = entry.and_then(|entry| entry.progress).map(wire::payload);
         }
         BeginAnswer::Recorded => {
-            if let Some(result) = recorded(engine, &lease, &step.path).await? {
+            // A sleep that is over has no result.
+            let entry = entry(engine, &lease, &step.path).await?;
+            if let Some(JournalState::Completed { result }) = entry.map(|entry| entry.state) {
                 response.cached_result = result.data;
                 response.cached_content_type = result.content_type.to_string();
             }
@@ -45,14 +54,9 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
     Ok(response)
 }
 
-/// The recorded result of a step; a sleep that is over has none.
-async fn recorded(engine: &Engine, lease: &LeaseRef, path: &Name) -> Result<Option<Payload>, Status> {
-    let events = engine.store().events(&lease.namespace, lease.run, 0, usize::MAX >> 1).await;
+/// What is recorded of a step.
+async fn entry(engine: &Engine, lease: &LeaseRef, path: &Name) -> Result<Option<JournalEntry>, Status> {
+    let events = engine.store().events(&lease.namespace, lease.run, 0, EVENTS_MAX).await;
     let events = events.map_err(|error| from_engine(error.into()))?;
-    let entry = journal(&events).into_iter().find(|entry| entry.path == *path);
-    Ok(entry.and_then(|entry| match entry.state {
-        JournalState::Completed { result } => Some(result),
-        JournalState::Failed { .. } | JournalState::Retry { .. } => None,
-        JournalState::Sleeping { .. } | JournalState::Slept => None,
-    }))
+    Ok(journal(&events).into_iter().find(|entry| entry.path == *path))
 }

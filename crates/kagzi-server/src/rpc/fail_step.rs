@@ -16,7 +16,7 @@ pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1:
         message: request.error,
         non_retryable: request.non_retryable,
         retry_after_ms: request.retry_after_ms,
-        details: None,
+        ..v1::Failure::default()
     }));
     let policy = check::retry_policy(request.retry_policy)?;
     // Without a stream nothing else of the run can be executing, so the lease ends with the retry.
@@ -27,10 +27,13 @@ pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1:
             retry_at: Some(wire::timestamp(at)),
             retry_in_ms: at.remaining_ms(engine.clock().now()),
             attempt,
+            finality: String::new(),
         }),
-        Reply::StepFinal { attempts } => {
-            Ok(v1::FailStepResponse { attempt: attempts, ..v1::FailStepResponse::default() })
-        }
+        Reply::StepFinal { attempts, finality } => Ok(v1::FailStepResponse {
+            attempt: attempts,
+            finality: finality.name().to_owned(),
+            ..v1::FailStepResponse::default()
+        }),
         other => Err(Status::internal(format!("a failed step was answered with {other:?}"))),
     }
 }

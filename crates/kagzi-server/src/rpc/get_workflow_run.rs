@@ -5,7 +5,7 @@ use kagzi_proto::v1;
 use tonic::Status;
 
 use super::find_run;
-use crate::{check, status::from_engine, wire};
+use crate::{check, handler_input, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -22,5 +22,9 @@ pub async fn handle(
         find_run::run(engine, &namespace, &request.run_id).await?
     };
     let view = engine.read_run(&namespace, id).await.map_err(from_engine)?;
-    Ok(v1::GetWorkflowRunResponse { workflow_run: Some(wire::run(view.run, view.input, view.output)) })
+    let input = match view.run.options.handler_of {
+        Some(failed) => Some(handler_input::compose(engine, &namespace, failed).await?),
+        None => view.input,
+    };
+    Ok(v1::GetWorkflowRunResponse { workflow_run: Some(wire::run(view.run, input, view.output)) })
 }

@@ -1,7 +1,7 @@
 //! ListWorkflowRuns: newest first, in pages that go both ways.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Run, Status as RunStatus};
+use kagzi_model::{Name, Run, Status as RunStatus};
 use kagzi_proto::v1;
 use kagzi_store::{Cursor, Direction, RunFilter};
 use tonic::Status;
@@ -22,6 +22,8 @@ pub async fn handle(
         status: status(request.status)?,
         workflow_type: check::optional_name("workflow_type", &request.workflow_type)?,
         task_queue: check::optional_name("task_queue", &request.task_queue)?,
+        error_code: check::optional_name("error_code", &request.error_code)?,
+        reason: reason(&request.reason)?,
     };
     let query = format!("runs {namespace:?} {filter:?}");
     let limit = check::page_size(request.page_size, 50, 1_000)?;
@@ -40,6 +42,14 @@ pub async fn handle(
         has_more: found.has_next,
         workflow_runs: found.rows.into_iter().map(|run| wire::run(run, None, None)).collect(),
     })
+}
+
+fn reason(name: &str) -> Result<Option<Name>, Status> {
+    match name {
+        "" => Ok(None),
+        "ready" | "leased" | "timer" | "retry" | "paused" => Ok(Some(Name::from(name))),
+        other => Err(invalid("reason", other, "it must be ready, leased, timer, retry or paused")),
+    }
 }
 
 fn status(number: i32) -> Result<Option<RunStatus>, Status> {

@@ -7,6 +7,7 @@ use tonic::Status;
 use super::{get_worker, wait_workflow_run::wait_time};
 use crate::{
     check::{self, invalid},
+    handler_input,
     status::from_engine,
     wire,
 };
@@ -44,12 +45,13 @@ pub async fn handle(
         return Ok(v1::PollActivityResponse::default());
     };
     let now = engine.clock().now();
+    let input = handler_input::of(engine, &assigned).await?;
     let run = assigned.run;
     Ok(v1::PollActivityResponse {
         run_id: run.id.to_string(),
         workflow_type: run.workflow_type.to_string(),
-        workflow_input: assigned.input.data,
-        input_content_type: assigned.input.content_type.to_string(),
+        workflow_input: input.data,
+        input_content_type: input.content_type.to_string(),
         lease_epoch: run.epoch,
         business_id: run.business_id.to_string(),
         journal: assigned.journal.into_iter().map(|entry| wire::journal_entry(entry, now)).collect(),

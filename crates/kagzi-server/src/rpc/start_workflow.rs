@@ -1,7 +1,7 @@
 //! StartWorkflow: one run per business id.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, Reply, RunOptions, StartRun};
+use kagzi_model::{Name, OnFailure, Reply, RunOptions, StartRun};
 use kagzi_proto::v1;
 use kagzi_store::Outcome;
 use tonic::Status;
@@ -28,9 +28,6 @@ pub fn read(
     limits: PayloadLimits,
     request: v1::StartWorkflowRequest,
 ) -> Result<StartRun, Status> {
-    if !request.on_failure_workflow.is_empty() || !request.on_failure_task_queue.is_empty() {
-        return Err(Status::unimplemented("on_failure_workflow is not available yet; leave it empty"));
-    }
     let now = engine.clock().now();
     let id = Engine::new_run_id();
     let timeouts = check::timeouts(request.timeouts, heartbeat_interval_ms(engine))?;
@@ -50,8 +47,28 @@ pub fn read(
         input: check::payload(limits, "input", request.input)?,
         // The earlier of the two wins.
         deadline_at: [deadline, execution_end].into_iter().flatten().min(),
-        options: RunOptions { retry: check::retry_policy(request.retry_policy)?, timeouts },
+        options: RunOptions {
+            retry: check::retry_policy(request.retry_policy)?.or(&engine.settings().retry),
+            timeouts,
+            run_retry: request
+                .run_retry_policy
+                .map(|policy| check::retry_policy(Some(policy)))
+                .transpose()?,
+            on_failure: on_failure(&request.on_failure_workflow, &request.on_failure_task_queue)?,
+            handler_of: None,
+        },
     })
+}
+
+fn on_failure(workflow_type: &str, task_queue: &str) -> Result<Option<OnFailure>, Status> {
+    let task_queue = check::optional_name("on_failure_task_queue", task_queue)?;
+    match (check::optional_name("on_failure_workflow", workflow_type)?, task_queue) {
+        (Some(workflow_type), task_queue) => Ok(Some(OnFailure { workflow_type, task_queue })),
+        (None, None) => Ok(None),
+        (None, Some(queue)) => {
+            Err(invalid("on_failure_task_queue", &*queue, "it needs an on_failure_workflow beside it"))
+        }
+    }
 }
 
 /// The answer to one start.

@@ -10,7 +10,9 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
     let step = v1::StepRef { path: entry.path.to_string(), position: entry.position };
     let mut wire =
         v1::JournalEntry { step: Some(step), attempts: entry.attempts, ..v1::JournalEntry::default() };
+    wire.progress = entry.progress.map(payload);
     match entry.state {
+        JournalState::Begun => wire.set_status(StepStatus::Running),
         JournalState::Completed { result } => {
             wire.set_status(StepStatus::Completed);
             wire.result = Some(payload(result));

@@ -1,12 +1,13 @@
 //! A run as clients see it.
 
-use kagzi_model::{Payload, RetryPolicy, Run, Timeouts};
+use kagzi_model::{Backoff, Payload, RetryPolicy, Run, State, Timeouts};
 use kagzi_proto::v1;
 
 use super::{failure::failure, payload::payload, time::timestamp};
 
 pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::WorkflowRun {
     let lease = run.lease().cloned();
+    let handler = run.options.on_failure.as_ref();
     v1::WorkflowRun {
         run_id: run.id.to_string(),
         business_id: run.business_id.to_string(),
@@ -30,8 +31,28 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         reason: run.state.reason().unwrap_or_default().to_owned(),
         timeouts: timeouts(&run.options.timeouts),
         retry_policy: retry_policy(&run.options.retry),
-        on_failure_workflow: String::new(),
-        on_failure_task_queue: String::new(),
+        run_retry_policy: run.options.run_retry.as_ref().and_then(retry_policy),
+        on_failure_workflow: handler.map(|handler| handler.workflow_type.to_string()).unwrap_or_default(),
+        on_failure_task_queue: handler
+            .and_then(|handler| handler.task_queue.as_deref())
+            .unwrap_or_default()
+            .to_owned(),
+        handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
+        status_detail: detail(&run.state),
+    }
+}
+
+/// Why it is paused, cancelled or retrying, for people.
+fn detail(state: &State) -> String {
+    match state {
+        State::Paused { by, why, .. } => format!("{by}: {why}"),
+        State::Cancelled { reason } => reason.clone(),
+        State::Retry { step: Some(step), attempt, failure, .. } => {
+            format!("attempt {attempt} of step '{step}' failed: {}", failure.message)
+        }
+        State::Retry { step: None, failure, .. } => failure.message.clone(),
+        State::Ready { .. } | State::Leased(_) | State::Timer { .. } => String::new(),
+        State::Completed | State::Failed { .. } | State::TimedOut { .. } => String::new(),
     }
 }
 
@@ -51,5 +72,15 @@ fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
         backoff_coefficient: set.backoff_coefficient,
         maximum_interval_ms: set.maximum_interval_ms,
         non_retryable_errors: set.non_retryable_errors.clone(),
+        retryable_errors: set.retryable_errors.clone(),
+        backoff: set.backoff.map_or(0, |set| {
+            Backoff::ALL.iter().position(|known| *known == set).map_or(0, |at| at as i32 + 1)
+        }),
+        jitter: set.jitter,
+        schedule_ms: set.schedule_ms.clone(),
+        retry_timeout_ms: set.retry_timeout_ms,
+        run_retries_max: set.run_retries_max,
+        run_retry_budget_ms: set.run_retry_budget_ms,
+        preset: String::new(),
     })
 }

@@ -65,6 +65,11 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             policy: check::retry_policy(failed.retry_policy)?,
             park: false,
         },
+        Body::StepProgressed(progressed) => Command::Progress {
+            lease,
+            step: step(progressed.step)?,
+            progress: check::payload(limits(engine), "progress", progressed.progress)?,
+        },
         Body::SleepScheduled(sleep) => Command::Sleep {
             lease,
             step: step(sleep.step)?,
@@ -93,6 +98,7 @@ fn lease_and_kind(command: &Command) -> (LeaseRef, bool) {
 fn epoch(command: &Command) -> u64 {
     match command {
         Command::BeginStep { lease, .. }
+        | Command::Progress { lease, .. }
         | Command::RecordStep { lease, .. }
         | Command::FailStep { lease, .. }
         | Command::Sleep { lease, .. }
@@ -108,7 +114,10 @@ fn epoch(command: &Command) -> u64 {
         | Command::Lease { .. }
         | Command::Expire { .. }
         | Command::Cancel { .. }
-        | Command::Resume { .. } => 0,
+        | Command::Terminate { .. }
+        | Command::Resume { .. }
+        | Command::Reopen { .. }
+        | Command::NoteHandler { .. } => 0,
     }
 }
 
@@ -125,7 +134,9 @@ fn answer(ack: &mut v1::Ack, seq: u64, sleep: bool, outcome: Outcome, now: Times
         Ok(Reply::StepRetry { at, attempt }) => {
             Said::StepRetry(v1::StepRetry { delay_ms: at.remaining_ms(now), attempt })
         }
-        Ok(Reply::StepFinal { attempts }) => Said::StepFinal(v1::StepFinal { attempts }),
+        Ok(Reply::StepFinal { attempts, finality }) => {
+            Said::StepFinal(v1::StepFinal { attempts, finality: finality.name().to_owned() })
+        }
         Ok(Reply::Sleeping { until }) => {
             Said::Sleeping(v1::Sleeping { remaining_ms: until.remaining_ms(now) })
         }
@@ -136,6 +147,7 @@ fn answer(ack: &mut v1::Ack, seq: u64, sleep: bool, outcome: Outcome, now: Times
             | Reply::Leased { .. }
             | Reply::Begin(_)
             | Reply::Stands { .. }
+            | Reply::RunFailed { .. }
             | Reply::Orphaned { .. },
         ) => return ack.committed.push(seq),
         Err(rejection) => return ack.answers.push(refuse_rejected(seq, &rejection)),

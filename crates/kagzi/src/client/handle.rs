@@ -4,7 +4,7 @@ use kagzi_proto::v1::{self, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::backoff::Backoff;
+use crate::reconnect_delay::ReconnectDelay;
 use crate::client::{Client, Repeat};
 use crate::error::{Error, RunFailed};
 use crate::retry_policy::millis;
@@ -98,13 +98,13 @@ impl RunHandle {
 /// A server that cannot be reached, for a while.
 #[derive(Default)]
 struct Outage {
-    began: Option<(Instant, Backoff)>,
+    began: Option<(Instant, ReconnectDelay)>,
 }
 
 impl Outage {
     /// Waits before the next try, or gives the error back when there should be none.
     async fn bear(&mut self, error: Error) -> Result<(), Error> {
-        let (began, backoff) = self.began.get_or_insert_with(|| (Instant::now(), Backoff::new()));
+        let (began, backoff) = self.began.get_or_insert_with(|| (Instant::now(), ReconnectDelay::new()));
         if !error.is_outage() || began.elapsed() >= limits::OUTAGE_MAX {
             return Err(error);
         }

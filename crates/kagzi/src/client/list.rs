@@ -39,6 +39,7 @@ pub(crate) async fn list(client: &Client, which: ListRuns) -> Result<RunPage, Er
         status: which.status.unwrap_or_default().into(),
         workflow_type: which.workflow_type,
         task_queue: which.task_queue,
+        ..v1::ListWorkflowRunsRequest::default()
     };
     let page = client
         .call("list runs", Repeat::Safe, |mut rpc| {

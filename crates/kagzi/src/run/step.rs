@@ -92,6 +92,7 @@ where
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),
             attempt,
+            ..v1::StepStarted::default()
         });
         let began = Instant::now();
         let timeout = options.timeout.or(run.step_timeout);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use crate::backoff::Backoff;
+use crate::reconnect_delay::ReconnectDelay;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::limits;
 /// The way to the server, as far as it goes right now.
 pub(crate) struct Link {
     connection: Connection,
-    backoff: Backoff,
+    backoff: ReconnectDelay,
     /// The server has taken us in on the current stream.
     welcomed: bool,
     state: State,
@@ -40,7 +40,7 @@ pub(crate) enum LinkEvent {
 impl Link {
     pub(crate) fn new(connection: Connection) -> Link {
         let state = State::Waiting { until: Instant::now() };
-        Link { connection, backoff: Backoff::new(), welcomed: false, state }
+        Link { connection, backoff: ReconnectDelay::new(), welcomed: false, state }
     }
 
     /// Opens a stream that carries these messages. The first must already be in the channel: the server

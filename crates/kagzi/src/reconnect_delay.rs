@@ -6,13 +6,13 @@ use crate::limits::{RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN};
 
 /// Doubles from 100 ms to 5 s. The jitter keeps a thousand workers from returning in the same instant.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct ReconnectDelay {
     ceiling: Duration,
 }
 
-impl Backoff {
-    pub(crate) fn new() -> Backoff {
-        Backoff { ceiling: RECONNECT_DELAY_MIN }
+impl ReconnectDelay {
+    pub(crate) fn new() -> ReconnectDelay {
+        ReconnectDelay { ceiling: RECONNECT_DELAY_MIN }
     }
 
     /// Between half of the current ceiling and all of it.
@@ -26,7 +26,7 @@ impl Backoff {
     }
 
     pub(crate) fn reset(&mut self) {
-        *self = Backoff::new();
+        *self = ReconnectDelay::new();
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn delays_grow_from_a_tenth_of_a_second_to_five_seconds() {
-        let mut backoff = Backoff::new();
+        let mut delay = ReconnectDelay::new();
 
-        let first = backoff.next_delay();
-        let last = (0..20).map(|_| backoff.next_delay()).last().unwrap();
+        let first = delay.next_delay();
+        let last = (0..20).map(|_| delay.next_delay()).last().unwrap();
 
         assert!((RECONNECT_DELAY_MIN / 2..=RECONNECT_DELAY_MIN).contains(&first), "{first:?}");
         assert!((RECONNECT_DELAY_MAX / 2..=RECONNECT_DELAY_MAX).contains(&last), "{last:?}");

@@ -1,0 +1,52 @@
+//! The one way in which a run ends badly: whatever the cause, its handler is started in the same commit.
+
+use crate::{
+    Aggregate, Change, Command, EventKind, Failure, Reply, Run, State, Timestamp,
+    failure_handler::own_handler,
+};
+
+/// How it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Failed,
+    TimedOut,
+}
+
+/// Ends the run and starts the handler that it asked for.
+pub fn end(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure, reply: Reply) -> Change {
+    let (state, event) = match ending {
+        Ending::Failed => (State::Failed { failure: failure.clone() }, EventKind::RunFailed { failure }),
+        Ending::TimedOut => {
+            (State::TimedOut { failure: failure.clone() }, EventKind::RunTimedOut { failure })
+        }
+    };
+    let attempts = seen.run.attempts.saturating_add(u32::from(ending == Ending::Failed));
+    let run = Run { state, attempts, finished_at: Some(now), ..seen.run.clone() };
+    let mut change = Change::new(run, event, reply);
+    with_handler(seen, &mut change);
+    change
+}
+
+/// Adds the handler's start, and for a handler the note on the run whose failure it handles.
+pub fn with_handler(seen: &Aggregate, change: &mut Change) {
+    if let Some((start, event)) = own_handler(seen) {
+        change.events.push((event, None));
+        change.follow.push(start);
+    }
+    if let Some(ended) = &change.run
+        && ended.state.finished()
+    {
+        let note = note(ended);
+        change.follow.extend(note);
+    }
+}
+
+/// Tells the failed run how its handler ended.
+pub fn note(ended: &Run) -> Option<Command> {
+    let failed = ended.options.handler_of?;
+    let outcome = match ended.failure() {
+        Some(failure) => format!("{}: {}", ended.state.status().name(), failure.message),
+        None => ended.state.status().name().to_owned(),
+    };
+    Some(Command::NoteHandler { namespace: ended.namespace.clone(), run: failed, handler: ended.id, outcome })
+}

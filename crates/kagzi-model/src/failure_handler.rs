@@ -1,0 +1,60 @@
+//! Failure handlers: runs that are started, in the same commit, because another run failed.
+
+use uuid::{Builder, Uuid};
+
+use crate::{Aggregate, Command, EventKind, Name, Payload, Run, RunId, RunOptions, StartRun, backoff::seed};
+
+/// The workflow type that handles every failure of its namespace, where a worker registers it.
+pub const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
+
+/// The handler that the failed run itself asked for: its start, and the line in the failed run's history.
+pub fn own_handler(seen: &Aggregate) -> Option<(Command, EventKind)> {
+    let failed = &seen.run;
+    let wanted = failed.options.on_failure.as_ref()?;
+    let task_queue = wanted.task_queue.clone().unwrap_or_else(|| failed.task_queue.clone());
+    start(seen, "failure", &wanted.workflow_type, task_queue)
+}
+
+/// The namespace's handler, on the queue whose workers registered it.
+pub fn namespace_handler(seen: &Aggregate, task_queue: Name) -> Option<(Command, EventKind)> {
+    start(seen, "system-failure", &Name::from(FAILURE_HANDLER), task_queue)
+}
+
+fn start(
+    seen: &Aggregate,
+    prefix: &str,
+    workflow_type: &Name,
+    task_queue: Name,
+) -> Option<(Command, EventKind)> {
+    let failed = &seen.run;
+    let id = handler_id(failed, prefix);
+    // By lineage, never by name: a handler's own failure starts nothing. And one handler per failed run.
+    if failed.options.handler_of.is_some() || seen.handlers.contains(&id) {
+        return None;
+    }
+    let start = StartRun {
+        namespace: failed.namespace.clone(),
+        id,
+        // Unique per failed run, so a second start finds the first.
+        business_id: Name::from(format!("{prefix}-{}", failed.id)),
+        workflow_type: workflow_type.clone(),
+        task_queue: task_queue.clone(),
+        // Composed from the failed run when a worker takes the handler, so nothing is stored twice.
+        input: Payload::new(&b""[..]),
+        deadline_at: None,
+        options: RunOptions { handler_of: Some(failed.id), ..RunOptions::default() },
+    };
+    let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };
+    Some((Command::Start(Box::new(start)), event))
+}
+
+/// Sorts beside the failed run, and is the same whenever its failure is decided again.
+fn handler_id(failed: &Run, prefix: &str) -> RunId {
+    let bits = |salt: &[u8]| seed(&[failed.id.0.as_bytes(), prefix.as_bytes(), salt]).to_be_bytes();
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&bits(b"a"));
+    random[8..].copy_from_slice(&bits(b"b")[..2]);
+    let millis = u64::try_from(failed.created_at.0 / 1000).unwrap_or(0);
+    let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+    RunId(id)
+}

@@ -1,0 +1,46 @@
+//! The input of a failure handler: composed from the failed run when it is needed, so nothing is stored twice.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kagzi_engine::{Assigned, Engine, moment};
+use kagzi_model::{Name, Payload, RunId, State};
+use serde_json::json;
+use tonic::Status;
+
+use crate::status::from_engine;
+
+/// The input to hand over: the run's own, or for a handler the story of the run that failed.
+pub async fn of(engine: &Engine, assigned: &Assigned) -> Result<Payload, Status> {
+    match assigned.run.options.handler_of {
+        Some(failed) => compose(engine, &assigned.run.namespace, failed).await,
+        None => Ok(assigned.input.clone()),
+    }
+}
+
+/// `WorkflowFailedEvent` as JSON, in protobuf's own mapping with the field names of the contract.
+pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result<Payload, Status> {
+    let view = engine.read_run(namespace, failed).await.map_err(from_engine)?;
+    let run = view.run;
+    let (error, code) = match &run.state {
+        State::Paused { why, .. } => (why.clone(), "QUARANTINED".to_owned()),
+        state => run.failure().map_or_else(
+            || (state.status().name().to_owned(), String::new()),
+            |failure| (failure.message.clone(), failure.code.to_string()),
+        ),
+    };
+    let input = view.input.map(|input| STANDARD.encode(&input.data)).unwrap_or_default();
+    let event = json!({
+        "failed_run_id": run.id.to_string(),
+        "namespace_id": &*run.namespace,
+        "workflow_type": &*run.workflow_type,
+        "task_queue": &*run.task_queue,
+        "error": error,
+        "original_input": input,
+        "attempts": run.attempts,
+        "started_at": run.started_at.map(moment),
+        "failed_at": run.finished_at.map(moment),
+        "error_code": code,
+        "status": run.state.status().name(),
+        "business_id": &*run.business_id,
+    });
+    Ok(Payload { data: event.to_string().into(), content_type: Name::from("application/json") })
+}

@@ -1,0 +1,20 @@
+//! ReportStepProgress: how far a long step is.
+
+use kagzi_engine::Engine;
+use kagzi_model::Command;
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, services::limits, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::ReportStepProgressRequest,
+) -> Result<v1::ReportStepProgressResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let step = check::step(&request.step_id, request.position)?;
+    let progress = check::payload(limits(engine), "progress", request.progress)?;
+    engine.apply_one(Command::Progress { lease, step, progress }).await.map_err(from_engine)?;
+    Ok(v1::ReportStepProgressResponse {})
+}

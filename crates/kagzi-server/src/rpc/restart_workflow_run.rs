@@ -1,0 +1,38 @@
+//! RestartWorkflowRun: a new run with the type, queue, input and options of another.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Name, RunOptions, StartRun};
+use kagzi_proto::v1;
+use tonic::Status;
+
+use super::{find_run, start_workflow};
+use crate::{check, status::from_engine};
+
+pub async fn handle(
+    engine: &Engine,
+    request: v1::RestartWorkflowRunRequest,
+) -> Result<v1::RestartWorkflowRunResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let former = find_run::run(engine, &namespace, &request.run_id).await?;
+    let view = engine.read_run(&namespace, former).await.map_err(from_engine)?;
+    let Some(input) = view.input else {
+        return Err(Status::failed_precondition(format!("the input of run {former} is no longer kept")));
+    };
+    let (id, former) = (Engine::new_run_id(), view.run);
+    // A deadline was a moment; a limit on the execution time begins anew.
+    let execution_ms = former.options.timeouts.execution_ms;
+    let start = StartRun {
+        namespace,
+        id,
+        business_id: check::optional_name("business_id", &request.business_id)?
+            .unwrap_or_else(|| Name::from(id.to_string())),
+        workflow_type: former.workflow_type,
+        task_queue: former.task_queue,
+        input,
+        deadline_at: execution_ms.map(|ms| engine.clock().now().plus_ms(ms)),
+        options: RunOptions { ..former.options },
+    };
+    let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
+    let started = start_workflow::answer(outcomes.pop().expect("one start has one outcome"))?;
+    Ok(v1::RestartWorkflowRunResponse { run_id: started.run_id })
+}

@@ -1,0 +1,7 @@
+//! The differential test: one random list of operations, played into two stores, must get the same answers.
+
+mod compare;
+mod player;
+mod world;
+
+pub use player::{Tally, play};

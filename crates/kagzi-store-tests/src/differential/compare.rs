@@ -1,0 +1,116 @@
+//! Compares everything that two stores hold, and checks the invariants on it.
+
+use std::collections::{HashMap, HashSet};
+
+use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId};
+use kagzi_store::{
+    Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView, attempts, journal,
+};
+
+use super::world::World;
+use crate::stage::unversioned;
+
+/// All that can be read of one namespace.
+#[derive(Debug, PartialEq)]
+struct Dump {
+    runs: Vec<(RunView, Vec<Event>)>,
+    workers: Vec<WorkerView>,
+}
+
+pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &str) {
+    for namespace in &world.namespaces {
+        let (here, there) = (dump(left, namespace).await, dump(right, namespace).await);
+
+        assert_eq!(here.runs.len(), there.runs.len(), "different runs; {shown}");
+        for (here, there) in here.runs.iter().zip(&there.runs) {
+            assert_eq!(here, there, "a run differs; {shown}");
+            invariants(&here.0.run, &here.1, shown);
+        }
+        assert_eq!(here.workers, there.workers, "different workers; {shown}");
+        within_limits(&here, shown);
+    }
+}
+
+async fn dump(store: &dyn Store, namespace: &Name) -> Dump {
+    let mut runs = Vec::new();
+    let mut page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
+    loop {
+        let found = store.runs(namespace, &RunFilter::default(), &page).await.unwrap();
+        for run in &found.rows {
+            let view = store.run(namespace, run.id).await.unwrap().expect("a listed run exists");
+            assert_eq!(view.run, *run, "the list and the run agree");
+            let named = store.run_by_business(namespace, &run.business_id).await.unwrap();
+            // The id of a run without a business id only stands in for one.
+            let expected = (*run.business_id != *run.id.to_string()).then_some(run.id);
+            assert_eq!(named, expected, "a business id names one run");
+            let events = store.events(namespace, run.id, 0, 10_000).await.unwrap();
+            runs.push((RunView { run: unversioned(view.run), ..view }, events));
+        }
+        let Some(last) = found.rows.last().filter(|_| found.has_next) else { break };
+        page.from = Some(Cursor { at: last.created_at, id: last.id.0 });
+    }
+    let everyone = PageRequest { from: None, direction: Direction::Next, limit: 10_000 };
+    let (workers, total) = store.workers(namespace, &WorkerFilter::default(), &everyone).await.unwrap();
+    assert_eq!(workers.rows.len() as u64, total);
+    Dump { runs, workers: workers.rows }
+}
+
+/// I1, I2, I4, I9 and I11, read off one run and its events.
+fn invariants(run: &Run, events: &[Event], shown: &str) {
+    let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "a gap in {}; {shown}", run.id);
+    let mut recorded = HashSet::new();
+    let (mut ends, mut reopened, mut handlers) = (0, 0, HashSet::new());
+    for event in events {
+        match &event.kind {
+            EventKind::StepCompleted { step, .. } => {
+                assert!(recorded.insert(step.clone()), "{step} of {} recorded twice; {shown}", run.id);
+            }
+            EventKind::RunCompleted
+            | EventKind::RunFailed { .. }
+            | EventKind::RunCancelled { .. }
+            | EventKind::RunTimedOut { .. } => ends += 1,
+            EventKind::RunStarted
+            | EventKind::RunClaimed { .. }
+            | EventKind::StepStarted { .. }
+            | EventKind::StepFailed { .. }
+            | EventKind::SleepScheduled { .. }
+            | EventKind::SleepOver { .. }
+            | EventKind::RunParked { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::LeaseLost { .. }
+            | EventKind::RunPaused { .. }
+            | EventKind::RunResumed
+            | EventKind::StepProgressed { .. }
+            | EventKind::RunRetried { .. }
+            | EventKind::HandlerEnded { .. } => {}
+            EventKind::RunReopened => reopened += 1,
+            EventKind::HandlerStarted { handler, .. } => {
+                assert!(handlers.insert(*handler), "{} has {handler} twice; {shown}", run.id);
+            }
+        }
+    }
+    let expected = reopened + usize::from(run.state.finished());
+    assert_eq!(ends, expected, "{} ended {ends} times; {shown}", run.id);
+    let paused = matches!(run.state, State::Paused { .. });
+    let reasons = [run.due_at().is_some(), run.lease().is_some(), paused];
+    let count = reasons.into_iter().filter(|reason| *reason).count();
+    assert_eq!(count, usize::from(!run.state.finished()), "{} has {count} reasons; {shown}", run.id);
+    // The two views on events must at least hold together.
+    assert!(recorded.len() <= journal(events).len());
+    assert!(recorded.len() <= attempts(events).len());
+}
+
+/// I7: nobody holds more than it may, and the counts are those of the rows.
+fn within_limits(dump: &Dump, shown: &str) {
+    let mut held: HashMap<WorkerId, u32> = HashMap::new();
+    for lease in dump.runs.iter().filter_map(|(view, _)| view.run.lease()) {
+        *held.entry(lease.worker).or_default() += 1;
+    }
+    for WorkerView { worker, active } in &dump.workers {
+        let count = held.get(&worker.id).copied().unwrap_or(0);
+        assert_eq!(*active, count, "the count of {} is wrong; {shown}", worker.id);
+        let max = worker.registration.max_concurrent;
+        assert!(count <= max, "{} holds {count} of {max}; {shown}", worker.id);
+    }
+}

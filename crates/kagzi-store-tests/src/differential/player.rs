@@ -1,0 +1,164 @@
+//! Plays the moves into both stores and compares what comes back.
+
+use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
+
+use kagzi_model::{Command, RunId, Timestamp};
+use kagzi_store::{Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store};
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use uuid::Uuid;
+
+use super::{
+    compare,
+    world::{Move, World, lease_ms},
+};
+use crate::{
+    StoreFactory,
+    stage::{in_time, unversioned},
+};
+
+/// How a game went: a game in which everything is refused proves nothing.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub accepted: usize,
+    pub refused: usize,
+    pub assigned: usize,
+    pub finished: usize,
+}
+
+/// Plays `moves` moves of `seed` into both stores. Panics at the first difference, with the seed.
+pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl StoreFactory) -> Tally {
+    // Random ids come from the seed; only the namespace is fresh, so that a shared database may be used.
+    let namespace = format!("game-{}", Uuid::new_v4().simple());
+    let mut world = World::new(seed, &namespace);
+    let mut left = Side::open(left).await;
+    let mut right = Side::open(right).await;
+    let mut tally = Tally::default();
+    for number in 0..moves {
+        let a_move = world.draw(left.clock.now());
+        let (here, there) = (left.play(&a_move).await, right.play(&a_move).await);
+        let shown = || format!("seed {seed}, move {number}: {a_move:?}");
+
+        assert_eq!(here.answer, there.answer, "different answers; {}", shown());
+        assert_eq!(here.told, there.told, "different news; {}", shown());
+        tally.accepted += here.answer.matches("Ok(").count();
+        tally.refused += here.answer.matches("Err(").count();
+        tally.finished += here.told.iter().filter(|news| news.starts_with("finished")).count();
+        let given = |given: &[Assignment]| given.iter().map(describe).collect::<Vec<_>>();
+        assert_eq!(given(&here.given), given(&there.given), "different claims; {}", shown());
+        here.given.iter().for_each(|assignment| world.given(assignment));
+        tally.assigned += here.given.len();
+        if number % 100 == 99 || number + 1 == moves {
+            compare::stores(&*left.store, &*right.store, &world, &shown()).await;
+        }
+    }
+    left.store.close().await;
+    right.store.close().await;
+    tally
+}
+
+/// One store with its own clock; both clocks always show the same.
+struct Side {
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    told: Arc<Told>,
+    demands: BTreeMap<u64, UnboundedReceiver<Assignment>>,
+    _factory: Arc<dyn StoreFactory>,
+}
+
+/// What a move came to.
+struct Played {
+    answer: String,
+    given: Vec<Assignment>,
+    told: Vec<String>,
+}
+
+/// News as text, sorted out by the reader.
+#[derive(Default)]
+struct Told {
+    news: Mutex<Vec<String>>,
+}
+
+impl Observer for Told {
+    fn finished(&self, finished: Finished) {
+        let output = finished.output.map(|output| output.data);
+        let run = unversioned(finished.run);
+        self.news.lock().push(format!("finished {run:?} {output:?}"));
+    }
+
+    fn lease_lost(&self, lost: LostLease) {
+        self.news.lock().push(format!("lost {lost:?}"));
+    }
+}
+
+impl Side {
+    async fn open(factory: impl StoreFactory) -> Self {
+        let factory: Arc<dyn StoreFactory> = Arc::new(factory);
+        let clock = ManualClock::new(Timestamp::from_millis(1_900_000_000_000));
+        let told = Arc::new(Told::default());
+        let store = factory.open(Arc::new(clock.clone()), told.clone()).await;
+        Side { store, clock, told, demands: BTreeMap::new(), _factory: factory }
+    }
+
+    async fn play(&mut self, a_move: &Move) -> Played {
+        let answer = in_time("an answer", self.carry_out(a_move)).await;
+        self.settle().await;
+        let mut given = Vec::new();
+        for deliveries in self.demands.values_mut() {
+            while let Ok(assignment) = deliveries.try_recv() {
+                given.push(assignment);
+            }
+        }
+        Played { answer, given, told: std::mem::take(&mut *self.told.news.lock()) }
+    }
+
+    async fn carry_out(&mut self, a_move: &Move) -> String {
+        let mut answer = String::new();
+        let wrote = match a_move.clone() {
+            Move::Apply(commands) => write!(answer, "{:?}", self.store.apply(commands).await.unwrap()),
+            Move::Worker(command) => write!(answer, "{:?}", self.store.worker(command).await.unwrap()),
+            Move::StandBy { demand: id, worker, types, once } => {
+                let (deliver, deliveries) = unbounded_channel();
+                let demand = Demand { id, worker, types, once, lease_ms: lease_ms(), deliver };
+                self.demands.insert(id, deliveries);
+                write!(answer, "{:?}", self.store.stand_by(demand).await.unwrap())
+            }
+            Move::Withdraw { demand } => {
+                write!(answer, "{:?}", self.store.withdraw(demand).await)
+            }
+            Move::HangUp { demand } => {
+                self.demands.remove(&demand);
+                Ok(())
+            }
+            Move::Sweep(kind) => write!(answer, "{:?}", self.store.sweep(kind).await.unwrap()),
+            Move::Pass { micros } => {
+                self.clock.advance(Duration::from_micros(micros));
+                Ok(())
+            }
+        };
+        wrote.expect("a string takes any text");
+        answer
+    }
+
+    /// Lets the store do what it would do by itself now. A run that was given to a worker who hung up comes back
+    /// in the next turn, and may go to the next who hung up: it is quiet when two turns lease nothing.
+    async fn settle(&self) {
+        let stats = self.store.stats();
+        loop {
+            let leases = LaneStats::get(&stats.leases);
+            for _ in 0..2 {
+                let nothing = Command::Resume { namespace: "".into(), run: RunId(Uuid::nil()) };
+                in_time("a turn", self.store.apply(vec![nothing])).await.expect("the store works");
+            }
+            if LaneStats::get(&stats.leases) == leases {
+                return;
+            }
+        }
+    }
+}
+
+fn describe(assignment: &Assignment) -> String {
+    let Assignment { run, input, fresh } = assignment;
+    let input = input.as_ref().map(|input| &input.data);
+    format!("{:?} {input:?} {fresh}", unversioned(run.clone()))
+}

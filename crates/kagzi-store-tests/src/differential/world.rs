@@ -1,0 +1,275 @@
+//! What the player may do next: moves drawn from a seed, about runs and workers that earlier moves made.
+
+use kagzi_model::{
+    Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunOptions,
+    StartRun, StepRef, Timeouts, Timestamp, WorkerId,
+};
+use kagzi_store::{Assignment, Beat, SweepKind, WorkerCommand};
+
+use crate::Random;
+
+const TYPES: [&str; 3] = ["order", "refund", "mail"];
+const QUEUES: [&str; 2] = ["main", "slow"];
+const STEPS: [&str; 5] = ["charge", "ship", "nap", "item-1/pack", "item-2/pack"];
+const LEASE_MS: i64 = 20_000;
+
+/// One operation on a store.
+#[derive(Debug, Clone)]
+pub enum Move {
+    Apply(Vec<Command>),
+    Worker(WorkerCommand),
+    StandBy {
+        demand: u64,
+        worker: WorkerId,
+        types: Vec<Name>,
+        once: bool,
+    },
+    Withdraw {
+        demand: u64,
+    },
+    /// The worker's connection breaks: nobody listens any more.
+    HangUp {
+        demand: u64,
+    },
+    Sweep(SweepKind),
+    Pass {
+        micros: u64,
+    },
+}
+
+/// The length of the leases that the moves ask for.
+pub fn lease_ms() -> i64 {
+    LEASE_MS
+}
+
+/// All that was made so far, so that moves can be about it.
+pub struct World {
+    random: Random,
+    pub namespaces: [Name; 2],
+    pub runs: Vec<(Name, RunId)>,
+    workers: Vec<(WorkerId, Registration)>,
+    demands: Vec<u64>,
+    /// Every lease ever given, the latest last; most are stale.
+    leases: Vec<(WorkerId, LeaseRef)>,
+    next_demand: u64,
+}
+
+impl World {
+    pub fn new(seed: u64, namespace: &str) -> Self {
+        World {
+            random: Random::new(seed),
+            namespaces: [namespace.into(), format!("{namespace}-2").into()],
+            runs: Vec::new(),
+            workers: Vec::new(),
+            demands: Vec::new(),
+            leases: Vec::new(),
+            next_demand: 1,
+        }
+    }
+
+    /// Notes that a run was given out.
+    pub fn given(&mut self, assignment: &Assignment) {
+        let worker = assignment.run.lease().expect("an assigned run is leased").worker;
+        self.leases.push((worker, assignment.lease()));
+    }
+
+    /// Draws the next move.
+    pub fn draw(&mut self, now: Timestamp) -> Move {
+        match self.random.below(100) {
+            0..15 => Move::Apply(vec![self.start(now)]),
+            15..20 => self.register(),
+            20..29 => self.stand_by(),
+            29..31 => self.end_demand(),
+            31..64 => Move::Apply(vec![self.write(now)]),
+            64..72 => {
+                let count = 2 + self.random.below(6);
+                Move::Apply((0..count).map(|_| self.any_command(now)).collect())
+            }
+            72..76 => Move::Apply(vec![self.about_a_run()]),
+            76..83 => self.worker_command(),
+            83..87 => Move::Sweep(SweepKind::Expired),
+            87..89 => Move::Sweep(SweepKind::StaleWorkers { before: now.plus_ms(-45_000) }),
+            _ => Move::Pass { micros: self.micros() },
+        }
+    }
+
+    fn micros(&mut self) -> u64 {
+        match self.random.below(5) {
+            0 => 1,
+            1 => self.random.below(1_000_000) as u64,
+            2 | 3 => self.random.below(5_000_000) as u64,
+            _ => self.random.below(60_000_000) as u64,
+        }
+    }
+
+    fn namespace(&mut self) -> Name {
+        let second = self.random.chance(20);
+        self.namespaces[usize::from(second)].clone()
+    }
+
+    fn any_command(&mut self, now: Timestamp) -> Command {
+        match self.random.below(10) {
+            0..3 => self.start(now),
+            3..9 => self.write(now),
+            _ => self.about_a_run(),
+        }
+    }
+
+    fn start(&mut self, now: Timestamp) -> Command {
+        let id = RunId(self.random.uuid());
+        let namespace = self.namespace();
+        // Few names, so that many are taken; some runs have none of their own.
+        let business_id = match self.random.chance(30) {
+            true => Name::from(id.to_string()),
+            false => Name::from(format!("order-{}", self.random.below(60))),
+        };
+        let named_once = self.random.chance(80);
+        let workflow_type = if named_once { 0 } else { self.random.below(TYPES.len()) };
+        let retry = RetryPolicy {
+            initial_interval_ms: self.random.chance(50).then(|| self.random.below(3_000) as i64),
+            maximum_attempts: self.random.chance(20).then_some(2),
+            ..RetryPolicy::default()
+        };
+        let timeouts =
+            Timeouts { heartbeat_ms: self.random.chance(10).then_some(7_000), ..Timeouts::default() };
+        let run_retry = self.random.chance(20).then(RetryPolicy::default);
+        let on_failure =
+            self.random.chance(20).then(|| OnFailure { workflow_type: TYPES[2].into(), task_queue: None });
+        let deadline_at = self.random.chance(25).then(|| now.plus_ms(self.random.below(200_000) as i64));
+        self.runs.push((namespace.clone(), id));
+        Command::Start(Box::new(StartRun {
+            namespace,
+            id,
+            business_id,
+            workflow_type: TYPES[workflow_type].into(),
+            task_queue: QUEUES[usize::from(self.random.chance(15))].into(),
+            input: Payload::new(if self.random.chance(90) { &b"\xff in"[..] } else { &b"else"[..] }),
+            deadline_at,
+            options: RunOptions { retry, timeouts, run_retry, on_failure, handler_of: None },
+        }))
+    }
+
+    fn register(&mut self) -> Move {
+        // Sometimes the same worker again, as after a lost answer.
+        if let Some((id, registration)) = self.workers.last().cloned()
+            && self.random.chance(10)
+        {
+            return Move::Worker(WorkerCommand::Register { id, registration });
+        }
+        let id = WorkerId(self.random.uuid());
+        let mut workflow_types = vec![Name::from(TYPES[0])];
+        if self.random.chance(60) {
+            workflow_types.extend(TYPES[1..].iter().map(|name| Name::from(*name)));
+        }
+        let registration = Registration {
+            namespace: self.namespace(),
+            task_queue: QUEUES[usize::from(self.random.chance(15))].into(),
+            workflow_types,
+            hostname: "host".into(),
+            pid: 1,
+            version: "1".into(),
+            max_concurrent: 1 + self.random.below(4) as u32,
+            labels: Default::default(),
+        };
+        self.workers.push((id, registration.clone()));
+        Move::Worker(WorkerCommand::Register { id, registration })
+    }
+
+    fn stand_by(&mut self) -> Move {
+        let Some((worker, registration)) = self.recent_worker() else { return self.register() };
+        let mut types = registration.workflow_types;
+        types.truncate(1 + self.random.below(3));
+        let demand = self.next_demand;
+        self.next_demand += 1;
+        self.demands.push(demand);
+        Move::StandBy { demand, worker, types, once: self.random.chance(50) }
+    }
+
+    fn end_demand(&mut self) -> Move {
+        let Some(demand) = self.random.pick(&self.demands).copied() else { return self.register() };
+        if self.random.chance(50) { Move::Withdraw { demand } } else { Move::HangUp { demand } }
+    }
+
+    fn recent_worker(&mut self) -> Option<(WorkerId, Registration)> {
+        let recent = self.workers.len().saturating_sub(6);
+        self.random.pick(&self.workers[recent..]).cloned()
+    }
+
+    fn worker_command(&mut self) -> Move {
+        let Some((id, _)) = self.recent_worker() else { return self.register() };
+        Move::Worker(match self.random.below(12) {
+            0 => WorkerCommand::Drain { id },
+            1 => WorkerCommand::Deregister { id },
+            _ => {
+                let recent = self.leases.len().saturating_sub(30);
+                let runs = self.leases[recent..]
+                    .iter()
+                    .filter(|(worker, _)| *worker == id)
+                    .filter(|_| self.random.chance(80))
+                    .map(|(_, lease)| lease.clone())
+                    .collect();
+                let unlisted_after_ms = self.random.chance(50).then_some(5_000);
+                WorkerCommand::Beat(Beat { id, runs, lease_ms: LEASE_MS, unlisted_after_ms })
+            }
+        })
+    }
+
+    fn about_a_run(&mut self) -> Command {
+        let unknown = (self.namespaces[0].clone(), RunId(self.random.uuid()));
+        let (mut namespace, run) = self.random.pick(&self.runs).cloned().unwrap_or(unknown);
+        if self.random.chance(5) {
+            namespace = self.namespace();
+        }
+        match self.random.below(10) {
+            0..2 => Command::Cancel { namespace, run, reason: "asked to".into() },
+            2 => Command::Terminate { namespace, run, reason: "given up".into() },
+            3..6 => Command::Reopen { namespace, run },
+            _ => Command::Resume { namespace, run },
+        }
+    }
+
+    /// A worker's write, mostly under one of the latest leases.
+    fn write(&mut self, now: Timestamp) -> Command {
+        let recent = if self.random.chance(80) { self.leases.len().saturating_sub(8) } else { 0 };
+        let Some((_, lease)) = self.random.pick(&self.leases[recent..]).cloned() else {
+            return self.start(now);
+        };
+        let index = self.random.below(STEPS.len());
+        let step = StepRef { path: STEPS[index].into(), position: index as u32 };
+        let park = self.random.chance(60);
+        match self.random.below(20) {
+            0 => Command::Progress { lease, step, progress: Payload::new(&b"\xf0 half"[..]) },
+            1 => {
+                let timeout_ms = self.random.chance(50).then(|| self.random.below(5_000) as i64);
+                Command::BeginStep { lease, step, timeout_ms, policy: RetryPolicy::default() }
+            }
+            2..7 => Command::RecordStep {
+                lease,
+                step,
+                attempt: self.random.below(3) as u32,
+                result: Payload::new(&b"\x00\xff"[..]),
+                elapsed_ms: 3,
+            },
+            7..10 => {
+                let failure = Failure::new("BROKEN", "it broke");
+                let last = self.random.chance(20);
+                let failure = if last { failure.non_retryable() } else { failure };
+                let attempt = 1 + self.random.below(3) as u32;
+                Command::FailStep { lease, step, attempt, failure, policy: RetryPolicy::default(), park }
+            }
+            10..12 => {
+                let duration_ms = self.random.below(10_000) as i64;
+                Command::Sleep { lease, step, duration_ms, park }
+            }
+            12 => Command::SleepOver { lease, step: step.path },
+            13..16 => Command::Complete { lease, output: Payload::new(&b"out\xfe"[..]) },
+            16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
+            17 => Command::Park { lease },
+            18 => Command::Release { lease, why: "not now".into() },
+            _ => match self.random.chance(20) {
+                true => Command::Block { lease, message: "code changed".into() },
+                false => Command::Renew { lease, until: now.plus_ms(LEASE_MS) },
+            },
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Finding one run or one worker.
+
+use kagzi_model::RunId;
+use uuid::Uuid;
+
+use crate::{Stage, TYPE};
+
+pub async fn a_run_is_found_by_its_id_and_its_business_id(stage: Stage) {
+    let run = stage.start("order-1").await;
+    stage.start("order-2").await;
+
+    let view = stage.store.run(&stage.namespace, run).await.unwrap().unwrap();
+    let by_business = stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap();
+    let missing = stage.store.run_by_business(&stage.namespace, &"order-3".into()).await.unwrap();
+
+    assert_eq!((view.run.id, &*view.run.business_id), (run, "order-1"));
+    assert_eq!((view.input.unwrap().data, view.output), ("input of order-1".into(), None));
+    assert_eq!((by_business, missing), (Some(run), None));
+    let unknown = stage.store.run(&stage.namespace, RunId(Uuid::now_v7())).await.unwrap();
+    assert_eq!(unknown, None);
+}
+
+pub async fn a_run_is_found_by_the_first_digits_of_its_id(stage: Stage) {
+    let digits = |id: &RunId| id.0.simple().to_string();
+    let mut starts = [stage.new_run("order-1"), stage.new_run("order-2"), stage.new_run("order-3")];
+    // Two that share twelve digits, and one that is different from the first.
+    starts[0].id =
+        RunId(Uuid::from_u128(0xabcd_ef01_2345 << 80 | u128::from(Uuid::new_v4().as_u64_pair().0)));
+    starts[1].id =
+        RunId(Uuid::from_u128(0xabcd_ef01_2345 << 80 | u128::from(Uuid::new_v4().as_u64_pair().0)));
+    starts[2].id =
+        RunId(Uuid::from_u128(0x1234_0000_0000 << 80 | u128::from(Uuid::new_v4().as_u64_pair().0)));
+    let ids = starts.each_ref().map(|start| start.id);
+    for start in starts {
+        stage.start_with(start).await;
+    }
+
+    let find = async |prefix: &str| stage.store.runs_by_prefix(&stage.namespace, prefix).await.unwrap();
+
+    assert_eq!(find("1234").await, [ids[2]]);
+    assert_eq!(find(&digits(&ids[0])).await, [ids[0]]);
+    assert_eq!(find("abcdef").await.len(), 2);
+    assert!(find("ffff").await.is_empty());
+    assert!(find("not-hexadecimal").await.is_empty());
+    assert!(find(&format!("{}0", digits(&ids[0]))).await.is_empty());
+}
+
+pub async fn a_worker_is_found_by_the_first_digits_of_its_id(stage: Stage) {
+    let worker = stage.register_for(&[TYPE], 1).await;
+    let digits = worker.0.simple().to_string();
+
+    let whole = stage.store.workers_by_prefix(&stage.namespace, &digits).await.unwrap();
+    let part = stage.store.workers_by_prefix(&stage.namespace, &digits[..8]).await.unwrap();
+    let none = stage.store.workers_by_prefix(&stage.namespace, "ffffffff").await.unwrap();
+
+    assert_eq!((whole, part, none), (vec![worker], vec![worker], vec![]));
+}
+
+pub async fn reading_works_at_all(stage: Stage) {
+    stage.store.ping().await.unwrap();
+    assert!(!stage.store.describe().is_empty());
+}

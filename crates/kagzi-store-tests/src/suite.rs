@@ -1,0 +1,195 @@
+//! The list of claims. A new claim is a function in the file of its guarantee and a line here.
+
+/// Makes one test of every claim that every store must keep.
+#[macro_export]
+macro_rules! conformance {
+    ($factory:expr) => {
+        $crate::tests_of_claims! { $factory;
+            starts {
+                a_start_is_idempotent_by_business_id,
+                a_start_is_still_idempotent_after_the_run_ended,
+                a_conflicting_start_says_what_differs,
+                a_hundred_concurrent_starts_with_one_id_make_one_run,
+                two_starts_in_one_call_with_one_id_make_one_run,
+                runs_without_a_business_id_are_all_different,
+                a_start_without_a_business_id_is_not_safe_to_send_again_yet,
+            }
+            claims {
+                a_standing_worker_gets_a_new_run_in_the_same_commit,
+                the_end_of_one_run_and_the_claim_of_the_next_share_a_commit,
+                waiting_runs_are_given_out_in_the_order_they_came,
+                one_slot_serves_a_queue_first_in_first_out,
+                a_type_that_nobody_registers_does_not_block_the_others,
+                a_worker_gets_only_the_types_and_queue_it_registered,
+                a_worker_never_holds_more_than_max_concurrent,
+                two_demands_of_one_worker_share_its_slots,
+                work_goes_to_whoever_has_room,
+                a_closed_receiver_gives_its_runs_back_at_no_charge,
+                a_withdrawn_demand_gets_nothing_more_and_keeps_what_it_has,
+                a_demand_is_refused_for_an_unknown_worker_or_type,
+            }
+            polls {
+                a_poll_takes_one_run_only,
+                a_poll_that_waits_gets_the_next_run,
+                each_of_several_polls_gets_another_run,
+                several_polls_never_exceed_max_concurrent_and_strand_nothing,
+            }
+            leases {
+                every_lease_raises_the_epoch,
+                every_write_under_a_stale_lease_is_refused,
+                every_late_write_to_an_ended_run_is_refused,
+                a_run_that_waits_has_no_lease_to_write_under,
+                a_heartbeat_renews_to_now_plus_the_length_and_never_adds_up,
+                a_renewed_lease_outlives_its_first_length,
+                a_lease_that_ran_out_is_taken_back_by_the_sweep_and_not_before,
+                unlisted_leases_are_given_back_after_the_grace,
+                listed_but_lost_leases_are_reported,
+                a_repeated_command_is_answered_and_writes_nothing,
+            }
+            lost_workers {
+                the_runs_of_a_silent_worker_are_taken_over_with_backoff,
+                a_heartbeat_keeps_a_worker_alive,
+                a_lost_worker_is_refused_until_it_registers_again,
+                a_heartbeat_of_an_unknown_worker_is_refused,
+                a_run_that_takes_its_workers_down_is_quarantined,
+                progress_forgives_earlier_crashes,
+            }
+            workers {
+                a_registered_worker_reads_back_as_it_came,
+                a_draining_worker_gets_nothing_new_and_finishes_what_it_has,
+                a_worker_that_leaves_gives_its_runs_back_at_no_charge,
+                leaving_twice_is_leaving_once,
+                draining_needs_a_worker_that_is_there,
+                registering_again_does_not_forget_what_the_worker_holds,
+                completed_and_failed_runs_are_counted_truly,
+            }
+            timers {
+                a_failed_step_is_due_exactly_at_its_retry,
+                a_sleep_ends_exactly_on_time,
+                a_final_failure_leaves_the_run_with_its_worker,
+                the_earliest_of_several_waits_wakes_the_run,
+                a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early,
+                a_person_can_cut_a_retry_short_but_not_a_sleep,
+                a_run_due_while_nobody_has_room_is_given_out_later,
+                a_step_that_runs_too_long_is_a_failed_attempt,
+            }
+            deadlines {
+                a_deadline_ends_a_queued_run,
+                a_deadline_ends_a_leased_run_and_tells_its_worker,
+                a_deadline_ends_a_sleeping_run,
+                a_deadline_ends_a_retrying_run,
+                a_deadline_ends_a_paused_run,
+                a_reopened_run_forgets_the_deadline_that_passed,
+            }
+            endings {
+                a_queued_run_can_be_cancelled,
+                a_leased_run_can_be_cancelled_and_its_worker_is_told,
+                a_sleeping_run_can_be_cancelled,
+                a_retrying_run_can_be_cancelled,
+                a_paused_run_can_be_cancelled,
+                a_cancel_that_races_the_end_has_one_winner,
+                the_end_is_told_once_with_its_output,
+                a_failed_run_keeps_its_error,
+                a_failed_run_starts_its_handler_once_and_in_the_same_commit,
+                a_reopened_run_goes_on_with_its_recorded_steps,
+            }
+            history {
+                events_are_numbered_without_a_gap_and_in_order,
+                a_step_has_one_result_however_often_it_is_sent,
+                the_first_result_of_a_step_stays,
+                payloads_come_back_byte_for_byte,
+                events_are_read_from_any_point_in_pieces,
+            }
+            batches {
+                a_refused_command_does_not_disturb_its_neighbours,
+                commands_of_one_call_see_each_other_in_order,
+                a_run_can_start_and_end_in_one_call,
+                an_empty_call_is_answered,
+            }
+            reads {
+                a_run_is_found_by_its_id_and_its_business_id,
+                a_run_is_found_by_the_first_digits_of_its_id,
+                a_worker_is_found_by_the_first_digits_of_its_id,
+                reading_works_at_all,
+            }
+            listings {
+                runs_are_listed_newest_first_and_filtered,
+                pages_forward_and_back_neither_skip_nor_repeat_while_rows_come_in,
+                an_empty_list_has_no_neighbours,
+                workers_are_listed_counted_and_filtered,
+            }
+            namespaces {
+                one_business_id_names_two_runs_in_two_namespaces,
+                reads_from_another_namespace_see_nothing,
+                commands_from_another_namespace_find_nothing,
+                a_worker_gets_no_run_of_another_namespace,
+            }
+        }
+    };
+}
+
+/// Makes one test of every claim that a store with a disk must keep.
+#[macro_export]
+macro_rules! durability {
+    ($factory:expr) => {
+        $crate::tests_of_claims! { $factory;
+            durability {
+                an_acknowledged_start_survives_reopening,
+                a_worker_goes_on_with_its_lease_after_reopening,
+                leases_from_before_reopening_count_against_the_limit,
+                a_sleeper_survives_reopening_and_wakes_on_time,
+                every_row_and_event_is_the_same_after_reopening,
+                a_closed_store_refuses_and_loses_nothing,
+            }
+        }
+    };
+}
+
+/// One module per guarantee, one test per claim. Made by [`conformance!`] and [`durability!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests_of_claims {
+    ($factory:expr; $($guarantee:ident { $($claim:ident,)* })*) => {
+        $(
+            mod $guarantee {
+                #[allow(unused_imports)]
+                use super::*;
+
+                $(
+                    #[tokio::test]
+                    async fn $claim() {
+                        let stage = $crate::Stage::open($factory).await;
+                        $crate::$guarantee::$claim(stage).await;
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    /// A claim that is written and not listed would never be tested.
+    #[test]
+    fn every_claim_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let list = include_str!("suite.rs");
+
+        let mut claims = 0;
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        for file in files.filter(|path| path.is_file()) {
+            for line in fs::read_to_string(file).unwrap().lines() {
+                let Some(claim) = line.strip_prefix("pub async fn ") else { continue };
+                let Some((name, "stage: Stage) {" | "mut stage: Stage) {")) = claim.split_once('(') else {
+                    continue;
+                };
+                assert!(list.contains(&format!("                {name},\n")), "{name} is not in suite.rs");
+                claims += 1;
+            }
+        }
+
+        assert!(claims > 80, "{claims}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Sleeps and retries end on time: never early, and all of them.
+
+use std::collections::HashSet;
+
+use kagzi_model::{Command, Failure, Finality, Reply, RetryPolicy, State};
+
+use crate::{LEASE_MS, Stage, stage::step};
+
+pub async fn a_failed_step_is_due_exactly_at_its_retry(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+
+    for (attempt, delay_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
+        let lease = standing.next().await.lease();
+        let retry_at = stage.now().plus_ms(delay_ms);
+        let reply = stage.ok(stage.fail_step(&lease, "charge", attempt)).await;
+
+        assert_eq!(reply, Reply::StepRetry { at: retry_at, attempt });
+        assert_eq!(stage.active(standing.worker).await, 0, "a parked run frees its slot");
+        stage.pass_until_just_before(retry_at);
+        stage.settle().await;
+        assert!(standing.ready().is_none());
+        assert!(matches!(stage.run(run).await.state, State::Retry { at, .. } if at == retry_at));
+        stage.pass_one_tick();
+    }
+    assert_eq!(standing.next().await.run.epoch, 4);
+}
+
+pub async fn a_sleep_ends_exactly_on_time(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let until = stage.now().plus_ms(3_600_000);
+
+    let reply = stage.ok(stage.sleep(&lease, "nap", 3_600_000)).await;
+
+    assert_eq!(reply, Reply::Sleeping { until });
+    stage.pass_until_just_before(until);
+    stage.settle().await;
+    assert!(standing.ready().is_none());
+    assert!(matches!(stage.run(run).await.state, State::Timer { at, .. } if at == until));
+    stage.pass_one_tick();
+    let woken = standing.next().await;
+    assert_eq!((woken.run.id, woken.run.epoch, woken.fresh), (run, 2, false));
+}
+
+pub async fn a_final_failure_leaves_the_run_with_its_worker(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+
+    let reply = stage
+        .ok(Command::FailStep {
+            lease: lease.clone(),
+            step: step("charge"),
+            attempt: 1,
+            failure: Failure::new("DECLINED", "no money").non_retryable(),
+            policy: RetryPolicy::default(),
+            park: true,
+        })
+        .await;
+
+    assert_eq!(reply, Reply::StepFinal { attempts: 1, finality: Finality::NonRetryable });
+    assert!(matches!(stage.run(run).await.state, State::Leased(_)));
+    stage.ok(stage.fail(&lease)).await;
+}
+
+pub async fn the_earliest_of_several_waits_wakes_the_run(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let sleep =
+        |path, ms| Command::Sleep { lease: lease.clone(), step: step(path), duration_ms: ms, park: false };
+    stage.ok(sleep("long", 60_000)).await;
+    stage.ok(sleep("short", 5_000)).await;
+
+    stage.ok(Command::Park { lease: lease.clone() }).await;
+
+    stage.pass_ms(4_999);
+    stage.settle().await;
+    assert!(standing.ready().is_none());
+    stage.pass_ms(1);
+    assert_eq!(standing.next().await.run.epoch, 2);
+}
+
+pub async fn a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early(stage: Stage) {
+    const SLEEPERS: usize = 1_000;
+    let mut standing = stage.stand_by(SLEEPERS as u32).await;
+    let starts = (0..SLEEPERS).map(|number| stage.new_run(&format!("order-{number}")));
+    let started = stage.apply_all(starts.map(|start| Command::Start(Box::new(start))).collect()).await;
+    assert!(started.iter().all(Result::is_ok));
+    let mut sleeps = Vec::new();
+    for _ in 0..SLEEPERS {
+        let lease = standing.next().await.lease();
+        sleeps.push(stage.sleep(&lease, "nap", 60_000));
+    }
+    let until = stage.now().plus_ms(60_000);
+    assert!(stage.apply_all(sleeps).await.iter().all(Result::is_ok));
+
+    stage.pass_until_just_before(until);
+    stage.settle().await;
+    assert!(standing.ready().is_none());
+    stage.pass_one_tick();
+
+    let mut woken = HashSet::new();
+    for _ in 0..SLEEPERS {
+        let assignment = standing.next().await;
+        let claimed_at = assignment.run.lease().unwrap().since;
+        assert!(claimed_at >= until);
+        assert!(woken.insert(assignment.run.id), "woken twice");
+    }
+}
+
+pub async fn a_person_can_cut_a_retry_short_but_not_a_sleep(stage: Stage) {
+    let mut standing = stage.stand_by(2).await;
+    let retrying = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.fail_step(&lease, "charge", 1)).await;
+    let sleeping = stage.start("order-2").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.sleep(&lease, "nap", 60_000)).await;
+
+    stage.ok(stage.resume(retrying)).await;
+    let refused = stage.apply(stage.resume(sleeping)).await;
+
+    assert_eq!(standing.next().await.run.id, retrying);
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+pub async fn a_run_due_while_nobody_has_room_is_given_out_later(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let sleeper = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.sleep(&lease, "nap", 1_000)).await;
+    stage.start("order-2").await;
+    let busy = standing.next().await.lease();
+
+    stage.pass_ms(LEASE_MS as u64 / 2);
+    stage.settle().await;
+    assert!(standing.ready().is_none());
+    stage.ok(stage.complete(&busy)).await;
+
+    assert_eq!(standing.next().await.run.id, sleeper);
+}
+
+pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let policy = RetryPolicy::default();
+    let begin =
+        Command::BeginStep { lease: lease.clone(), step: step("slow"), timeout_ms: Some(5_000), policy };
+    stage.ok(begin).await;
+
+    stage.pass_ms(4_999);
+    stage.sweep_expired().await;
+    assert!(matches!(stage.run(run).await.state, State::Leased(_)));
+    stage.pass_ms(1);
+    stage.sweep_expired().await;
+
+    let State::Retry { step: Some(path), attempt: 1, failure, .. } = stage.run(run).await.state else {
+        panic!("{:?}", stage.run(run).await.state)
+    };
+    assert_eq!((&*path, &*failure.code), ("slow", "TIMEOUT"));
+    assert_eq!(stage.told.lost(run).await.worker, standing.worker, "the worker may hang: it loses the run");
+    assert!(stage.apply(stage.record(&lease, "slow", b"late")).await.is_err());
+}

@@ -1,0 +1,93 @@
+//! Every SQL statement is one that SQLite accepts, and the hot ones use their index.
+
+mod sqlite_file;
+
+use std::sync::Arc;
+
+use kagzi_store::{Silent, SystemClock};
+use kagzi_store_sqlite::{READ_STATEMENTS, SqliteStore, WRITE_STATEMENTS};
+use rusqlite::Connection;
+use sqlite_file::SqliteFile;
+
+/// A connection to a database that the store itself has migrated.
+async fn migrated(file: &SqliteFile) -> Connection {
+    let store = SqliteStore::open(&file.path(), Arc::new(SystemClock::new()), Arc::new(Silent)).unwrap();
+    kagzi_store::Store::close(&store).await;
+    Connection::open(file.path()).unwrap()
+}
+
+#[tokio::test]
+async fn every_statement_can_be_prepared() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+
+    for (name, sql) in WRITE_STATEMENTS.iter().chain(READ_STATEMENTS) {
+        if let Err(error) = connection.prepare(sql) {
+            panic!("{name}: {error}\n{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn statements_have_names_of_their_own() {
+    let mut names: Vec<_> = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).map(|(name, _)| name).collect();
+    let count = names.len();
+
+    names.sort();
+    names.dedup();
+
+    assert_eq!(names.len(), count);
+}
+
+fn plan(connection: &Connection, name: &str) -> String {
+    let statements = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS);
+    let (_, sql) = statements.into_iter().find(|(found, _)| *found == name).expect("the statement exists");
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
+    let lines = statement
+        .query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3))
+        .unwrap()
+        .collect::<Result<Vec<_>, _>>()
+        .unwrap();
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn hot_statements_use_their_index() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+    let hot = [
+        "DUE",
+        "NEXT_DUE",
+        "SWEEP_DUE",
+        "NEXT_SWEEP",
+        "LEASED_BY",
+        "STALE_WORKERS",
+        "LOAD_RUN",
+        "LOAD_EVENTS",
+        "FIND_BUSINESS",
+        "UPDATE_RUN",
+    ];
+
+    let plans: Vec<_> = hot.iter().map(|name| format!("{name}\n{}", plan(&connection, name))).collect();
+
+    for plan in &plans {
+        assert!(plan.contains("SEARCH") || plan.contains("INDEX"), "{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "sorts: {plan}");
+    }
+    insta::assert_snapshot!(plans.join("\n\n"));
+}
+
+#[tokio::test]
+async fn reads_of_one_row_never_scan_a_table() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+
+    let plans: Vec<_> =
+        READ_STATEMENTS.iter().map(|(name, _)| format!("{name}\n{}", plan(&connection, name))).collect();
+
+    for plan in &plans {
+        assert!(!plan.contains("SCAN") && !plan.contains("runs_listed"), "reads too much: {plan}");
+    }
+    insta::assert_snapshot!(plans.join("\n\n"));
+}

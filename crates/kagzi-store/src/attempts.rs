@@ -1,0 +1,144 @@
+//! The step attempts of a run, as people read them.
+
+use std::collections::HashMap;
+
+use kagzi_model::{Event, EventKind, Failure, Name, Payload, Timestamp, WorkerId};
+
+/// One execution of one step, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepAttempt {
+    pub path: Name,
+    pub position: u32,
+    pub attempt: u32,
+    pub worker: Option<WorkerId>,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub state: AttemptState,
+    /// No later attempt of the step exists.
+    pub latest: bool,
+}
+
+/// How the attempt went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttemptState {
+    Running,
+    Completed {
+        output: Option<Payload>,
+    },
+    /// Failed, and the next attempt is (or was) due at `retry_at`; none when final.
+    Failed {
+        failure: Failure,
+        retry_at: Option<Timestamp>,
+    },
+    Sleeping {
+        until: Timestamp,
+    },
+    Slept,
+}
+
+/// Every attempt of every step, oldest first.
+pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
+    let mut list: Vec<StepAttempt> = Vec::new();
+    let mut worker = None;
+    for event in events {
+        match &event.kind {
+            EventKind::RunClaimed { worker: claimed, slept, .. } => {
+                worker = Some(*claimed);
+                slept.iter().for_each(|step| end_sleep(&mut list, step, event.at));
+            }
+            EventKind::StepStarted { step, position, attempt, .. } => list.push(StepAttempt {
+                path: step.clone(),
+                position: *position,
+                attempt: *attempt,
+                worker,
+                started_at: Some(event.at),
+                finished_at: None,
+                state: AttemptState::Running,
+                latest: true,
+            }),
+            EventKind::StepCompleted { step, position, attempt, elapsed_ms } => {
+                let output = event.payload.clone();
+                let took = (*elapsed_ms > 0).then(|| Timestamp(event.at.0 - elapsed_ms * 1000));
+                let ended = Ended { at: event.at, began: took, worker };
+                finish(&mut list, (step, *position, *attempt), ended, AttemptState::Completed { output });
+            }
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, .. } => {
+                let state = AttemptState::Failed { failure: failure.clone(), retry_at: *retry_at };
+                let ended = Ended { at: event.at, began: None, worker };
+                finish(&mut list, (step, *position, *attempt), ended, state);
+            }
+            EventKind::SleepScheduled { step, position, until } => list.push(StepAttempt {
+                path: step.clone(),
+                position: *position,
+                attempt: 1,
+                worker,
+                started_at: Some(event.at),
+                finished_at: None,
+                state: AttemptState::Sleeping { until: *until },
+                latest: true,
+            }),
+            EventKind::SleepOver { step } => end_sleep(&mut list, step, event.at),
+            EventKind::RunStarted
+            | EventKind::RunParked { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::LeaseLost { .. }
+            | EventKind::RunPaused { .. }
+            | EventKind::RunResumed
+            | EventKind::RunCompleted
+            | EventKind::RunFailed { .. }
+            | EventKind::RunCancelled { .. }
+            | EventKind::RunTimedOut { .. }
+            | EventKind::StepProgressed { .. }
+            | EventKind::RunRetried { .. }
+            | EventKind::RunReopened
+            | EventKind::HandlerStarted { .. }
+            | EventKind::HandlerEnded { .. } => {}
+        }
+    }
+    let mut seen = HashMap::new();
+    for attempt in list.iter_mut().rev() {
+        attempt.latest = seen.insert(attempt.path.clone(), ()).is_none();
+    }
+    list
+}
+
+struct Ended {
+    at: Timestamp,
+    began: Option<Timestamp>,
+    worker: Option<WorkerId>,
+}
+
+/// Ends the attempt that was told to have begun, or adds one that was not.
+fn finish(
+    list: &mut Vec<StepAttempt>,
+    (path, position, attempt): (&Name, u32, u32),
+    ended: Ended,
+    state: AttemptState,
+) {
+    let begun = list.iter_mut().rev().find(|known| {
+        known.path == *path && known.attempt == attempt && known.state == AttemptState::Running
+    });
+    match begun {
+        Some(known) => {
+            known.finished_at = Some(ended.at);
+            known.state = state;
+        }
+        None => list.push(StepAttempt {
+            path: path.clone(),
+            position,
+            attempt,
+            worker: ended.worker,
+            started_at: ended.began.or(Some(ended.at)),
+            finished_at: Some(ended.at),
+            state,
+            latest: true,
+        }),
+    }
+}
+
+fn end_sleep(list: &mut [StepAttempt], path: &Name, at: Timestamp) {
+    if let Some(sleep) = list.iter_mut().rev().find(|known| known.path == *path) {
+        sleep.state = AttemptState::Slept;
+        sleep.finished_at = Some(at);
+    }
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs every example against one real server and compares what it prints with examples/expected/NAME.txt.
+# KAGZI_WRITE_EXPECTED=1 writes those files instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bin=${CARGO_TARGET_DIR:-target}/debug
+
+if [ -z "${KAGZI_ADDRESS:-}" ]; then
+    [ -n "${KAGZI_EXAMPLES_BUILT:-}" ] || cargo build --quiet -p kagzi-cli -p kagzi-examples
+    exec scripts/with-server.sh "$0" "$@"
+fi
+
+failed=0
+for source in examples/src/bin/*.rs; do
+    name=$(basename "$source" .rs)
+    expected=examples/expected/$name.txt
+    if ! printed=$(timeout 60 "$bin/$name" </dev/null); then
+        echo "$name: failed" >&2
+        failed=1
+    elif [ -n "${KAGZI_WRITE_EXPECTED:-}" ]; then
+        printf '%s\n' "$printed" >"$expected"
+        echo "$name: written"
+    elif printf '%s\n' "$printed" | diff -u --label expected --label printed "$expected" -; then
+        echo "$name: as expected"
+    else
+        failed=1
+    fi
+done
+exit "$failed"

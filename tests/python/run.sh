@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A worker and a client in Python, from the .proto files alone, against a real server.
+# The virtual environment and the generated code live under target/ and are kept between runs.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+home=${CARGO_TARGET_DIR:-target}/python
+stubs=$home/stubs
+
+if ! cmp -s tests/python/requirements.txt "$home/installed.txt"; then
+    rm -rf "$home"
+    python3 -m venv "$home/venv"
+    "$home/venv/bin/pip" install --quiet --requirement tests/python/requirements.txt
+    cp tests/python/requirements.txt "$home/installed.txt"
+fi
+
+rm -rf "$stubs"
+mkdir -p "$stubs"
+"$home/venv/bin/python" -m grpc_tools.protoc --proto_path=proto --python_out="$stubs" \
+    --grpc_python_out="$stubs" proto/kagzi/v1/*.proto
+
+PYTHONPATH=$stubs exec scripts/with-server.sh "$home/venv/bin/python" tests/python/unary_worker.py

@@ -1,0 +1,237 @@
+"""A worker in another language: unary calls only, and nothing of Kagzi but its .proto files.
+
+One run goes through everything that a worker can do: it is polled, records a step, fails a step once and is
+polled again for the retry, sleeps and is polled again, completes. In between the claims that the protocol
+makes are checked. It is also the shortest complete program for authors of SDKs: see docs/worker-protocol.md.
+"""
+
+import json
+import os
+import time
+
+import grpc
+from kagzi.v1 import common_pb2 as common
+from kagzi.v1 import worker_pb2 as work
+from kagzi.v1 import worker_pb2_grpc
+from kagzi.v1 import workflow_pb2 as flow
+from kagzi.v1 import workflow_pb2_grpc
+
+QUEUE, TYPE = "python", "order"
+JSON = "application/json"
+
+
+class Lease:
+    """A run that was polled: the right to write to it, until a newer epoch exists."""
+
+    def __init__(self, workers, polled):
+        self.workers, self.run_id, self.epoch = workers, polled.run_id, polled.lease_epoch
+        self.input = json.loads(polled.workflow_input)
+        self.journal = {entry.step.path: entry for entry in polled.journal}
+
+    def fields(self, **more):
+        return dict(run_id=self.run_id, lease_epoch=self.epoch, **more)
+
+    def begin(self, step, position):
+        return self.workers.BeginStep(work.BeginStepRequest(**self.fields(step_id=step, position=position)))
+
+    def complete(self, step, position, result):
+        output = json.dumps(result).encode()
+        fields = self.fields(step_id=step, position=position, output=output, content_type=JSON)
+        return self.workers.CompleteStep(work.CompleteStepRequest(**fields))
+
+    def fail(self, step, position, error, policy):
+        fields = self.fields(step_id=step, position=position, error=error, error_code="BUSY", retry_policy=policy)
+        return self.workers.FailStep(work.FailStepRequest(**fields))
+
+    def sleep(self, step, position, ms):
+        fields = self.fields(step_id=step, position=position, duration_ms=ms)
+        return self.workers.ScheduleSleep(work.ScheduleSleepRequest(**fields))
+
+    def finish(self, result):
+        fields = self.fields(output=json.dumps(result).encode(), content_type=JSON)
+        return self.workers.CompleteWorkflow(work.CompleteWorkflowRequest(**fields))
+
+
+def refused(code, call):
+    """The message of a call that must be refused with this code."""
+    try:
+        answer = call()
+    except grpc.RpcError as error:
+        assert error.code() == code, f"refused with {error.code()}: {error.details()}"
+        return error.details()
+    raise AssertionError(f"accepted: {answer}")
+
+
+def claim(name):
+    print(f"ok: {name}", flush=True)
+
+
+def main():
+    channel = grpc.insecure_channel(os.environ["KAGZI_ADDRESS"])
+    workers = worker_pb2_grpc.WorkerServiceStub(channel)
+    flows = workflow_pb2_grpc.WorkflowServiceStub(channel)
+
+    registered = workers.RegisterWorker(
+        work.RegisterWorkerRequest(
+            task_queue=QUEUE,
+            workflow_types=[TYPE],
+            hostname="python-test",
+            pid=os.getpid(),
+            version="1.0",
+            max_concurrent=1,
+            labels={"language": "python"},
+        )
+    )
+    worker_id = registered.worker_id
+    assert registered.heartbeat_interval_secs > 0 and registered.stale_after_secs > 0
+    claim("a worker registers and is told how often to send heartbeats")
+
+    def poll(timeout_ms=10_000):
+        request = work.PollActivityRequest(
+            worker_id=worker_id, task_queue=QUEUE, supported_workflow_types=[TYPE], timeout_ms=timeout_ms
+        )
+        return workers.PollActivity(request)
+
+    def beat(*leases):
+        runs = [common.LeaseRef(run_id=lease.run_id, epoch=lease.epoch) for lease in leases]
+        return workers.WorkerHeartbeat(work.WorkerHeartbeatRequest(worker_id=worker_id, runs=runs))
+
+    assert poll(timeout_ms=100).run_id == ""
+    claim("a poll without work ends at its timeout")
+
+    start = flow.StartWorkflowRequest(
+        business_id="order-42",
+        task_queue=QUEUE,
+        workflow_type=TYPE,
+        input=common.Payload(data=b'{"item": "tea"}', content_type=JSON),
+    )
+    started = flows.StartWorkflow(start)
+    assert not started.already_exists
+    again = flows.StartWorkflow(start)
+    assert (again.run_id, again.already_exists) == (started.run_id, True)
+    claim("a start with the same id and input answers with the same run")
+
+    first = Lease(workers, poll())
+    assert first.run_id == started.run_id and first.input == {"item": "tea"} and not first.journal
+    assert poll(timeout_ms=100).run_id == ""
+    claim("a polled run is leased to one worker, with its input")
+
+    begun = first.begin("reserve", 0)
+    assert begun.should_execute and begun.attempt == 1
+    assert not first.complete("reserve", 0, "shelf 7").already_recorded
+    assert first.complete("reserve", 0, "shelf 8").already_recorded
+    cached = first.begin("reserve", 0)
+    assert not cached.should_execute and json.loads(cached.cached_result) == "shelf 7"
+    claim("a step's result is recorded once, and a second one is not taken")
+
+    answer = beat(first)
+    assert answer.accepted and not answer.should_drain and not answer.lost
+    claim("a heartbeat renews the lease that it lists")
+
+    begun = first.begin("charge", 1)
+    assert begun.should_execute and begun.attempt == 1
+    key = begun.idempotency_key
+    soon = common.RetryPolicy(maximum_attempts=3, initial_interval_ms=200)
+    failed = first.fail("charge", 1, "the card reader is busy", soon)
+    assert failed.scheduled_retry and failed.attempt == 1 and 0 < failed.retry_in_ms <= 200
+    claim("a failed step is retried by its policy, and the lease ends")
+
+    answer = beat(first)
+    assert [lost.lease.epoch for lost in answer.lost] == [first.epoch]
+    claim("a heartbeat is told of a lease that is lost")
+
+    second = Lease(workers, poll())
+    assert second.run_id == first.run_id and second.epoch > first.epoch
+    assert json.loads(second.journal["reserve"].result.data) == "shelf 7"
+    assert second.journal["charge"].status == common.STEP_STATUS_PENDING
+    assert second.journal["charge"].attempts == 1
+    claim("the run comes back under a higher epoch, with what is recorded")
+
+    stale = grpc.StatusCode.FAILED_PRECONDITION
+    for write in (
+        lambda: first.begin("charge", 1),
+        lambda: first.complete("charge", 1, "paid by a ghost"),
+        lambda: first.finish("ghost"),
+    ):
+        message = refused(stale, write)
+        assert "lease lost" in message, message
+    claim("a write under the old epoch is refused")
+
+    begun = second.begin("charge", 1)
+    assert begun.should_execute and begun.attempt == 2
+    assert begun.idempotency_key == key and started.run_id in key
+    second.complete("charge", 1, "paid")
+    claim("the second attempt has the same idempotency key")
+
+    message = refused(stale, lambda: second.begin("charge", 5))
+    assert "recorded" in message, message
+    claim("a recorded step at another position is refused")
+
+    slept = second.sleep("nap", 2, 500)
+    assert not slept.already_over
+    asleep = flows.GetWorkflowRun(flow.GetWorkflowRunRequest(run_id=first.run_id)).workflow_run
+    assert asleep.status == common.WORKFLOW_STATUS_SLEEPING and asleep.locked_by == ""
+    began = time.monotonic()
+    third = Lease(workers, poll())
+    assert time.monotonic() - began > 0.3, "the sleep was cut short"
+    assert third.epoch > second.epoch and third.sleep("nap", 2, 500).already_over
+    claim("a sleep ends the lease and the run comes back when it is over")
+
+    assert third.begin("ship", 3).should_execute
+    third.complete("ship", 3, "sent")
+    third.finish({"charge": "paid"})
+    ended = flows.WaitWorkflowRun(flow.WaitWorkflowRunRequest(run_id=first.run_id, timeout_ms=5_000))
+    run = ended.workflow_run
+    assert ended.finished and run.status == common.WORKFLOW_STATUS_COMPLETED
+    assert json.loads(run.output.data) == {"charge": "paid"} and run.output.content_type == JSON
+    assert run.dispatch_count == 3
+    claim("the run completes with its output")
+
+    attempts = flows.ListStepAttempts(flow.ListStepAttemptsRequest(run_id=first.run_id)).step_attempts
+    seen = [(a.step.path, a.attempt, a.status, a.is_latest) for a in attempts]
+    assert seen == [
+        ("reserve", 1, common.STEP_STATUS_COMPLETED, True),
+        ("charge", 1, common.STEP_STATUS_FAILED, False),
+        ("charge", 2, common.STEP_STATUS_COMPLETED, True),
+        ("nap", 1, common.STEP_STATUS_COMPLETED, True),
+        ("ship", 1, common.STEP_STATUS_COMPLETED, True),
+    ], seen
+    claim("every attempt of every step is listed, oldest first")
+
+    events = flows.ListRunEvents(flow.ListRunEventsRequest(run_id=first.run_id)).events
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    assert [event.at.ToNanoseconds() for event in events] == sorted(event.at.ToNanoseconds() for event in events)
+    kinds = [(event.kind, event.step) if event.step else event.kind for event in events]
+    assert kinds == [
+        "run_started",
+        "run_claimed",
+        ("step_started", "reserve"),
+        ("step_completed", "reserve"),
+        ("step_started", "charge"),
+        ("step_failed", "charge"),
+        "run_parked",
+        "run_claimed",
+        ("step_started", "charge"),
+        ("step_completed", "charge"),
+        ("sleep_scheduled", "nap"),
+        "run_parked",
+        "run_claimed",
+        ("step_started", "ship"),
+        ("step_completed", "ship"),
+        "run_completed",
+    ], kinds
+    claim("the history is gapless and in order")
+
+    me = workers.GetWorker(work.GetWorkerRequest(worker_id=worker_id)).worker
+    assert me.status == work.WORKER_STATUS_ONLINE and me.labels["language"] == "python"
+    assert (me.active_count, me.total_completed, me.total_failed) == (0, 1, 0)
+    left = workers.DeregisterWorker(work.DeregisterWorkerRequest(worker_id=worker_id))
+    assert left.released == 0
+    message = refused(stale, poll)
+    assert "RegisterWorker" in message, message
+    refused(grpc.StatusCode.NOT_FOUND, beat)
+    claim("a worker that left is told to register again")
+
+
+if __name__ == "__main__":
+    main()
