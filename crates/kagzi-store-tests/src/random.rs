@@ -13,7 +13,7 @@ impl Random {
         Random { state: seed }
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        (self.number() % end.max(1) as u64) as usize
     }
 
     /// True in `percent` of a hundred cases.
@@ -36,6 +36,6 @@ impl Random {
     }
 
     pub fn uuid(&mut self) -> Uuid {
-        Uuid::from_u64_pair(self.next(), self.next())
+        Uuid::from_u64_pair(self.number(), self.number())
     }
 }

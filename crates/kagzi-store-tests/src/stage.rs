@@ -322,10 +322,7 @@ impl Standing {
 
     /// A run that has been delivered already, if any.
     pub fn ready(&mut self) -> Option<Assignment> {
-        match self.deliveries.try_recv() {
-            Ok(assignment) => Some(assignment),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.deliveries.try_recv().ok()
     }
 
     /// Whether the store has let the demand go.

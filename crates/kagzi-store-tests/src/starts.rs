@@ -31,7 +31,8 @@ pub async fn a_start_is_still_idempotent_after_the_run_ended(stage: Stage) {
 pub async fn a_conflicting_start_says_what_differs(stage: Stage) {
     let first = stage.new_run("order-1");
     let run = stage.start_with(first.clone()).await;
-    let differing: [(&str, fn(&mut StartRun)); 4] = [
+    type Difference = (&'static str, fn(&mut StartRun));
+    let differing: [Difference; 4] = [
         ("workflow type", |start| start.workflow_type = "refund".into()),
         ("task queue", |start| start.task_queue = "slow".into()),
         ("input", |start| start.input = Payload::new(&b"something else"[..])),

@@ -26,8 +26,9 @@ pub fn decide(
         Some(StepState::Retry { at, .. } | StepState::Sleeping { until: at }) if *at > now => {
             answer(BeginAnswer::NotReady { at: *at })
         }
+        Some(StepState::Sleeping { .. }) => answer(BeginAnswer::Recorded),
         Some(StepState::Running { .. }) => answer(BeginAnswer::Execute { attempt }),
-        Some(StepState::Retry { .. } | StepState::Sleeping { .. }) | None => {
+        Some(StepState::Retry { .. }) | None => {
             let timeout_at = timeout_ms.map(|ms| now.plus_ms(ms));
             let (path, position, policy) = (step.path.clone(), step.position, policy.clone());
             let event = EventKind::StepStarted { step: path, position, attempt, timeout_at, policy };

@@ -2,8 +2,8 @@
 
 use super::{guard, park};
 use crate::{
-    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Rejection, Reply, RetryPolicy, Run,
-    StepRef, StepState, Timestamp, Verdict, backoff::seed,
+    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Rejection, Reply, RetryPolicy, StepRef,
+    StepState, Timestamp, Verdict, backoff::seed,
 };
 
 /// A failed attempt as its worker reports it.
@@ -37,6 +37,10 @@ pub fn decide(
                 let (attempts, finality) = (known.attempts, *finality);
                 return Ok(Change::nothing(Reply::StepFinal { attempts, finality }));
             }
+            // A later attempt is running, so this one was granted a retry.
+            StepState::Running { .. } if attempt > 0 => {
+                return Ok(Change::nothing(Reply::StepRetry { at: now, attempt }));
+            }
             StepState::Running { .. } | StepState::Completed => {}
             StepState::Sleeping { .. } | StepState::Slept => {}
         }
@@ -54,9 +58,8 @@ pub fn decide(
     }
     let (event, reply) = judge(now, seen, step, failure, policy);
     // A failed attempt is progress too: the worker lived to tell.
-    let run = Run { crashes: 0, ..seen.run.clone() };
     let retried = matches!(reply, Reply::StepRetry { .. });
-    let change = Change::new(run, event, reply);
+    let change = Change { run: guard::progressed(seen), ..Change::event(event, None, reply) };
     if park && retried { park::after(now, seen, change) } else { Ok(change) }
 }
 

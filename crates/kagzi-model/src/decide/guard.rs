@@ -1,6 +1,6 @@
 //! The fence: who may write.
 
-use crate::{Aggregate, Lease, LeaseRef, Rejection, StepRef, limits::STEPS_PER_RUN_MAX};
+use crate::{Aggregate, Lease, LeaseRef, Rejection, Run, StepRef, limits::STEPS_PER_RUN_MAX};
 
 /// The lease that `named` claims to hold, or why it does not. Epochs decide, never clocks: a lease that ran out
 /// but was not taken over yet is still good.
@@ -33,6 +33,11 @@ pub fn same_position(seen: &Aggregate, step: &StepRef) -> Result<(), Rejection> 
         });
     }
     Ok(())
+}
+
+/// The row to write because a worker made progress: only when earlier crashes must be forgotten.
+pub fn progressed(seen: &Aggregate) -> Option<Run> {
+    (seen.run.crashes > 0).then(|| Run { crashes: 0, ..seen.run.clone() })
 }
 
 /// Refuses the step that would be one too many.

@@ -1,9 +1,7 @@
 //! RecordStep: a result is recorded once.
 
 use super::guard;
-use crate::{
-    Aggregate, Change, EventKind, LeaseRef, Millis, Payload, Rejection, Reply, Run, StepRef, StepState,
-};
+use crate::{Aggregate, Change, EventKind, LeaseRef, Millis, Payload, Rejection, Reply, StepRef, StepState};
 
 /// Adds the result to the history; the row changes only when it must forget earlier crashes.
 pub fn decide(
@@ -17,6 +15,7 @@ pub fn decide(
     let recorded = known.is_some_and(|known| known.state == StepState::Completed);
     if recorded && seen.run.epoch == lease.epoch {
         // The answer was lost and the worker sent it again, perhaps after the run went on.
+        guard::same_position(seen, step)?;
         return Ok(Change::nothing(Reply::Done { already: true }));
     }
     guard::held(seen, lease)?;
@@ -39,8 +38,6 @@ pub fn decide(
         elapsed_ms: elapsed_ms.max(0),
     };
     let mut change = Change::event(event, Some(result.clone()), Reply::Done { already: false });
-    if seen.run.crashes > 0 {
-        change.run = Some(Run { crashes: 0, ..seen.run.clone() });
-    }
+    change.run = guard::progressed(seen);
     Ok(change)
 }

@@ -2,7 +2,7 @@
 
 use super::{guard, park};
 use crate::{
-    Aggregate, Change, EventKind, LeaseRef, Millis, Rejection, Reply, Run, StepRef, StepState, Timestamp,
+    Aggregate, Change, EventKind, LeaseRef, Millis, Rejection, Reply, StepRef, StepState, Timestamp,
     limits::WAIT_MS_MAX,
 };
 
@@ -37,8 +37,8 @@ pub fn decide(
         None => {
             let until = now.plus_ms(duration_ms.clamp(0, WAIT_MS_MAX));
             let event = EventKind::SleepScheduled { step: step.path.clone(), position: step.position, until };
-            let run = Run { crashes: 0, ..seen.run.clone() };
-            let change = Change::new(run, event, Reply::Sleeping { until });
+            let reply = Reply::Sleeping { until };
+            let change = Change { run: guard::progressed(seen), ..Change::event(event, None, reply) };
             if park { park::after(now, seen, change) } else { Ok(change) }
         }
     }
