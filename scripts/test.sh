@@ -36,6 +36,9 @@ stage() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# CI shells often do not read the profile that rustup wrote.
+has cargo || export PATH="${HOME:-/root}/.cargo/bin:$PATH"
+
 has_initdb() { has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
 tools() {

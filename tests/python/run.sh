@@ -7,11 +7,12 @@ cd "$(dirname "$0")/../.."
 home=${CARGO_TARGET_DIR:-target}/python
 stubs=$home/stubs
 
-if ! cmp -s tests/python/requirements.txt "$home/installed.txt"; then
+wanted=$(python3 --version; cat tests/python/requirements.txt)
+if [ "$(cat "$home/installed" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$home"
     python3 -m venv "$home/venv"
     "$home/venv/bin/pip" install --quiet --requirement tests/python/requirements.txt
-    cp tests/python/requirements.txt "$home/installed.txt"
+    echo "$wanted" >"$home/installed"
 fi
 
 rm -rf "$stubs"

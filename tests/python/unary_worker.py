@@ -39,6 +39,10 @@ class Lease:
         fields = self.fields(step_id=step, position=position, output=output, content_type=JSON)
         return self.workers.CompleteStep(work.CompleteStepRequest(**fields))
 
+    def report(self, step, position, progress):
+        fields = self.fields(step_id=step, position=position, progress=common.Payload(data=progress))
+        return self.workers.ReportStepProgress(work.ReportStepProgressRequest(**fields))
+
     def fail(self, step, position, error, policy):
         fields = self.fields(step_id=step, position=position, error=error, error_code="BUSY", retry_policy=policy)
         return self.workers.FailStep(work.FailStepRequest(**fields))
@@ -131,6 +135,7 @@ def main():
     begun = first.begin("charge", 1)
     assert begun.should_execute and begun.attempt == 1
     key = begun.idempotency_key
+    first.report("charge", 1, b"half")
     soon = common.RetryPolicy(maximum_attempts=3, initial_interval_ms=200)
     failed = first.fail("charge", 1, "the card reader is busy", soon)
     assert failed.scheduled_retry and failed.attempt == 1 and 0 < failed.retry_in_ms <= 200
@@ -160,8 +165,9 @@ def main():
     begun = second.begin("charge", 1)
     assert begun.should_execute and begun.attempt == 2
     assert begun.idempotency_key == key and started.run_id in key
+    assert begun.progress.data == b"half"
     second.complete("charge", 1, "paid")
-    claim("the second attempt has the same idempotency key")
+    claim("the second attempt has the same idempotency key and reads the progress of the first")
 
     message = refused(stale, lambda: second.begin("charge", 5))
     assert "recorded" in message, message
@@ -208,6 +214,7 @@ def main():
         ("step_started", "reserve"),
         ("step_completed", "reserve"),
         ("step_started", "charge"),
+        ("step_progressed", "charge"),
         ("step_failed", "charge"),
         "run_parked",
         "run_claimed",

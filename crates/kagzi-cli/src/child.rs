@@ -55,7 +55,7 @@ impl Child {
 
     /// Starts a server on any free port and waits until it accepts calls.
     pub async fn server(store: &StoreUrl, dir: &Path) -> anyhow::Result<(Self, Address)> {
-        let store = store.to_string();
+        let store = store.to_url();
         let args = ["serve", "--store", &store, "--listen", "127.0.0.1:0", "--until-stdin-closes"];
         let mut server = Child::spawn("server", args, dir)?;
         let address = tokio::time::timeout(READY_TIMEOUT, server.announced_address())

@@ -145,6 +145,12 @@ impl Observer for Hub {
         }
     }
 
+    fn ended_elsewhere(&self, runs: &[RunId]) {
+        // Dropping the senders wakes the waiters, which then read for themselves.
+        let mut waiters = self.waiters.lock();
+        runs.iter().for_each(|run| drop(waiters.by_run.remove(run)));
+    }
+
     fn sweep_due(&self, at: Timestamp) {
         let mut earliest = self.sweep.earliest.lock();
         if at < *earliest {

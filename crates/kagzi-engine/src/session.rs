@@ -6,7 +6,7 @@ use std::{
 };
 
 use kagzi_model::{Name, WorkerId};
-use kagzi_store::{Assignment, Demand, LostLease};
+use kagzi_store::{Assignment, Demand, LostLease, RegistryError};
 use tokio::sync::mpsc;
 
 use crate::{Engine, EngineError};
@@ -49,7 +49,8 @@ pub enum Next {
 }
 
 impl Session {
-    /// Connects a registered worker and stands by for its types.
+    /// Connects a registered worker and stands by for its types. A draining one gets nothing new, but still news:
+    /// it reconnects to report what it holds.
     pub async fn open(engine: &Engine, worker: WorkerId, types: Vec<Name>) -> Result<Session, EngineError> {
         let id = next_id();
         let (send_event, events) = mpsc::unbounded_channel();
@@ -59,8 +60,11 @@ impl Session {
             Session { engine: engine.clone(), worker, id, assignments, events, standing: false };
         let lease_ms = engine.settings().lease_ms();
         let demand = Demand { id, worker, types, once: false, lease_ms, deliver };
-        engine.store().stand_by(demand).await??;
-        session.standing = true;
+        session.standing = match engine.store().stand_by(demand).await? {
+            Ok(()) => true,
+            Err(RegistryError::Draining(_)) => false,
+            Err(refused) => return Err(refused.into()),
+        };
         Ok(session)
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kagzi_model::Timestamp;
 use kagzi_store::{StoreError, SweepKind};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -23,8 +24,16 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
     // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
     let grace = |from: Timestamp| from + engine.settings().stale_after;
     let mut quiet_until = grace(engine.clock().now());
+    // Measured apart from the injected clock, which tests move in leaps: this is about the process itself.
+    let mut looked = Instant::now();
     loop {
         let now = engine.clock().now();
+        let unseen = std::mem::replace(&mut looked, Instant::now()).elapsed();
+        if unseen > PAUSE_MAX + engine.settings().heartbeat_interval {
+            // The process was stopped, or its machine was: the heartbeats of that time still wait to be read.
+            warn!(?unseen, "the server itself was away, nobody counts as lost yet");
+            quiet_until = grace(now);
+        }
         let mut wake_at = now + PAUSE_MAX;
         write_long_steps(&engine, now).await;
         if now >= quiet_until {

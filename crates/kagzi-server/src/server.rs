@@ -12,6 +12,8 @@ use kagzi_proto::{
     },
 };
 use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
+#[cfg(feature = "postgres")]
+use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresStore};
 use kagzi_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +21,7 @@ use tonic::{
     service::Routes,
     transport::{Server as Transport, server::TcpIncoming},
 };
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{StoreUrl, http, services::Services};
 
@@ -27,6 +29,10 @@ use crate::{StoreUrl, http, services::Services};
 const ENVELOPE_BYTES: usize = 64 * 1024;
 /// Calls in flight on one connection. Long polls and waits each hold one.
 const STREAMS_MAX: u32 = 10_000;
+
+/// How long a stopping server waits for open calls. Some never end by themselves: a watched health check, half a
+/// request on a dead connection.
+const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// How to run a server.
 #[derive(Debug, Clone)]
@@ -47,7 +53,15 @@ pub struct Server {
 impl Server {
     /// Opens the store and starts the engine.
     pub async fn open(store: &StoreUrl, settings: Settings) -> anyhow::Result<Server> {
-        Server::open_with(store, settings, Arc::new(SystemClock::new())).await
+        let clock: Arc<dyn Clock> = match store {
+            // The database's clock decides, so that servers agree on what is due.
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => {
+                Arc::new(PostgresClock::start(url, &PostgresOptions::default()).await?)
+            }
+            _ => Arc::new(SystemClock::new()),
+        };
+        Server::open_with(store, settings, clock).await
     }
 
     /// The same, on a clock of the caller's choice.
@@ -60,6 +74,13 @@ impl Server {
         let hub = Arc::new(Hub::default());
         let store: Arc<dyn Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => {
+                let options = PostgresOptions::default();
+                Arc::new(PostgresStore::open(url, options, clock.clone(), hub.clone()).await?)
+            }
+            #[cfg(not(feature = "postgres"))]
+            StoreUrl::Postgres(_) => bail!("this build has no PostgreSQL"),
             StoreUrl::Memory => Arc::new(MemoryStore::open(clock.clone(), hub.clone())),
         };
         let engine = Engine::start(store, clock, hub, settings);
@@ -93,7 +114,14 @@ impl Server {
             shutdown.cancelled().await;
             stop.cancel();
         };
-        server.transport()?.serve_with_incoming_shutdown(incoming, stopping).await?;
+        let patience = async {
+            server.stop.cancelled().await;
+            tokio::time::sleep(STOP_MAX).await;
+        };
+        tokio::select! {
+            served = server.transport()?.serve_with_incoming_shutdown(incoming, stopping) => served?,
+            () = patience => warn!(after = ?STOP_MAX, "stopping although calls are still open"),
+        }
         server.close().await;
         info!("stopped");
         Ok(())

@@ -19,6 +19,20 @@ pub struct Services {
     pub stop: CancellationToken,
 }
 
+impl Services {
+    /// Awaits a call that may wait for a minute: it must not keep the server from stopping.
+    async fn until_stopped<T>(
+        &self,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<Response<T>, Status> {
+        tokio::select! {
+            biased;
+            answer = call => answer.map(Response::new),
+            () = self.stop.cancelled() => Err(Status::unavailable("the server is stopping; ask again")),
+        }
+    }
+}
+
 /// The payload limits in force.
 pub fn limits(engine: &Engine) -> PayloadLimits {
     let settings = engine.settings();
@@ -51,11 +65,17 @@ macro_rules! service {
 }
 
 service! {
-    WorkflowService {}
+    WorkflowService {
+        async fn wait_workflow_run(
+            &self,
+            request: Request<v1::WaitWorkflowRunRequest>,
+        ) -> Result<Response<v1::WaitWorkflowRunResponse>, Status> {
+            self.until_stopped(rpc::wait_workflow_run::handle(&self.engine, request.into_inner())).await
+        }
+    }
     start_workflow(StartWorkflowRequest) -> StartWorkflowResponse,
     start_workflows(StartWorkflowsRequest) -> StartWorkflowsResponse,
     get_workflow_run(GetWorkflowRunRequest) -> GetWorkflowRunResponse,
-    wait_workflow_run(WaitWorkflowRunRequest) -> WaitWorkflowRunResponse,
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
     terminate_workflow_run(TerminateWorkflowRunRequest) -> TerminateWorkflowRunResponse,
@@ -78,6 +98,13 @@ service! {
         ) -> Result<Response<Self::WorkStream>, Status> {
             Ok(Response::new(work_stream::open(self.clone(), request.into_inner())))
         }
+
+        async fn poll_activity(
+            &self,
+            request: Request<v1::PollActivityRequest>,
+        ) -> Result<Response<v1::PollActivityResponse>, Status> {
+            self.until_stopped(rpc::poll_activity::handle(&self.engine, request.into_inner())).await
+        }
     }
     register_worker(RegisterWorkerRequest) -> RegisterWorkerResponse,
     worker_heartbeat(WorkerHeartbeatRequest) -> WorkerHeartbeatResponse,
@@ -85,7 +112,6 @@ service! {
     list_workers(ListWorkersRequest) -> ListWorkersResponse,
     get_worker(GetWorkerRequest) -> GetWorkerResponse,
     drain_worker(DrainWorkerRequest) -> DrainWorkerResponse,
-    poll_activity(PollActivityRequest) -> PollActivityResponse,
     begin_step(BeginStepRequest) -> BeginStepResponse,
     report_step_progress(ReportStepProgressRequest) -> ReportStepProgressResponse,
     complete_step(CompleteStepRequest) -> CompleteStepResponse,

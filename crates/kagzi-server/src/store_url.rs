@@ -7,6 +7,8 @@ use std::{fmt, path::PathBuf, str::FromStr};
 pub enum StoreUrl {
     /// `sqlite:PATH`
     Sqlite(PathBuf),
+    /// `postgres://USER:PASSWORD@HOST/DATABASE`
+    Postgres(String),
     /// `memory:` — gone when the process ends; for tests.
     Memory,
 }
@@ -18,11 +20,27 @@ impl FromStr for StoreUrl {
         if text == "memory:" {
             return Ok(StoreUrl::Memory);
         }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            if cfg!(not(feature = "postgres")) {
+                return Err("this build has no PostgreSQL; build it with the feature `postgres`".into());
+            }
+            return Ok(StoreUrl::Postgres(text.to_owned()));
+        }
         let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:"));
         match path {
             Some("") => Err(format!("'{text}' names no file; write sqlite:PATH")),
             Some(path) => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
-            None => Err(format!("'{text}' is not a store; write sqlite:PATH")),
+            None => Err(format!("'{text}' is not a store; write sqlite:PATH or postgres://HOST/DATABASE")),
+        }
+    }
+}
+
+impl StoreUrl {
+    /// The whole URL, password and all: for handing it on, never for showing it.
+    pub fn to_url(&self) -> String {
+        match self {
+            StoreUrl::Postgres(url) => url.clone(),
+            StoreUrl::Sqlite(_) | StoreUrl::Memory => self.to_string(),
         }
     }
 }
@@ -31,9 +49,21 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            // Logs and messages never show the password.
+            StoreUrl::Postgres(url) => f.write_str(&without_password(url)),
             StoreUrl::Memory => f.write_str("memory:"),
         }
     }
+}
+
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "postgres://".into() };
+    let (host, user) = match rest.rsplit_once('@') {
+        Some((login, host)) => (host, login.split(':').next().map(|user| format!("{user}@"))),
+        None => (rest, None),
+    };
+    let host = host.split('?').next().unwrap_or(host);
+    format!("{scheme}://{}{host}", user.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -44,6 +74,12 @@ mod tests {
     fn sqlite_urls_name_a_file() {
         assert_eq!("sqlite:a/b.db".parse(), Ok(StoreUrl::Sqlite("a/b.db".into())));
         assert_eq!("sqlite:///tmp/x.db".parse(), Ok(StoreUrl::Sqlite("/tmp/x.db".into())));
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        assert_eq!(without_password("postgres://me:secret@db:5432/kagzi?x=y"), "postgres://me@db:5432/kagzi");
+        assert_eq!(without_password("postgres://db/kagzi"), "postgres://db/kagzi");
     }
 
     #[test]

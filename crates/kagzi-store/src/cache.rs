@@ -44,8 +44,8 @@ impl Cache {
     }
 
     /// Forgets a run; it is loaded again when needed.
-    pub fn remove(&mut self, id: RunId) {
-        self.entries.remove(&id);
+    pub fn remove(&mut self, id: RunId) -> Option<Entry> {
+        self.entries.remove(&id)
     }
 
     /// Forgets everything: after a failed commit memory may be ahead of the disk.

@@ -164,9 +164,17 @@ pub trait Observer: Send + Sync + 'static {
     fn sweep_due(&self, _at: Timestamp) {}
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
     /// Told only where several servers share a database.
-    fn waiting(&self, _keys: Vec<QueueKey>) {}
+    fn waiting(&self, _keys: Vec<Waiting>) {}
     /// Runs ended through another server: whoever waits for one should look. A hint, and hints may be lost.
     fn ended_elsewhere(&self, _runs: &[RunId]) {}
+}
+
+/// A key with runs that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    pub key: QueueKey,
+    /// Workers here stand by for it and are full: it will not wait long, other servers need not hurry.
+    pub watched: bool,
 }
 
 /// A run that ended.

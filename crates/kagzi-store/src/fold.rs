@@ -24,6 +24,8 @@ pub struct Fold<'a> {
     /// Runs that were loaded or changed in this batch. All others are as memory has them, and on a shared
     /// database another server may know better.
     certain: HashSet<RunId>,
+    /// Inputs of runs that are loaded again.
+    inputs: HashMap<RunId, Payload>,
     events: Vec<EventRow>,
     pub touched: Touched,
     /// Commands on other runs that belong to decisions of this batch.
@@ -61,6 +63,7 @@ impl<'a> Fold<'a> {
             updated: Vec::new(),
             dirty: HashSet::new(),
             certain: HashSet::new(),
+            inputs: HashMap::new(),
             events: Vec::new(),
             touched: Touched::default(),
             follow: Vec::new(),
@@ -80,17 +83,20 @@ impl<'a> Fold<'a> {
 
     /// Adds a loaded run.
     pub fn know(&mut self, aggregate: Aggregate) {
-        self.certain.insert(aggregate.run.id);
-        self.cache.insert(aggregate, None);
+        let id = aggregate.run.id;
+        self.certain.insert(id);
+        self.cache.insert(aggregate, self.inputs.remove(&id));
     }
 
     /// Forgets a run that only memory vouches for, so that it is loaded again. False when there is no doubt.
     pub fn doubt(&mut self, id: RunId) -> bool {
-        let doubtful = self.cache.contains(id) && !self.certain.contains(&id);
-        if doubtful {
-            self.cache.remove(id);
+        if self.certain.contains(&id) {
+            return false;
         }
-        doubtful
+        let Some(doubted) = self.cache.remove(id) else { return false };
+        // The input never changes, so it need not be read again.
+        self.inputs.extend(doubted.input.map(|input| (id, input)));
+        true
     }
 
     /// Adds what a look-up of a business id found.

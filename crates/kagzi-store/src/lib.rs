@@ -26,7 +26,7 @@ pub use backend::{Backend, DueQuery, EventRow, QueueKey, RunKey, WriteSet};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,
-    Store, SweepKind, Swept, WorkerCommand, WorkerReply,
+    Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
 };
 pub use error::StoreError;
 pub use journal::{JournalEntry, JournalState, journal};

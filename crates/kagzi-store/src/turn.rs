@@ -9,7 +9,7 @@ use kagzi_model::{
 
 use crate::{
     Assignment, Backend, Beat, BeatAnswer, Demand, DueQuery, Finished, LaneStats, LostLease, Outcome,
-    QueueKey, RegistryError, RunKey, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
+    QueueKey, RegistryError, RunKey, StoreError, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
     lane::Message,
@@ -35,7 +35,7 @@ pub struct Done {
     pub sweep_at: Option<Timestamp>,
     pub offline: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
-    pub waiting: Vec<QueueKey>,
+    pub waiting: Vec<Waiting>,
 }
 
 /// An answer, held back until the commit.
@@ -78,6 +78,8 @@ pub struct Turn<'a, B> {
     assigned: Vec<(u64, RunId)>,
     offline: Vec<WorkerId>,
     lease_moves_counted: usize,
+    /// Something was written. A turn that only looked for work is not counted as a commit.
+    wrote: bool,
 }
 
 impl<'a, B: Backend> Turn<'a, B> {
@@ -102,6 +104,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             assigned: Vec::new(),
             offline: Vec::new(),
             lease_moves_counted: 0,
+            wrote: false,
         }
     }
 
@@ -132,8 +135,10 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         self.write().await?;
         self.backend.commit().await?;
-        LaneStats::add(&self.stats.commits, 1);
-        LaneStats::add(&self.stats.commit_micros, started.elapsed().as_micros() as u64);
+        if self.wrote {
+            LaneStats::add(&self.stats.commits, 1);
+            LaneStats::add(&self.stats.commit_micros, started.elapsed().as_micros() as u64);
+        }
         Ok(self.done(answers))
     }
 
@@ -336,13 +341,16 @@ impl<'a, B: Backend> Turn<'a, B> {
     fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
         let known = self.roster.get(id);
         let active = known.map_or(0, |known| known.active);
+        // Rises even while the clock stands: servers that share a database tell an old registration from a new
+        // one by it, and let a drained or lost worker come back only with a new one.
+        let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
         let worker = Worker {
             id,
             registration: registration.clone(),
             status: WorkerStatus::Online,
             completed_total: known.map_or(0, |known| known.worker.completed_total),
             failed_total: known.map_or(0, |known| known.worker.failed_total),
-            registered_at: self.now,
+            registered_at: self.now.max(after),
             heartbeat_at: self.now,
             deregistered_at: None,
         };
@@ -611,22 +619,24 @@ impl<'a, B: Backend> Turn<'a, B> {
         if set.is_empty() {
             return Ok(());
         }
+        self.wrote = true;
         LaneStats::add(&self.stats.events, set.events.len() as u64);
         self.backend.write(set).await
     }
 
     /// Keys whose changed runs are left to wait: now, or for a time at which nobody here may have room.
-    fn waiting(&self) -> Vec<QueueKey> {
+    fn waiting(&self) -> Vec<Waiting> {
         if !self.shared {
             return Vec::new();
         }
         let runs = self.fold.touched.rows.iter().filter_map(|id| self.fold.entry(*id));
-        let keys: HashSet<QueueKey> = runs
+        let keys: HashSet<Waiting> = runs
             .map(|entry| &entry.aggregate.run)
             .filter_map(|run| run.due_at().map(|due| (due, QueueKey::of(run))))
+            .map(|(due, key)| (due, Waiting { watched: self.board.watches(&key), key }))
             // A timer that somebody here watches rings here.
-            .filter(|(due, key)| *due <= self.now || !self.board.watches(key))
-            .map(|(_, key)| key)
+            .filter(|(due, waiting)| *due <= self.now || !waiting.watched)
+            .map(|(_, waiting)| waiting)
             .collect();
         keys.into_iter().collect()
     }

@@ -52,7 +52,7 @@ pub async fn perform(args: &Args, format: Format) -> anyhow::Result<()> {
     for shape in [Workload::W0, Workload::W3, Workload::W10].into_iter().filter_map(Workload::shape) {
         let load =
             Load { shape, runs: args.runs, concurrency: args.concurrency, latency_runs: args.latency_runs };
-        let figures = measure::measure(&load, &args.scratch, None).await?;
+        let figures = measure::measure(&load, &super::BenchStore::Sqlite, &args.scratch, None).await?;
         workloads.push(compare(shape, figures, &limits));
     }
     let comparison = Comparison { limits, workloads };

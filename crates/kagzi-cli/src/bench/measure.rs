@@ -3,7 +3,7 @@ use super::figures::{Figures, LatencyMs};
 use super::percentile::{percentile_ms, round};
 use super::stage::Stage;
 use super::workload::Load;
-use super::{progress, resident_memory};
+use super::{BenchStore, progress, resident_memory};
 use crate::address::Address;
 use crate::output;
 use std::path::Path;
@@ -13,16 +13,21 @@ use tokio::time::Instant;
 const WARM_UP_RUNS_MAX: u64 = 2_000;
 
 /// Starts what is needed, warms up, measures under full load and one at a time, and cleans up.
-pub async fn measure(load: &Load, scratch: &Path, addr: Option<Address>) -> anyhow::Result<Figures> {
-    let mut stage = Stage::open(load, scratch, addr).await?;
-    let measured = measure_on(&mut stage, load).await;
+pub async fn measure(
+    load: &Load,
+    store: &BenchStore,
+    scratch: &Path,
+    addr: Option<Address>,
+) -> anyhow::Result<Figures> {
+    let mut stage = Stage::open(load, store, scratch, addr).await?;
+    let measured = measure_on(&mut stage, load, store.name()).await;
     let closed = stage.close().await;
     let figures = measured?;
     closed?;
     Ok(figures)
 }
 
-async fn measure_on(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> {
+async fn measure_on(stage: &mut Stage, load: &Load, store: &'static str) -> anyhow::Result<Figures> {
     let driver = Driver::connect(&stage.address, load.shape, &stage.queue).await?;
     let name = load.shape.name;
     let warm_up_runs = (load.runs / 10).clamp(1, WARM_UP_RUNS_MAX);
@@ -47,7 +52,7 @@ async fn measure_on(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> {
     let runs_per_s = loaded.latencies.len() as f64 / seconds;
     Ok(Figures {
         workload: name,
-        store: "sqlite",
+        store,
         mode: "separate",
         runs: load.runs,
         concurrency: load.concurrency,

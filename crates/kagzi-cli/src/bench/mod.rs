@@ -18,6 +18,7 @@ use crate::exit::Trouble;
 use crate::output::Format;
 use crate::session::Session;
 use crate::stop;
+use kagzi_server::StoreUrl;
 use std::path::PathBuf;
 use workload::{Load, Workload};
 
@@ -43,9 +44,10 @@ struct LoadArgs {
     /// What each run does.
     #[arg(long, value_enum, default_value_t = Workload::W3)]
     workload: Workload,
-    /// Where the server keeps its data; a scratch file that is removed afterwards.
-    #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = only_sqlite)]
-    store: String,
+    /// Where the server keeps its data: `sqlite` (a scratch file that is removed afterwards) or a
+    /// `postgres://` URL of a scratch database of yours.
+    #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = bench_store)]
+    store: BenchStore,
     /// How many runs to complete at full load.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: u64,
@@ -95,14 +97,34 @@ async fn one_workload(args: LoadArgs, format: Format) -> anyhow::Result<()> {
         concurrency: args.concurrency,
         latency_runs: args.latency_runs,
     };
-    let figures = measure::measure(&load, &args.scratch, args.addr).await?;
+    let figures = measure::measure(&load, &args.store, &args.scratch, args.addr).await?;
     figures::print(&figures, format)?;
     figures::verdict(&[&figures])
 }
 
-fn only_sqlite(text: &str) -> Result<String, String> {
+/// The store that is measured.
+#[derive(Clone, PartialEq, Eq)]
+pub enum BenchStore {
+    /// A scratch file.
+    Sqlite,
+    /// A database that the caller made for the purpose.
+    Given(StoreUrl),
+}
+
+impl BenchStore {
+    /// The word in the figures.
+    pub fn name(&self) -> &'static str {
+        match self {
+            BenchStore::Sqlite | BenchStore::Given(StoreUrl::Sqlite(_)) => "sqlite",
+            BenchStore::Given(StoreUrl::Postgres(_)) => "postgres",
+            BenchStore::Given(StoreUrl::Memory) => "memory",
+        }
+    }
+}
+
+fn bench_store(text: &str) -> Result<BenchStore, String> {
     match text {
-        "sqlite" => Ok(text.to_owned()),
-        _ => Err("only sqlite is available yet".into()),
+        "sqlite" => Ok(BenchStore::Sqlite),
+        url => url.parse().map(BenchStore::Given),
     }
 }

@@ -1,5 +1,5 @@
-use super::scratch;
 use super::workload::Load;
+use super::{BenchStore, scratch};
 use crate::address::Address;
 use crate::child::Child;
 use anyhow::Context;
@@ -20,12 +20,20 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub async fn open(load: &Load, scratch: &Path, addr: Option<Address>) -> anyhow::Result<Self> {
+    pub async fn open(
+        load: &Load,
+        store: &BenchStore,
+        scratch: &Path,
+        addr: Option<Address>,
+    ) -> anyhow::Result<Self> {
         let dir = scratch::open(scratch)?;
         let (server, address) = match addr {
             Some(address) => (None, address),
             None => {
-                let store = StoreUrl::Sqlite(dir.path().join("bench.db"));
+                let store = match store {
+                    BenchStore::Sqlite => StoreUrl::Sqlite(dir.path().join("bench.db")),
+                    BenchStore::Given(url) => url.clone(),
+                };
                 let (server, address) = Child::server(&store, dir.path()).await?;
                 (Some(server), address)
             }

@@ -115,9 +115,10 @@ async fn replay(
         pace.tick().await;
         let (run_id, namespace_id) = (id.clone(), session.namespace.clone());
         let answer = match args.how {
-            How::Retry => {
-                workflows.retry_workflow_run(RetryWorkflowRunRequest { run_id, namespace_id }).await.map(|_| ())
-            }
+            How::Retry => workflows
+                .retry_workflow_run(RetryWorkflowRunRequest { run_id, namespace_id })
+                .await
+                .map(|_| ()),
             How::Restart => {
                 let business_id = String::new();
                 let request = RestartWorkflowRunRequest { run_id, namespace_id, business_id };

@@ -1,0 +1,382 @@
+//! The writing side: one connection, one transaction at a time, as few round trips as the turn allows.
+
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{join, join_all, try_join};
+use kagzi_model::{Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, RunId, Timestamp, Worker, WorkerId};
+use kagzi_store::{Backend, DueQuery, QueueKey, RunKey, StoreError, WriteSet};
+use tokio_postgres::{Config, Error, Row};
+use tokio_util::sync::DropGuard;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use crate::{
+    error::from_postgres,
+    options::PostgresOptions,
+    row,
+    session::{Backoff, Bind, Purpose, Session, settings, too_slow},
+    write,
+};
+
+// Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
+const LOAD_RUNS: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
+        runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
+        runs.started_at, runs.finished_at, runs.deadline_at, runs.options
+   FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
+   JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
+  ORDER BY runs.run_id
+    FOR UPDATE OF runs";
+
+// Without payloads: deciding never looks at them.
+const LOAD_EVENTS: &str = "SELECT events.run_id, events.seq, events.at, events.detail
+   FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
+   JOIN kagzi.events ON events.namespace_id = wanted.namespace_id AND events.run_id = wanted.run_id
+  ORDER BY events.run_id, events.seq";
+
+const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_type
+   FROM kagzi.runs
+   JOIN kagzi.events
+     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.seq = 1
+  WHERE runs.namespace_id = $1
+    AND runs.business_id = $2";
+
+// What another server is claiming at this moment is passed over, not waited for.
+const DUE: &str = "SELECT due_at, run_id
+   FROM kagzi.runs
+  WHERE namespace_id = $1
+    AND task_queue = $2
+    AND workflow_type = $3
+    AND due_at <= $4
+  ORDER BY due_at, run_id
+  LIMIT $5
+    FOR UPDATE SKIP LOCKED";
+
+const NEXT_DUE: &str = "SELECT due_at
+   FROM kagzi.runs
+  WHERE namespace_id = $1
+    AND task_queue = $2
+    AND workflow_type = $3
+    AND due_at > $4
+  ORDER BY due_at
+  LIMIT 1";
+
+const SWEEP_DUE: &str = "SELECT run_id, namespace_id
+   FROM kagzi.runs
+  WHERE sweep_at <= $1
+  ORDER BY sweep_at, run_id
+  LIMIT $2
+    FOR UPDATE SKIP LOCKED";
+
+const NEXT_SWEEP: &str = "SELECT sweep_at
+   FROM kagzi.runs
+  WHERE sweep_at IS NOT NULL
+  ORDER BY sweep_at
+  LIMIT 1";
+
+const LOAD_WORKER: &str =
+    "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at
+   FROM kagzi.workers
+  WHERE worker_id = $1";
+
+// Only asked when a run fails; a namespace has few workers, and the newest that registered it decides.
+const HANDLER_QUEUE: &str = "SELECT task_queue
+   FROM kagzi.workers
+  WHERE namespace_id = $1
+    AND workflow_types::jsonb @> to_jsonb($2::text)
+  ORDER BY registered_at DESC, worker_id DESC
+  LIMIT 1";
+
+const LEASED_BY: &str = "SELECT run_id, namespace_id
+   FROM kagzi.runs
+  WHERE lease_worker = $1
+  ORDER BY run_id";
+
+// A worker whose heartbeat is being written at this moment is not stale: it is locked, and passed over.
+const STALE_WORKERS: &str = "SELECT worker_id
+   FROM kagzi.workers
+  WHERE status <> 3
+    AND heartbeat_at < $1
+  ORDER BY heartbeat_at, worker_id
+  LIMIT $2
+    FOR UPDATE SKIP LOCKED";
+
+/// Every statement by which the lane finds and loads; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("LOAD_RUNS", LOAD_RUNS),
+    ("LOAD_EVENTS", LOAD_EVENTS),
+    ("FIND_BUSINESS", FIND_BUSINESS),
+    ("DUE", DUE),
+    ("NEXT_DUE", NEXT_DUE),
+    ("SWEEP_DUE", SWEEP_DUE),
+    ("NEXT_SWEEP", NEXT_SWEEP),
+    ("LOAD_WORKER", LOAD_WORKER),
+    ("HANDLER_QUEUE", HANDLER_QUEUE),
+    ("LEASED_BY", LEASED_BY),
+    ("STALE_WORKERS", STALE_WORKERS),
+];
+
+/// Statements in one flight: `join_all` sends that many in order. A turn has at most three write sets.
+const FLIGHT_LEN_MAX: usize = 30;
+
+/// The connection that writes. It is made anew when it is lost, at the next batch.
+pub struct PostgresBackend {
+    config: Config,
+    options: PostgresOptions,
+    begin_sql: String,
+    session: Option<Arc<Session>>,
+    /// BEGIN was sent. It waits for the first statement of the transaction, and an empty one sends nothing at all.
+    begun: bool,
+    /// Rows that are written with the next statement that has an answer, or with the commit.
+    held_back: Vec<WriteSet>,
+    backoff: Backoff,
+    connect_after: Option<Instant>,
+    /// Ends the other tasks of the store when the lane ends.
+    _stop: DropGuard,
+}
+
+impl PostgresBackend {
+    pub async fn connect(
+        config: Config,
+        options: PostgresOptions,
+        stop: DropGuard,
+    ) -> Result<Self, StoreError> {
+        let local =
+            if options.notify { String::new() } else { settings("SET LOCAL", &options, Purpose::Write) };
+        let mut backend = PostgresBackend {
+            begin_sql: format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {local}"),
+            config,
+            options,
+            session: None,
+            begun: false,
+            held_back: Vec::new(),
+            backoff: Backoff::default(),
+            connect_after: None,
+            _stop: stop,
+        };
+        backend.session = Some(backend.open().await?);
+        Ok(backend)
+    }
+
+    async fn open(&self) -> Result<Arc<Session>, StoreError> {
+        let session = Session::connect(&self.config, &self.options, Purpose::Write).await?;
+        let preparing = session.prepare_all(STATEMENTS.iter().chain(write::STATEMENTS));
+        let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
+        prepared.map_err(|_| too_slow("preparing the statements"))??;
+        Ok(Arc::new(session))
+    }
+
+    /// Connects again if need be; between attempts it fails at once, so that nobody queues for a dead database.
+    async fn reconnect(&mut self) -> Result<(), StoreError> {
+        if self.session.as_ref().is_some_and(|session| !session.closed()) {
+            return Ok(());
+        }
+        self.session = None;
+        if self.connect_after.is_some_and(|at| Instant::now() < at) {
+            return Err(StoreError::Unavailable("the database is away, trying again soon".into()));
+        }
+        match self.open().await {
+            Ok(session) => {
+                info!("connected to the database again");
+                self.backoff.reset();
+                self.connect_after = None;
+                self.session = Some(session);
+                Ok(())
+            }
+            Err(error) => {
+                self.connect_after = Some(Instant::now() + self.backoff.next());
+                Err(error)
+            }
+        }
+    }
+
+    fn session(&self) -> Result<Arc<Session>, StoreError> {
+        self.session.clone().ok_or_else(|| StoreError::Unavailable("the database is away".into()))
+    }
+
+    /// Sends BEGIN, the rows held back, and `last`, without waiting in between, and then hears all answers.
+    async fn flight<T>(
+        &mut self,
+        session: &Session,
+        last: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, StoreError> {
+        let mut ahead = Vec::new();
+        if !std::mem::replace(&mut self.begun, true) {
+            let begin: futures_util::future::BoxFuture<'_, _> = Box::pin(session.execute(&self.begin_sql));
+            ahead.push(begin);
+        }
+        for set in self.held_back.drain(..) {
+            ahead.extend(write::statements(session, set));
+        }
+        debug_assert!(ahead.len() < FLIGHT_LEN_MAX, "a longer flight would be sent out of order");
+        // Twice the statement's own timeout: the server is the first to give up, and says why.
+        let patience = self.options.statement_timeout * 2 + Duration::from_secs(1);
+        let answers = tokio::time::timeout(patience, join(join_all(ahead), last)).await;
+        let Ok((ahead, last)) = answers else {
+            self.drop_session();
+            return Err(too_slow("a batch"));
+        };
+        // The first error is the cause; those behind it only say that the transaction has ended.
+        let first = ahead.into_iter().find_map(Result::err);
+        let result = match (first, last) {
+            (Some(error), _) | (None, Err(error)) => Err(error),
+            (None, Ok(answer)) => Ok(answer),
+        };
+        result.map_err(|error| {
+            let error = from_postgres(error);
+            if matches!(error, StoreError::Unavailable(_)) {
+                // Perhaps a failover left this session on a replica: only a new one finds out.
+                self.drop_session();
+            }
+            error
+        })
+    }
+
+    fn drop_session(&mut self) {
+        self.begun = false;
+        if let Some(session) = self.session.take() {
+            warn!("the database connection is given up");
+            session.abandon();
+        }
+    }
+
+    async fn query(&mut self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
+        let session = self.session()?;
+        self.flight(&session, session.query(sql, bind)).await
+    }
+}
+
+impl Backend for PostgresBackend {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.begun = false;
+        self.held_back.clear();
+        self.reconnect().await
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        if !self.begun && self.held_back.is_empty() {
+            return Ok(());
+        }
+        let session = self.session()?;
+        self.flight(&session, session.execute("COMMIT")).await?;
+        self.begun = false;
+        Ok(())
+    }
+
+    async fn rollback(&mut self) {
+        self.held_back.clear();
+        if !std::mem::replace(&mut self.begun, false) {
+            return;
+        }
+        let Ok(session) = self.session() else { return };
+        let ended = tokio::time::timeout(self.options.statement_timeout, session.execute("ROLLBACK")).await;
+        if !matches!(ended, Ok(Ok(()))) {
+            // Its transaction ends with it.
+            self.drop_session();
+        }
+    }
+
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
+        let session = self.session()?;
+        let namespaces: Vec<&str> = keys.iter().map(|key| &*key.namespace).collect();
+        let ids: Vec<Uuid> = keys.iter().map(|key| key.run.0).collect();
+        let bind: Bind<'_> = &[&namespaces, &ids];
+        let both = try_join(session.query(LOAD_RUNS, bind), session.query(LOAD_EVENTS, bind));
+        let (runs, events) = self.flight(&session, both).await?;
+        // Both are in id order.
+        let mut events = events.iter().peekable();
+        let mut loaded = Vec::with_capacity(runs.len());
+        for found in &runs {
+            let mut aggregate = Aggregate::new(row::run(found)?, 0);
+            let id = aggregate.run.id.0;
+            while let Some(found) = events.next_if(|found| found.get::<_, Uuid>(0) <= id) {
+                if found.get::<_, Uuid>(0) < id {
+                    continue;
+                }
+                let kind: EventKind = row::json(found, 3)?;
+                aggregate.last_seq = row::get::<i64>(found, 1)?.cast_unsigned();
+                aggregate.absorb(Timestamp(row::get(found, 2)?), &kind);
+            }
+            loaded.push(aggregate);
+        }
+        Ok(loaded)
+    }
+
+    async fn find_business(
+        &mut self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<(RunId, Payload)>, StoreError> {
+        let rows = self.query(FIND_BUSINESS, &[&&**namespace, &&**business_id]).await?;
+        let Some(found) = rows.first() else { return Ok(None) };
+        let input = row::payload(found, 1)?.unwrap_or_else(|| Payload::new(&b""[..]));
+        Ok(Some((RunId(row::get(found, 0)?), input)))
+    }
+
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
+        let QueueKey { namespace, task_queue, workflow_type } = query.key;
+        let bind: Bind<'_> =
+            &[&&**namespace, &&**task_queue, &&**workflow_type, &query.now.0, &(query.limit as i64)];
+        let rows = self.query(DUE, bind).await?;
+        rows.iter().map(|found| Ok((Timestamp(row::get(found, 0)?), RunId(row::get(found, 1)?)))).collect()
+    }
+
+    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let bind: Bind<'_> = &[&&*key.namespace, &&*key.task_queue, &&*key.workflow_type, &now.0];
+        let rows = self.query(NEXT_DUE, bind).await?;
+        rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
+    }
+
+    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
+        let rows = self.query(SWEEP_DUE, &[&now.0, &(limit as i64)]).await?;
+        rows.iter().map(row::run_key).collect()
+    }
+
+    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.query(NEXT_SWEEP, &[]).await?;
+        rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
+    }
+
+    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        let rows = self.query(HANDLER_QUEUE, &[&&**namespace, &FAILURE_HANDLER]).await?;
+        rows.first().map(|found| row::name(found, 0)).transpose()
+    }
+
+    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
+        let rows = self.query(LOAD_WORKER, &[&id.0]).await?;
+        rows.first().map(row::worker).transpose()
+    }
+
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
+        let rows = self.query(LEASED_BY, &[&id.0]).await?;
+        rows.iter().map(row::run_key).collect()
+    }
+
+    async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
+        let rows = self.query(STALE_WORKERS, &[&before.0, &(limit as i64)]).await?;
+        rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
+    }
+
+    async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
+        self.held_back.push(set);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{RUN_COLUMNS, WORKER_COLUMNS};
+
+    #[test]
+    fn column_lists_match_the_readers() {
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+        assert!(squeeze(LOAD_RUNS).contains(&squeeze(RUN_COLUMNS)));
+        assert!(squeeze(LOAD_WORKER).contains(&squeeze(WORKER_COLUMNS)));
+    }
+}

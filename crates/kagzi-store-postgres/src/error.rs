@@ -1,0 +1,76 @@
+//! PostgreSQL's errors in our words.
+
+use std::error::Error as _;
+
+use kagzi_store::StoreError;
+use tokio_postgres::{Error, error::SqlState};
+
+/// Sorts an error by what the caller can do about it.
+pub fn from_postgres(error: Error) -> StoreError {
+    let Some(cause) = error.as_db_error() else {
+        let network = error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+        // What is neither the server's word nor the network's is a value that we could not read.
+        return if network { StoreError::Unavailable(text(&error)) } else { not_understood(&error) };
+    };
+    let why = match cause.detail() {
+        Some(detail) if *cause.code() != SqlState::UNIQUE_VIOLATION => {
+            format!("{} ({detail})", cause.message())
+        }
+        Some(_) | None => cause.message().to_owned(),
+    };
+    match cause.code() {
+        // The guard of UPDATE_RUNS divides by zero when a row has another version than memory says.
+        &SqlState::DIVISION_BY_ZERO => {
+            StoreError::Conflict("a run has another version than memory says".into())
+        }
+        &SqlState::UNIQUE_VIOLATION
+        | &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED => StoreError::Conflict(why),
+        &SqlState::DISK_FULL => StoreError::Full(format!("{why}; free some space, nothing was lost")),
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(why),
+        code if away(code.code()) => StoreError::Unavailable(why),
+        code => StoreError::Bug(format!("{why} (SQLSTATE {})", code.code())),
+    }
+}
+
+/// Codes that time or an operator heals: connection (08), authorization (28, 42501), read-only (25006), resources
+/// (53), locks (55P03), shutdown and cancel (57), input and output (58), a missing database (3D000).
+fn away(code: &str) -> bool {
+    ["08", "28", "53", "57", "58"].iter().any(|class| code.starts_with(class))
+        || ["42501", "25006", "55P03", "3D000"].contains(&code)
+}
+
+fn not_understood(error: &Error) -> StoreError {
+    let text = text(error);
+    // Connecting fails with kinds of its own: bad password, no TLS, closed early.
+    if text.contains("connect") || text.contains("authentication") || text.contains("TLS") {
+        StoreError::Unavailable(text)
+    } else {
+        StoreError::Corrupt(text)
+    }
+}
+
+/// The error with its causes; the outer one alone says only "db error".
+fn text(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::away;
+
+    #[test]
+    fn what_heals_by_itself_is_unavailable_and_nothing_else() {
+        let healing = ["08006", "57P01", "57014", "53300", "25006", "55P03", "28P01"];
+        let ours = ["42P01", "42601", "22021", "23502", "25P02"];
+
+        assert!(healing.iter().all(|code| away(code)));
+        assert!(!ours.iter().any(|code| away(code)));
+    }
+}

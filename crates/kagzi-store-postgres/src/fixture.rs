@@ -1,0 +1,221 @@
+//! A throw-away PostgreSQL for tests: one per test process, from the system's own binaries, as root or not.
+//! `TEST_DATABASE_URL` names a server to use instead; its user must be allowed to create databases.
+
+use std::{
+    io::{BufRead, Write},
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio_postgres::{Config, NoTls};
+
+/// Runs the database. Every line that it reads is a crash: the server dies at once and is started again. When the
+/// test process ends, however it ends, its end of the pipe closes, and the database goes with it. Only the process
+/// that was started here is ended, by its id.
+const KEEPER: &str = r#"
+start() {
+    "$1"/postgres -D "$2/data" -k "$2" -c listen_addresses= </dev/null >>"$2/log" 2>&1 &
+    postgres=$!
+}
+start "$1" "$2"
+while read -r _; do
+    kill -QUIT "$postgres"
+    wait "$postgres"
+    start "$1" "$2"
+done
+kill -QUIT "$postgres"
+wait "$postgres"
+rm -rf "$2"
+"#;
+
+/// Small, but honest: fsync stays on.
+const SETTINGS: &str = "
+shared_buffers = 64MB
+max_connections = 200
+fsync = on
+synchronous_commit = on
+max_wal_size = 512MB
+autovacuum_naptime = 5s
+log_min_messages = warning
+";
+
+/// A server of this test process.
+pub struct Server {
+    url: Config,
+    /// Ours, and not one that was named.
+    keeper: Option<Child>,
+}
+
+impl Server {
+    /// Starts one that no other test uses, so that it may be crashed.
+    pub fn private() -> Server {
+        start(|_| ())
+    }
+
+    /// Starts one that can only be read, as a replica.
+    pub fn replica() -> Server {
+        start(|data| std::fs::write(data.join("standby.signal"), "").expect("the folder can be written"))
+    }
+
+    /// The URL of its first database.
+    pub fn url(&self) -> String {
+        to_text(&self.url)
+    }
+
+    /// Ends the server without a warning, and starts it again.
+    pub fn crash(&mut self) {
+        let keeper = self.keeper.as_mut().expect("only a private server may be crashed");
+        let line = keeper.stdin.as_mut().expect("its input is ours").write_all(b"crash\n");
+        line.expect("the keeper lives as long as its server");
+    }
+}
+
+/// A fresh database on the server of this test process; a URL that [`crate::PostgresStore::open`] reads.
+pub async fn database() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("kagzi_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+    let mut config = server().url.clone();
+    // More than one at a time fails: the template must not be in use by another copy.
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
+    execute(&config, &format!("CREATE DATABASE {name}")).await;
+    config.dbname(&name);
+    to_text(&config)
+}
+
+/// Runs plain SQL, as an operator would.
+pub async fn sql(url: &str, text: &str) -> Vec<String> {
+    let config: Config = url.parse().expect("a URL of this fixture");
+    execute(&config, text).await
+}
+
+async fn execute(config: &Config, text: &str) -> Vec<String> {
+    let (client, connection) = config.connect(NoTls).await.expect("the test database answers");
+    let driving = tokio::spawn(connection);
+    let rows = client.simple_query(text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    driving.abort();
+    rows.into_iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|at| row.get(at).unwrap_or("NULL")).collect::<Vec<_>>().join("|"))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| match std::env::var("TEST_DATABASE_URL") {
+        Ok(url) => Server { url: url.parse().expect("TEST_DATABASE_URL is a database URL"), keeper: None },
+        Err(_) => start(|_| ()),
+    })
+}
+
+fn start(prepare: impl FnOnce(&Path)) -> Server {
+    let bin = binaries();
+    let folder = tempfile::Builder::new().prefix("kagzi-pg-").tempdir().expect("a temporary folder").keep();
+    // PostgreSQL refuses to run as root.
+    let owner = postgres_user();
+    if let Some((uid, gid)) = owner {
+        chown(&folder, Some(uid), Some(gid)).expect("root may give a folder away");
+    }
+    let command = |program: &Path| {
+        let mut command = Command::new(program);
+        if let Some((uid, gid)) = owner {
+            command.uid(uid).gid(gid);
+        }
+        command.current_dir(&folder);
+        command
+    };
+    let made = command(&bin.join("initdb"))
+        .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
+        .arg(folder.join("data"))
+        .output()
+        .expect("initdb starts");
+    assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+    let conf = folder.join("data/postgresql.conf");
+    let old = std::fs::read_to_string(&conf).expect("initdb wrote its settings");
+    std::fs::write(&conf, old + SETTINGS).expect("the settings can be written");
+    prepare(&folder.join("data"));
+    let keeper = command(Path::new("/bin/sh"))
+        .args(["-c", KEEPER, "keeper"])
+        .arg(&bin)
+        .arg(&folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell starts");
+    let mut url = Config::new();
+    url.host_path(&folder).user("postgres").dbname("postgres");
+    wait_until_it_answers(&folder);
+    Server { url, keeper: Some(keeper) }
+}
+
+fn wait_until_it_answers(folder: &Path) {
+    let began = Instant::now();
+    // The last line of the file says `ready` once connections are accepted.
+    let ready = || {
+        let pid_file = std::fs::read(folder.join("data/postmaster.pid")).unwrap_or_default();
+        pid_file.lines().map_while(Result::ok).any(|line| line.trim() == "ready")
+    };
+    while !ready() {
+        let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        assert!(began.elapsed() < Duration::from_secs(30), "PostgreSQL did not start: {}", log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Where the binaries are: the newest version that Debian's layout has, or the path.
+fn binaries() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok())
+        .max()
+        .map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin")));
+    let on_path = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).find(|folder| folder.join("initdb").exists())
+    };
+    newest.filter(|folder| folder.join("initdb").exists()).or_else(on_path).expect(
+        "PostgreSQL's binaries are installed (apt-get install postgresql), or TEST_DATABASE_URL is set",
+    )
+}
+
+/// The user to run as, when we are root: `postgres`, or else `nobody`.
+fn postgres_user() -> Option<(u32, u32)> {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+    if !root {
+        return None;
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let find = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    Some(find("postgres").or_else(|| find("nobody")).expect("there is a user that is not root"))
+}
+
+fn to_text(config: &Config) -> String {
+    use tokio_postgres::config::Host;
+    let host = match config.get_hosts().first() {
+        Some(Host::Unix(path)) => path.display().to_string(),
+        Some(Host::Tcp(name)) => name.clone(),
+        None => "localhost".into(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let mut text = format!("host={host} port={port} dbname={}", config.get_dbname().unwrap_or("postgres"));
+    if let Some(user) = config.get_user() {
+        text += &format!(" user={user}");
+    }
+    if let Some(password) = config.get_password() {
+        text += &format!(" password='{}'", String::from_utf8_lossy(password));
+    }
+    text
+}

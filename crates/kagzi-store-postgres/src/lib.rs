@@ -1,0 +1,34 @@
+//! The shared store: any number of servers on one PostgreSQL database.
+//!
+//! One connection writes, fed by the lane: what a batch needs is loaded and locked in id order, what it changed
+//! goes out as UNNEST arrays together with the COMMIT, so that a batch whose runs are in memory is one round trip.
+//! Memory may be behind the database when another server wrote; the row's version and the event's number notice,
+//! and the lane repeats the batch. See [`PostgresStore::open`].
+//!
+//! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off (PgBouncer), and
+//! TLS, for now: a URL that asks for it is refused, use a local proxy or socket.
+
+mod backend;
+mod clock;
+mod company;
+mod error;
+#[cfg(feature = "test-fixture")]
+pub mod fixture;
+mod listener;
+mod migrate;
+mod notifier;
+mod options;
+mod pool;
+mod reads;
+mod row;
+mod session;
+mod store;
+mod wake;
+mod write;
+
+pub use backend::STATEMENTS as FIND_STATEMENTS;
+pub use clock::PostgresClock;
+pub use options::PostgresOptions;
+pub use reads::STATEMENTS as READ_STATEMENTS;
+pub use store::{PostgresReads, PostgresStore};
+pub use write::STATEMENTS as WRITE_STATEMENTS;

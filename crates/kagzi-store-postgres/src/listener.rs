@@ -1,0 +1,104 @@
+//! Hears the other servers.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use kagzi_store::{LaneHandle, LostLease, Observer, StoreError};
+use tokio::time::timeout;
+use tokio_postgres::{AsyncMessage, Config, Connection, NoTls, Socket, tls::NoTlsStream};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::info;
+
+use crate::{
+    company::Company,
+    error::from_postgres,
+    options::PostgresOptions,
+    session::{Backoff, too_slow},
+    wake::{CHANNEL, Hint},
+};
+
+/// How often to ask whether the connection is still there: one that is cut silently hears nothing, for ever.
+const PROBE_EVERY: Duration = Duration::from_secs(20);
+
+/// Whom to tell.
+pub struct Ears {
+    pub lane: LaneHandle,
+    pub observer: Arc<dyn Observer>,
+    pub company: Arc<Company>,
+    pub server: String,
+}
+
+impl Ears {
+    fn hear(&self, text: &str) {
+        match Hint::decode(text) {
+            (server, _) if server == self.server => return,
+            (_, Hint::Here) => {}
+            (_, Hint::Ended(runs)) => self.observer.ended_elsewhere(&runs),
+            (_, Hint::Waiting(key)) => self.lane.wake(Some(key)),
+            (_, Hint::Everything) => self.lane.wake(None),
+            (_, Hint::Lost { worker, run, epoch, cancelled, why }) => {
+                self.observer.lease_lost(LostLease { worker, run, epoch, why, cancelled });
+            }
+        }
+        self.company.heard(Instant::now());
+    }
+}
+
+/// Listens until it is stopped, and again after every lost connection.
+pub async fn listen(config: Config, options: PostgresOptions, ears: Arc<Ears>) {
+    let mut backoff = Backoff::default();
+    loop {
+        let error = match listen_once(&config, &options, &ears, &mut backoff).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        };
+        ears.company.deaf();
+        info!(%error, "cannot hear the other servers, polling meanwhile");
+        tokio::time::sleep(backoff.next()).await;
+    }
+}
+
+async fn listen_once(
+    config: &Config,
+    options: &PostgresOptions,
+    ears: &Arc<Ears>,
+    backoff: &mut Backoff,
+) -> Result<Infallible, StoreError> {
+    let connecting = timeout(options.connect_timeout, config.connect(NoTls));
+    let (client, connection) =
+        connecting.await.map_err(|_| too_slow("connecting"))?.map_err(from_postgres)?;
+    let mut driving = AbortOnDropHandle::new(tokio::spawn(drive(connection, ears.clone())));
+    let ask = async |sql: &str| {
+        let answer = timeout(options.statement_timeout, client.batch_execute(sql)).await;
+        answer.map_err(|_| too_slow("an answer on the listening connection"))?.map_err(from_postgres)
+    };
+    ask(&format!("LISTEN {CHANNEL}")).await?;
+    backoff.reset();
+    ears.company.heard(Instant::now());
+    // Whatever was said while nobody listened is not said again: look everywhere.
+    ears.lane.wake(None);
+    loop {
+        tokio::select! {
+            _ = &mut driving => {
+                return Err(StoreError::Unavailable("the listening connection was lost".into()));
+            }
+            () = tokio::time::sleep(PROBE_EVERY) => ask("SELECT 1").await?,
+        }
+    }
+}
+
+/// Moves the bytes of the connection, and hears what comes in between.
+async fn drive(mut connection: Connection<Socket, NoTlsStream>, ears: Arc<Ears>) {
+    let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if let AsyncMessage::Notification(notification) = message
+            && notification.channel() == CHANNEL
+        {
+            ears.hear(notification.payload());
+        }
+    }
+}

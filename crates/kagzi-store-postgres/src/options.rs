@@ -1,0 +1,122 @@
+//! What can be chosen about the connection to a database.
+
+use std::time::Duration;
+
+use kagzi_store::StoreError;
+use tokio_postgres::config::{Config, SslMode, TargetSessionAttrs};
+
+/// Settings of one store.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Servers ring each other with NOTIFY. Off: they find each other's work by polling alone, and nothing is
+    /// left in a session between transactions, as a pooler in transaction mode (PgBouncer) requires.
+    pub notify: bool,
+    /// How often to look for other servers' work unasked. None = 5 s with `notify`, 1 s without.
+    pub poll_ms: Option<i64>,
+    /// The longest a statement, or a wait for a lock, may take before the batch fails.
+    pub statement_timeout: Duration,
+    /// The longest that connecting may take.
+    pub connect_timeout: Duration,
+    /// Connections for reading; one more writes, and with `notify` one listens and one rings.
+    pub readers: usize,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        PostgresOptions {
+            notify: true,
+            poll_ms: None,
+            statement_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            readers: 4,
+        }
+    }
+}
+
+impl PostgresOptions {
+    /// The interval of the poll underneath.
+    pub fn poll_ms(&self) -> i64 {
+        self.poll_ms.unwrap_or(if self.notify { 5000 } else { 1000 })
+    }
+}
+
+/// Reads a `postgres://` URL or a `host=… dbname=…` text. The message of an error never holds the password.
+pub fn parse(url: &str, options: &PostgresOptions) -> Result<Config, StoreError> {
+    let mut config: Config = url
+        .parse()
+        .map_err(|error| StoreError::Unavailable(format!("could not read the database URL: {error}")))?;
+    if matches!(config.get_ssl_mode(), SslMode::Require) {
+        let why = "the database URL asks for TLS, which this build cannot do; use sslmode=disable with a \
+                   local socket, a private network or a TLS proxy";
+        return Err(StoreError::Unavailable(why.into()));
+    }
+    config.ssl_mode(SslMode::Disable);
+    if config.get_application_name().is_none() {
+        config.application_name("kagzi");
+    }
+    if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any {
+        // Several hosts are one cluster: find the primary among them, also after a failover.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    config.connect_timeout(options.connect_timeout);
+    // A peer that vanished without a word is noticed after half a minute, not after two hours.
+    config.keepalives_idle(Duration::from_secs(15));
+    config.keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3);
+    config.tcp_user_timeout(Duration::from_secs(30));
+    Ok(config)
+}
+
+/// Where the database is, for people: never with the password.
+pub fn describe(config: &Config) -> String {
+    let host = match config.get_hosts().first() {
+        Some(tokio_postgres::config::Host::Tcp(name)) => name.clone(),
+        Some(tokio_postgres::config::Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".into(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    format!("postgres://{host}:{port}/{}", config.get_dbname().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<Config, StoreError> {
+        parse(url, &PostgresOptions::default())
+    }
+
+    #[test]
+    fn the_usual_forms_are_read() {
+        for url in [
+            "postgres://kagzi:secret@db.example:5433/kagzi",
+            "postgresql://kagzi@db.example:5433/kagzi?sslmode=disable&connect_timeout=3",
+            "host=db.example port=5433 dbname=kagzi user=kagzi password=secret",
+        ] {
+            assert_eq!(describe(&read(url).unwrap()), "postgres://db.example:5433/kagzi");
+        }
+        let socket = read("postgres://kagzi@%2Frun%2Fpostgresql/kagzi").unwrap();
+        assert_eq!(describe(&socket), "postgres:///run/postgresql:5432/kagzi");
+    }
+
+    #[test]
+    fn several_hosts_mean_find_the_primary() {
+        let config = read("postgres://kagzi@one,two/kagzi").unwrap();
+
+        assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
+    fn tls_is_refused_and_not_ignored() {
+        let error = read("postgres://kagzi@db.example/kagzi?sslmode=require").unwrap_err().to_string();
+
+        assert!(error.contains("TLS"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_url_is_refused_without_its_password() {
+        let error = read("postgres://kagzi:hunter2@db.example/kagzi?colour=red").unwrap_err().to_string();
+
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,329 @@
+//! Reading for people and for replay. Every read is one statement, so it sees one moment.
+
+use async_trait::async_trait;
+use futures_util::future::try_join;
+use kagzi_model::{Event, Name, Run, RunId, WorkerId};
+use kagzi_store::{
+    Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView,
+};
+use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
+
+use crate::{
+    error::from_postgres,
+    pool::ReadPool,
+    row::{self, RUN_COLUMNS, RUN_WIDTH, WORKER_COLUMNS, WORKER_WIDTH},
+    session::{Bind, Session},
+};
+
+// The input is the first event's payload, the output that of the event that completed the run (13).
+const RUN: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
+        runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
+        runs.started_at, runs.finished_at, runs.deadline_at, runs.options,
+        input.payload, input.content_type, output.payload, output.content_type
+   FROM kagzi.runs
+   LEFT JOIN kagzi.events AS input
+     ON input.namespace_id = runs.namespace_id AND input.run_id = runs.run_id AND input.seq = 1
+   LEFT JOIN LATERAL (
+        SELECT events.payload, events.content_type
+          FROM kagzi.events
+         WHERE events.namespace_id = runs.namespace_id
+           AND events.run_id = runs.run_id
+           AND events.kind = 13
+         ORDER BY events.seq DESC
+         LIMIT 1
+        ) AS output ON runs.status = 4
+  WHERE runs.namespace_id = $1
+    AND runs.run_id = $2";
+
+const RUN_BY_BUSINESS: &str = "SELECT run_id
+   FROM kagzi.runs
+  WHERE namespace_id = $1
+    AND business_id = $2";
+
+const RUNS_BY_PREFIX: &str = "SELECT run_id
+   FROM kagzi.runs
+  WHERE namespace_id = $1
+    AND run_id BETWEEN $2 AND $3
+  LIMIT 2";
+
+const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
+   FROM kagzi.events
+  WHERE namespace_id = $1
+    AND run_id = $2
+    AND seq > $3
+  ORDER BY seq
+  LIMIT $4";
+
+const WORKER: &str =
+    "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
+        (SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)
+   FROM kagzi.workers
+  WHERE namespace_id = $1
+    AND worker_id = $2";
+
+const WORKERS_BY_PREFIX: &str = "SELECT worker_id
+   FROM kagzi.workers
+  WHERE namespace_id = $1
+    AND worker_id BETWEEN $2 AND $3
+  LIMIT 2";
+
+/// Every fixed statement of the read path; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("RUN", RUN),
+    ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
+    ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
+    ("EVENTS", EVENTS),
+    ("WORKER", WORKER),
+    ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
+];
+
+/// The reading side of the store.
+pub struct PostgresReads {
+    pool: ReadPool,
+}
+
+impl PostgresReads {
+    pub(crate) fn new(pool: ReadPool) -> Self {
+        PostgresReads { pool }
+    }
+
+    async fn query(&self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
+        self.pool.read(|session| async move { session.query(sql, bind).await.map_err(from_postgres) }).await
+    }
+
+    async fn by_prefix(&self, sql: &str, namespace: &Name, digits: &str) -> Result<Vec<Uuid>, StoreError> {
+        let Some((low, high)) = prefix_range(digits) else { return Ok(Vec::new()) };
+        let rows = self.query(sql, &[&&**namespace, &low, &high]).await?;
+        rows.iter().map(|found| row::get(found, 0)).collect()
+    }
+}
+
+#[async_trait]
+impl Reads for PostgresReads {
+    async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError> {
+        let rows = self.query(RUN, &[&&**namespace, &id.0]).await?;
+        let Some(found) = rows.first() else { return Ok(None) };
+        Ok(Some(RunView {
+            run: row::run(found)?,
+            input: row::payload(found, RUN_WIDTH)?,
+            output: row::payload(found, RUN_WIDTH + 2)?,
+        }))
+    }
+
+    async fn run_by_business(
+        &self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<RunId>, StoreError> {
+        let rows = self.query(RUN_BY_BUSINESS, &[&&**namespace, &&**business_id]).await?;
+        rows.first().map(|found| row::get(found, 0).map(RunId)).transpose()
+    }
+
+    async fn runs_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<RunId>, StoreError> {
+        let found = self.by_prefix(RUNS_BY_PREFIX, namespace, digits).await?;
+        Ok(found.into_iter().map(RunId).collect())
+    }
+
+    async fn runs(
+        &self,
+        namespace: &Name,
+        filter: &RunFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Run>, StoreError> {
+        let mut conditions = Conditions::in_namespace(namespace);
+        conditions.add_if("status", filter.status.map(|status| status as i16));
+        conditions.add_if("workflow_type", filter.workflow_type.as_ref().map(Name::to_string));
+        conditions.add_if("task_queue", filter.task_queue.as_ref().map(Name::to_string));
+        conditions.add_if("error_code", filter.error_code.as_ref().map(Name::to_string));
+        conditions.add_if("reason", filter.reason.as_ref().map(Name::to_string));
+        let listing = Listing { columns: RUN_COLUMNS, table: "kagzi.runs", order: ("created_at", "run_id") };
+        let list = |session: std::sync::Arc<Session>| {
+            let (listing, conditions) = (&listing, &conditions);
+            async move { list_page(&session, listing, conditions, page, row::run).await }
+        };
+        self.pool.read(list).await
+    }
+
+    async fn events(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let bind: Bind<'_> = &[&&**namespace, &run.0, &seq(after_seq), &(limit as i64)];
+        let rows = self.query(EVENTS, bind).await?;
+        rows.iter().map(row::event).collect()
+    }
+
+    async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
+        let rows = self.query(WORKER, &[&&**namespace, &id.0]).await?;
+        rows.first().map(worker_view).transpose()
+    }
+
+    async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError> {
+        let found = self.by_prefix(WORKERS_BY_PREFIX, namespace, digits).await?;
+        Ok(found.into_iter().map(WorkerId).collect())
+    }
+
+    async fn workers(
+        &self,
+        namespace: &Name,
+        filter: &WorkerFilter,
+        page: &PageRequest,
+    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+        let mut conditions = Conditions::in_namespace(namespace);
+        conditions.add_if("status", filter.status.map(|status| status as i16));
+        conditions.add_if("task_queue", filter.task_queue.as_ref().map(Name::to_string));
+        let columns = format!(
+            "{WORKER_COLUMNS}, (SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)"
+        );
+        let order = ("registered_at", "worker_id");
+        let listing = Listing { columns: &columns, table: "kagzi.workers", order };
+        let list = |session: std::sync::Arc<Session>| {
+            let (listing, conditions) = (&listing, &conditions);
+            async move {
+                let page = list_page(&session, listing, conditions, page, worker_view).await?;
+                let sql = format!("SELECT count(*) FROM kagzi.workers WHERE {}", conditions.text());
+                let rows = session.query(&sql, &conditions.bind()).await.map_err(from_postgres)?;
+                Ok((page, row::get::<i64>(&rows[0], 0)?.cast_unsigned()))
+            }
+        };
+        self.pool.read(list).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.pool
+            .read(|session| async move { session.execute("SELECT 1").await.map_err(from_postgres) })
+            .await
+    }
+}
+
+fn worker_view(found: &Row) -> Result<WorkerView, StoreError> {
+    let active: i64 = row::get(found, WORKER_WIDTH)?;
+    Ok(WorkerView { worker: row::worker(found)?, active: u32::try_from(active).unwrap_or(u32::MAX) })
+}
+
+/// The smallest and largest id that begin with these hexadecimal digits.
+fn prefix_range(digits: &str) -> Option<(Uuid, Uuid)> {
+    let low = Uuid::try_parse(&format!("{digits:0<32}")).ok()?;
+    let high = Uuid::try_parse(&format!("{digits:f<32}")).ok()?;
+    Some((low, high))
+}
+
+/// A sequence number as stored; one beyond the largest is after every event.
+fn seq(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The conditions of a listing, gathered with the values they bind.
+struct Conditions {
+    sql: Vec<String>,
+    values: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+impl Conditions {
+    fn in_namespace(namespace: &Name) -> Self {
+        let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
+        conditions.add_if("namespace_id", Some(namespace.to_string()));
+        conditions
+    }
+
+    fn add_if(&mut self, column: &str, value: Option<impl ToSql + Sync + Send + 'static>) {
+        if let Some(value) = value {
+            self.values.push(Box::new(value));
+            self.sql.push(format!("{column} = ${}", self.values.len()));
+        }
+    }
+
+    fn text(&self) -> String {
+        self.sql.join(" AND ")
+    }
+
+    fn bind(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|value| &**value as _).collect()
+    }
+
+    /// Rows on one side of the cursor, in the order (time, id).
+    fn beyond(&self, (time, id): (&str, &str), operator: &str) -> String {
+        let n = self.values.len();
+        format!("{} AND ({time}, {id}) {operator} (${}, ${})", self.text(), n + 1, n + 2)
+    }
+
+    fn bind_beyond<'c>(&'c self, (at, id): (&'c i64, &'c Uuid)) -> Vec<&'c (dyn ToSql + Sync)> {
+        let mut bind = self.bind();
+        bind.push(at);
+        bind.push(id);
+        bind
+    }
+}
+
+struct Listing<'a> {
+    columns: &'a str,
+    table: &'a str,
+    order: (&'a str, &'a str),
+}
+
+async fn list_page<T>(
+    session: &Session,
+    listing: &Listing<'_>,
+    conditions: &Conditions,
+    page: &PageRequest,
+    read: impl Fn(&Row) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let Listing { columns, table, order } = listing;
+    let (time, id) = order;
+    let (operator, other, sort) = match page.direction {
+        Direction::Next => ("<", ">=", "DESC"),
+        Direction::Prev => (">", "<=", "ASC"),
+    };
+    let select = |wanted: String| {
+        format!(
+            "SELECT {columns} FROM {table} WHERE {wanted} ORDER BY {time} {sort}, {id} {sort} LIMIT {}",
+            page.limit + 1
+        )
+    };
+    let (rows, other_side) = match page.from {
+        None => {
+            let sql = select(conditions.text());
+            (session.query(&sql, &conditions.bind()).await.map_err(from_postgres)?, false)
+        }
+        Some(Cursor { at, id }) => {
+            let bind = conditions.bind_beyond((&at.0, &id));
+            let sql = select(conditions.beyond(*order, operator));
+            let probe = conditions.beyond(*order, other);
+            let probe = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {probe})");
+            let both = try_join(session.query(&sql, &bind), session.query(&probe, &bind));
+            let (rows, behind) = both.await.map_err(from_postgres)?;
+            (rows, row::get(&behind[0], 0)?)
+        }
+    };
+    let rows = rows.iter().map(read).collect::<Result<Vec<T>, _>>()?;
+    Ok(Page::from_probe(rows, page, other_side))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_covers_the_ids_that_begin_with_it() {
+        let (low, high) = prefix_range("01ab").unwrap();
+
+        assert_eq!(low.to_string(), "01ab0000-0000-0000-0000-000000000000");
+        assert_eq!(high.to_string(), "01abffff-ffff-ffff-ffff-ffffffffffff");
+        assert_eq!(prefix_range("xyz"), None);
+    }
+
+    #[test]
+    fn column_lists_match_the_readers() {
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+        assert!(squeeze(RUN).contains(&squeeze(RUN_COLUMNS)));
+        assert!(squeeze(WORKER).contains(&squeeze(WORKER_COLUMNS)));
+        assert_eq!(RUN_COLUMNS.split(',').count(), RUN_WIDTH);
+        assert_eq!(WORKER_COLUMNS.split(',').count(), WORKER_WIDTH);
+    }
+}

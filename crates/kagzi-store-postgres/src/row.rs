@@ -1,0 +1,130 @@
+//! Rows to structs and back.
+
+use bytes::Bytes;
+use kagzi_model::{
+    Event, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
+};
+use kagzi_store::{RunKey, StoreError};
+use tokio_postgres::{Row, types::FromSql};
+use uuid::Uuid;
+
+use crate::error::from_postgres;
+
+/// The columns of a run, in the order that [`run`] reads them.
+pub const RUN_COLUMNS: &str = "runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state, \
+     runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at, \
+     runs.started_at, runs.finished_at, runs.deadline_at, runs.options";
+
+/// How many columns a run has.
+pub const RUN_WIDTH: usize = 16;
+
+/// Reads a run.
+pub fn run(row: &Row) -> Result<Run, StoreError> {
+    let id: Uuid = get(row, 1)?;
+    let business_id: Option<&str> = get(row, 2)?;
+    Ok(Run {
+        namespace: name(row, 0)?,
+        id: RunId(id),
+        business_id: business_id.map_or_else(|| Name::from(id.to_string()), Name::from),
+        workflow_type: name(row, 3)?,
+        task_queue: name(row, 4)?,
+        state: json(row, 5)?,
+        version: get::<i64>(row, 6)?.cast_unsigned(),
+        epoch: get::<i64>(row, 7)?.cast_unsigned(),
+        attempts: get::<i32>(row, 8)?.cast_unsigned(),
+        dispatch_count: get::<i32>(row, 9)?.cast_unsigned(),
+        crashes: get::<i32>(row, 10)?.cast_unsigned(),
+        created_at: Timestamp(get(row, 11)?),
+        started_at: get::<Option<i64>>(row, 12)?.map(Timestamp),
+        finished_at: get::<Option<i64>>(row, 13)?.map(Timestamp),
+        deadline_at: get::<Option<i64>>(row, 14)?.map(Timestamp),
+        options: json(row, 15)?,
+    })
+}
+
+/// Reads the key of a run: run_id, namespace_id.
+pub fn run_key(row: &Row) -> Result<RunKey, StoreError> {
+    Ok(RunKey { run: RunId(get(row, 0)?), namespace: name(row, 1)? })
+}
+
+/// The business id as stored: none when it is only the run id again.
+pub fn chosen_business_id(run: &Run) -> Option<&str> {
+    (*run.business_id != *run.id.to_string()).then_some(&*run.business_id)
+}
+
+/// The worker that holds the run, as stored.
+pub fn lease_worker(run: &Run) -> Option<Uuid> {
+    match &run.state {
+        State::Leased(lease) => Some(lease.worker.0),
+        State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
+        State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => None,
+    }
+}
+
+/// Reads an event with its payload: seq, at, detail, payload, content_type.
+pub fn event(row: &Row) -> Result<Event, StoreError> {
+    Ok(Event {
+        seq: get::<i64>(row, 0)?.cast_unsigned(),
+        at: Timestamp(get(row, 1)?),
+        kind: json(row, 2)?,
+        payload: payload(row, 3)?,
+    })
+}
+
+/// Reads a payload from two columns: bytes, content type.
+pub fn payload(row: &Row, at: usize) -> Result<Option<Payload>, StoreError> {
+    let data: Option<&[u8]> = get(row, at)?;
+    let content_type: Option<&str> = get(row, at + 1)?;
+    Ok(data.map(|data| Payload {
+        data: Bytes::copy_from_slice(data),
+        content_type: Name::from(content_type.unwrap_or_default()),
+    }))
+}
+
+/// The columns of a worker, in the order that [`worker`] reads them.
+pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels, \
+     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
+
+/// How many columns a worker has.
+pub const WORKER_WIDTH: usize = 15;
+
+/// Reads a worker. An unknown status is corruption, never "offline".
+pub fn worker(row: &Row) -> Result<Worker, StoreError> {
+    let status: i16 = get(row, 9)?;
+    Ok(Worker {
+        id: WorkerId(get(row, 1)?),
+        registration: Registration {
+            namespace: name(row, 0)?,
+            task_queue: name(row, 2)?,
+            workflow_types: json(row, 6)?,
+            hostname: name(row, 3)?,
+            pid: get(row, 4)?,
+            version: name(row, 5)?,
+            max_concurrent: u32::try_from(get::<i64>(row, 8)?).unwrap_or(u32::MAX),
+            labels: json(row, 7)?,
+        },
+        status: WorkerStatus::from_number(status.into())
+            .ok_or_else(|| StoreError::Corrupt(format!("unknown worker status {status}")))?,
+        completed_total: get(row, 10)?,
+        failed_total: get(row, 11)?,
+        registered_at: Timestamp(get(row, 12)?),
+        heartbeat_at: Timestamp(get(row, 13)?),
+        deregistered_at: get::<Option<i64>>(row, 14)?.map(Timestamp),
+    })
+}
+
+/// Reads one column.
+pub fn get<'r, T: FromSql<'r>>(row: &'r Row, at: usize) -> Result<T, StoreError> {
+    row.try_get(at).map_err(from_postgres)
+}
+
+/// Reads a name.
+pub fn name(row: &Row, at: usize) -> Result<Name, StoreError> {
+    get::<&str>(row, at).map(Name::from)
+}
+
+/// Reads JSON. What cannot be read is reported, never replaced by a default.
+pub fn json<T: serde::de::DeserializeOwned>(row: &Row, at: usize) -> Result<T, StoreError> {
+    serde_json::from_str(get(row, at)?)
+        .map_err(|error| StoreError::Corrupt(format!("column {}: {error}", row.columns()[at].name())))
+}

@@ -1,0 +1,86 @@
+//! Opening the store.
+
+use std::sync::Arc;
+
+use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    backend::PostgresBackend,
+    company::Company,
+    listener::{self, Ears},
+    migrate::migrate,
+    notifier::{self, Bell, Outbox, Ringing},
+    options::{self, PostgresOptions},
+    pool::ReadPool,
+    session::{Purpose, Session},
+};
+
+pub use crate::reads::PostgresReads;
+
+/// Opens PostgreSQL stores.
+pub struct PostgresStore;
+
+impl PostgresStore {
+    /// Connects, brings the schema up to date and starts the lane. Any number of servers may do so at once on one
+    /// database. A read replica is refused, and so is a schema written by a newer Kagzi.
+    ///
+    /// The clock should be a [`crate::PostgresClock`], so that all servers agree on what is due.
+    pub async fn open(
+        url: &str,
+        options: PostgresOptions,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+    ) -> Result<LaneStore<PostgresReads>, StoreError> {
+        let config = options::parse(url, &options)?;
+        let session = Session::connect(&config, &options, Purpose::Write).await?;
+        migrate(&session).await?;
+        drop(session);
+
+        let server = Uuid::new_v4();
+        let stop = CancellationToken::new();
+        let backend =
+            PostgresBackend::connect(config.clone(), options.clone(), stop.clone().drop_guard()).await?;
+        let lane_options = LaneOptions {
+            shared_poll_ms: Some(jittered(options.poll_ms(), server)),
+            ..LaneOptions::default()
+        };
+        let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()));
+        let description = options::describe(&config);
+        if !options.notify {
+            let (lane, handle) = Lane::new(backend, clock, observer, lane_options);
+            tokio::spawn(lane.run());
+            return Ok(LaneStore::new(handle, reads, description));
+        }
+        let server = server.simple().to_string();
+        let outbox = Arc::new(Outbox::default());
+        let ringing = Ringing { inner: observer.clone(), outbox: outbox.clone(), server: server.clone() };
+        let (lane, handle) = Lane::new(backend, clock, Arc::new(ringing), lane_options);
+        let company = Arc::new(Company::default());
+        let ears = Ears { lane: handle.clone(), observer, company: company.clone(), server: server.clone() };
+        let ring = notifier::ring(config.clone(), options.clone(), Bell { outbox, company, server });
+        let listen = listener::listen(config, options, Arc::new(ears));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(ring));
+        tokio::spawn(stop.run_until_cancelled_owned(listen));
+        tokio::spawn(lane.run());
+        Ok(LaneStore::new(handle, reads, description))
+    }
+}
+
+/// Up to a tenth more or less, fixed per server, so that servers do not poll in step.
+fn jittered(poll_ms: i64, server: Uuid) -> i64 {
+    let tenth = (poll_ms / 10).max(1);
+    poll_ms - tenth + i64::from(server.as_bytes()[0]) * 2 * tenth / 255
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_do_not_poll_in_step() {
+        assert_eq!(jittered(1000, Uuid::nil()), 900);
+        assert_eq!(jittered(1000, Uuid::max()), 1100);
+    }
+}

@@ -1,0 +1,214 @@
+//! The rows of a batch as arrays: one statement per table and kind of write, however many rows there are.
+
+use std::borrow::Cow;
+
+use futures_util::future::BoxFuture;
+use kagzi_model::{Run, Worker};
+use kagzi_store::{EventRow, WriteSet};
+use tokio_postgres::{Error, types::ToSql};
+
+use crate::{
+    row::{chosen_business_id, lease_worker},
+    session::Session,
+};
+
+const INSERT_RUNS: &str =
+    "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
+                  attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code,
+                  business_id, workflow_type, task_queue, created_at, options)
+ SELECT *
+   FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
+               $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
+               $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
+               $21::bigint[], $22::text[])";
+
+// A row whose version is not one lower was written by another server. That must end the transaction here and now,
+// because the COMMIT is already on its way behind this statement: the division by zero does.
+const UPDATE_RUNS: &str = "WITH done AS (
+    UPDATE kagzi.runs
+       SET version = new.version, status = new.status, state = new.state, epoch = new.epoch,
+           due_at = new.due_at, sweep_at = new.sweep_at, lease_worker = new.lease_worker,
+           attempts = new.attempts, dispatch_count = new.dispatch_count, crashes = new.crashes,
+           started_at = new.started_at, finished_at = new.finished_at, deadline_at = new.deadline_at,
+           reason = new.reason, error_code = new.error_code
+      FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
+                  $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
+                  $14::bigint[], $15::bigint[], $16::text[], $17::text[])
+           AS new (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
+                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code)
+     WHERE runs.namespace_id = new.namespace_id
+       AND runs.run_id = new.run_id
+       AND runs.version = new.version - 1
+ RETURNING 1
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM done";
+
+const INSERT_EVENTS: &str =
+    "INSERT INTO kagzi.events (namespace_id, run_id, seq, at, kind, step, detail, payload, content_type)
+ SELECT *
+   FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::text[],
+               $8::bytea[], $9::text[])";
+
+// Servers write a worker's row from memory, so none may undo what another wrote: within one registration a status
+// only moves on (online, draining, offline), totals and heartbeats only rise. A new registration begins anew.
+const PUT_WORKERS: &str =
+    "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types,
+                  labels, max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
+                  deregistered_at)
+ SELECT *
+   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[], $8::text[],
+               $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
+               $15::bigint[])
+     ON CONFLICT (namespace_id, worker_id) DO UPDATE
+    SET task_queue = excluded.task_queue,
+        hostname = excluded.hostname,
+        pid = excluded.pid,
+        version = excluded.version,
+        workflow_types = excluded.workflow_types,
+        labels = excluded.labels,
+        max_concurrent = excluded.max_concurrent,
+        registered_at = excluded.registered_at,
+        heartbeat_at = GREATEST(old.heartbeat_at, excluded.heartbeat_at),
+        status = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.status
+                      ELSE GREATEST(old.status, excluded.status) END,
+        completed_total = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.completed_total
+                               ELSE GREATEST(old.completed_total, excluded.completed_total) END,
+        failed_total = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.failed_total
+                            ELSE GREATEST(old.failed_total, excluded.failed_total) END,
+        deregistered_at = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.deregistered_at
+                               ELSE COALESCE(old.deregistered_at, excluded.deregistered_at) END
+  WHERE excluded.registered_at >= old.registered_at";
+
+/// Every statement that writes; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("INSERT_RUNS", INSERT_RUNS),
+    ("UPDATE_RUNS", UPDATE_RUNS),
+    ("INSERT_EVENTS", INSERT_EVENTS),
+    ("PUT_WORKERS", PUT_WORKERS),
+];
+
+type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
+
+/// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
+pub fn statements(session: &Session, set: WriteSet) -> Vec<Sending<'_>> {
+    let WriteSet { mut inserted, mut updated, events, mut workers } = set;
+    let mut sending: Vec<Sending<'_>> = Vec::with_capacity(4);
+    // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
+    inserted.sort_unstable_by_key(|run| run.id);
+    updated.sort_unstable_by_key(|run| run.id);
+    workers.sort_unstable_by_key(|worker| worker.id);
+    if !inserted.is_empty() {
+        sending.push(Box::pin(async move { send(session, INSERT_RUNS, inserted_columns(&inserted)).await }));
+    }
+    if !updated.is_empty() {
+        sending.push(Box::pin(async move { send(session, UPDATE_RUNS, updated_columns(&updated)).await }));
+    }
+    if !events.is_empty() {
+        sending.push(Box::pin(async move { send(session, INSERT_EVENTS, event_columns(&events)).await }));
+    }
+    if !workers.is_empty() {
+        sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
+    }
+    sending
+}
+
+/// One array per column.
+type Columns<'r> = Vec<Box<dyn ToSql + Sync + Send + 'r>>;
+
+async fn send(session: &Session, sql: &str, columns: Columns<'_>) -> Result<(), Error> {
+    let bind: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
+    session.query(sql, &bind).await.map(drop)
+}
+
+fn column<'r, R, T: ToSql + Sync + Send + 'r>(
+    rows: &'r [R],
+    value: impl Fn(&'r R) -> T,
+) -> Box<dyn ToSql + Sync + Send + 'r> {
+    Box::new(rows.iter().map(value).collect::<Vec<T>>())
+}
+
+fn updated_columns(runs: &[Run]) -> Columns<'_> {
+    vec![
+        column(runs, |run| &*run.namespace),
+        column(runs, |run| run.id.0),
+        column(runs, |run| run.version.cast_signed()),
+        column(runs, |run| run.state.status() as i16),
+        column(runs, |run| to_json(&run.state)),
+        column(runs, |run| run.epoch.cast_signed()),
+        column(runs, |run| run.due_at().map(|at| at.0)),
+        column(runs, |run| run.sweep_at().map(|at| at.0)),
+        column(runs, lease_worker),
+        column(runs, |run| count(run.attempts)),
+        column(runs, |run| count(run.dispatch_count)),
+        column(runs, |run| count(run.crashes)),
+        column(runs, |run| run.started_at.map(|at| at.0)),
+        column(runs, |run| run.finished_at.map(|at| at.0)),
+        // Changes when a run is reopened after its deadline.
+        column(runs, |run| run.deadline_at.map(|at| at.0)),
+        column(runs, |run| run.state.reason()),
+        column(runs, |run| run.state.error_code().map(|code| text(code))),
+    ]
+}
+
+fn inserted_columns(runs: &[Run]) -> Columns<'_> {
+    let mut columns = updated_columns(runs);
+    columns.extend([
+        column(runs, chosen_business_id),
+        column(runs, |run| &*run.workflow_type),
+        column(runs, |run| &*run.task_queue),
+        column(runs, |run| run.created_at.0),
+        column(runs, |run| to_json(&run.options)),
+    ]);
+    columns
+}
+
+fn event_columns(rows: &[EventRow]) -> Columns<'_> {
+    vec![
+        column(rows, |row| &*row.namespace),
+        column(rows, |row| row.run.0),
+        column(rows, |row| row.event.seq.cast_signed()),
+        column(rows, |row| row.event.at.0),
+        column(rows, |row| row.event.kind.number() as i16),
+        column(rows, |row| row.event.kind.step().map(|(step, _)| &**step)),
+        column(rows, |row| to_json(&row.event.kind)),
+        column(rows, |row| row.event.payload.as_ref().map(|payload| &*payload.data)),
+        column(rows, |row| {
+            let content_type = row.event.payload.as_ref().map(|payload| text(&payload.content_type));
+            content_type.filter(|name| !name.is_empty())
+        }),
+    ]
+}
+
+fn worker_columns(workers: &[Worker]) -> Columns<'_> {
+    vec![
+        column(workers, |worker| &*worker.registration.namespace),
+        column(workers, |worker| worker.id.0),
+        column(workers, |worker| &*worker.registration.task_queue),
+        column(workers, |worker| text(&worker.registration.hostname)),
+        column(workers, |worker| worker.registration.pid),
+        column(workers, |worker| text(&worker.registration.version)),
+        column(workers, |worker| to_json(&worker.registration.workflow_types)),
+        column(workers, |worker| to_json(&worker.registration.labels)),
+        column(workers, |worker| i64::from(worker.registration.max_concurrent)),
+        column(workers, |worker| worker.status as i16),
+        column(workers, |worker| worker.completed_total),
+        column(workers, |worker| worker.failed_total),
+        column(workers, |worker| worker.registered_at.0),
+        column(workers, |worker| worker.heartbeat_at.0),
+        column(workers, |worker| worker.deregistered_at.map(|at| at.0)),
+    ]
+}
+
+fn count(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Text that nobody checked. PostgreSQL refuses a NUL, and one worker's must not fail its neighbours' batch.
+fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "")) } else { Cow::Borrowed(text) }
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("our own types are always valid JSON")
+}

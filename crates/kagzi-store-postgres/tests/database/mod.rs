@@ -1,0 +1,26 @@
+//! A database of its own for each test, opened as the suite asks.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kagzi_store::{Clock, Observer, Store};
+use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture};
+use kagzi_store_tests::StoreFactory;
+
+pub struct Database {
+    url: String,
+}
+
+impl Database {
+    pub async fn fresh() -> Self {
+        Database { url: fixture::database().await }
+    }
+}
+
+#[async_trait]
+impl StoreFactory for Database {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+        let options = PostgresOptions::default();
+        Arc::new(PostgresStore::open(&self.url, options, clock, observer).await.expect("the database opens"))
+    }
+}

@@ -1,0 +1,314 @@
+//! Two servers on one database.
+
+mod stage;
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kagzi_model::{Command, Rejection, Reply, RunId, Status, WorkerId, WorkerStatus};
+use kagzi_store::{
+    Beat, Finished, LaneStats, LostLease, Observer, Reads, Store, SweepKind, WorkerCommand, WorkerReply,
+};
+use kagzi_store_postgres::{PostgresOptions, fixture};
+use stage::{LEASE_MS, Server, complete, namespace, next, record};
+
+const SOON: Duration = Duration::from_secs(5);
+
+async fn pair(options: PostgresOptions) -> (String, Server, Server) {
+    let url = fixture::database().await;
+    let (one, two) = tokio::join!(Server::open(&url, options.clone()), Server::open(&url, options));
+    (url, one, two)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_run_is_handed_out_twice() {
+    const RUNS: usize = 500;
+    let (url, one, two) = pair(PostgresOptions::default()).await;
+    let (handed, mut hands) = tokio::sync::mpsc::unbounded_channel();
+    let servers = [Arc::new(one), Arc::new(two)];
+    for server in &servers {
+        for _ in 0..3 {
+            let (server, handed) = (server.clone(), handed.clone());
+            let worker = server.register("charge", 7).await;
+            let mut assignments = server.stand_by(worker, "charge").await;
+            tokio::spawn(async move {
+                while let Some(assignment) = assignments.recv().await {
+                    let lease = assignment.lease();
+                    handed.send((lease.run, lease.epoch)).unwrap();
+                    let commands = vec![record(lease.clone(), "pay", 0), complete(lease)];
+                    let outcomes = server.store.apply(commands).await.unwrap();
+                    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+                }
+            });
+        }
+    }
+
+    // All through one server: the other is rung.
+    for _ in 0..RUNS / 50 {
+        let starts = (0..50).map(|_| stage::start("charge")).collect();
+        servers[0].store.apply(starts).await.unwrap();
+    }
+    let mut seen: HashMap<RunId, u64> = HashMap::new();
+    while seen.len() < RUNS {
+        let (run, epoch) =
+            tokio::time::timeout(Duration::from_secs(20), hands.recv()).await.unwrap().unwrap();
+        assert_eq!(seen.insert(run, epoch), None, "run {run} was handed out twice");
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let unfinished = "SELECT count(*) FROM kagzi.runs WHERE status <> 4";
+    assert_eq!(fixture::sql(&url, unfinished).await, ["0"]);
+    let gaps = "SELECT count(*) FROM (SELECT run_id FROM kagzi.events GROUP BY run_id
+                 HAVING max(seq) <> count(*) OR count(*) <> 4) AS odd";
+    assert_eq!(fixture::sql(&url, gaps).await, ["0"]);
+    let leases: Vec<u64> =
+        servers.iter().map(|server| LaneStats::get(&server.store.stats().leases)).collect();
+    assert_eq!(leases.iter().sum::<u64>(), RUNS as u64);
+    assert!(leases[1] > 0, "the other server had a share: {leases:?}");
+}
+
+#[tokio::test]
+async fn a_cancel_on_one_server_stops_the_writes_through_the_other() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    let run = one.start("charge").await;
+    let lease = next(&mut assignments, SOON).await.lease();
+    one.apply(record(lease.clone(), "first", 0)).await.unwrap();
+
+    let cancel = Command::Cancel { namespace: namespace(), run, reason: "no more".into() };
+    two.apply(cancel).await.unwrap();
+    let late = one.apply(record(lease.clone(), "second", 1)).await;
+    let later = one.apply(complete(lease)).await;
+
+    assert_eq!(late, Err(Rejection::Ended { run, status: Status::Cancelled }));
+    assert_eq!(later, Err(Rejection::Ended { run, status: Status::Cancelled }));
+    assert_eq!(LaneStats::get(&one.store.stats().conflicts), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_writes_nothing_is_not_given_from_an_old_memory() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    let run = one.start("charge").await;
+    let lease = next(&mut assignments, SOON).await.lease();
+    let begin = |position| Command::BeginStep {
+        lease: lease.clone(),
+        step: kagzi_model::StepRef { path: "first".into(), position },
+        timeout_ms: None,
+        policy: Default::default(),
+    };
+    one.apply(begin(0)).await.unwrap();
+
+    two.apply(Command::Cancel { namespace: namespace(), run, reason: "no".into() }).await.unwrap();
+    let again = one.apply(begin(0)).await;
+
+    assert_eq!(again, Err(Rejection::Ended { run, status: Status::Cancelled }));
+}
+
+#[tokio::test]
+async fn a_worker_that_moves_to_the_other_server_keeps_its_lease() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let first = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(first, "charge").await;
+    let run = one.start("charge").await;
+    let old = next(&mut assignments, SOON).await.lease();
+    // The first server remembers the run as leased under the old epoch.
+    one.apply(record(old.clone(), "first", 0)).await.unwrap();
+
+    two.store.worker(WorkerCommand::Deregister { id: first }).await.unwrap().unwrap();
+    let second = two.register("charge", 1).await;
+    let mut assignments = two.stand_by(second, "charge").await;
+    let new = next(&mut assignments, SOON).await.lease();
+    let moved = one.apply(record(new.clone(), "second", 1)).await;
+    let stale = one.apply(record(old.clone(), "third", 2)).await;
+
+    assert_eq!(moved, Ok(Reply::Done { already: false }));
+    assert_eq!(stale, Err(Rejection::StaleEpoch { run, named: old.epoch, current: new.epoch }));
+}
+
+#[tokio::test]
+async fn a_heartbeat_hears_of_what_the_other_server_did() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 2).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    let (lost, kept) = (one.start("charge").await, one.start("charge").await);
+    let leases = [next(&mut assignments, SOON).await.lease(), next(&mut assignments, SOON).await.lease()];
+
+    two.apply(Command::Cancel { namespace: namespace(), run: lost, reason: "no".into() }).await.unwrap();
+    two.store.worker(WorkerCommand::Drain { id: worker }).await.unwrap().unwrap();
+    let beat = Beat { id: worker, runs: leases.to_vec(), lease_ms: LEASE_MS, unlisted_after_ms: Some(1000) };
+    let answer = one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+
+    let WorkerReply::Beat(answer) = answer else { panic!("{answer:?}") };
+    assert_eq!(answer.lost.iter().map(|(lease, _)| lease.run).collect::<Vec<_>>(), [lost]);
+    assert_eq!(answer.status, WorkerStatus::Draining);
+    let view = one.store.worker_by_id(&namespace(), worker).await.unwrap().unwrap();
+    assert_eq!((view.active, view.worker.status), (1, WorkerStatus::Draining));
+    assert!(one.store.run(&namespace(), kept).await.unwrap().unwrap().run.lease().is_some());
+}
+
+#[tokio::test]
+async fn a_slot_freed_by_the_other_server_is_used_again() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    let first = one.start("charge").await;
+    next(&mut assignments, SOON).await;
+    let second = one.start("charge").await;
+
+    two.apply(Command::Cancel { namespace: namespace(), run: first, reason: "no".into() }).await.unwrap();
+    let beat = Beat { id: worker, runs: Vec::new(), lease_ms: LEASE_MS, unlisted_after_ms: None };
+    one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+
+    assert_eq!(next(&mut assignments, SOON).await.run.id, second);
+}
+
+#[tokio::test]
+async fn a_lease_of_a_lost_server_is_swept_by_the_other_whatever_it_remembers() {
+    let (url, one, two) = pair(PostgresOptions::default()).await;
+    let run = two.start("charge").await;
+    // Two remembers the run as waiting; one leases it and is gone.
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    next(&mut assignments, SOON).await;
+    one.store.close().await;
+    let over = "UPDATE kagzi.runs SET sweep_at = 1,
+                       state = regexp_replace(state, '\"until\":[0-9]+', '\"until\":1')";
+    fixture::sql(&url, over).await;
+
+    let swept = two.store.sweep(SweepKind::Expired).await.unwrap();
+    let again = two.store.sweep(SweepKind::Expired).await.unwrap();
+
+    assert_eq!((swept.count, again.count), (1, 0));
+    let run = two.store.run(&namespace(), run).await.unwrap().unwrap().run;
+    assert_eq!((run.state.status(), run.crashes), (Status::Pending, 1));
+}
+
+#[tokio::test]
+async fn one_business_id_names_one_run_on_both_servers() {
+    let (url, one, two) = pair(PostgresOptions::default()).await;
+    let named = || {
+        let Command::Start(mut start) = stage::start("charge") else { unreachable!() };
+        start.business_id = "order-42".into();
+        Command::Start(start)
+    };
+
+    for _ in 0..20 {
+        let (first, second) = tokio::join!(one.apply(named()), two.apply(named()));
+        let run = |reply: Reply| match reply {
+            Reply::Started { run, .. } => run,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(run(first.unwrap()), run(second.unwrap()));
+        fixture::sql(&url, "UPDATE kagzi.runs SET business_id = NULL").await;
+    }
+}
+
+/// How long a run that one server starts waits for a worker on the other.
+async fn across(options: PostgresOptions) -> Duration {
+    let (_, one, two) = pair(options).await;
+    let worker = two.register("charge", 10).await;
+    let mut assignments = two.stand_by(worker, "charge").await;
+    // The other server has looked and found nothing, and listens.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let began = Instant::now();
+    let run = one.start("charge").await;
+    let assignment = next(&mut assignments, Duration::from_secs(10)).await;
+
+    assert_eq!(assignment.run.id, run);
+    began.elapsed()
+}
+
+#[tokio::test]
+async fn a_notification_wakes_the_other_server_long_before_the_poll() {
+    let waited = across(PostgresOptions { poll_ms: Some(60_000), ..PostgresOptions::default() }).await;
+
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+}
+
+#[tokio::test]
+async fn without_notifications_the_poll_finds_the_work() {
+    let options = PostgresOptions { notify: false, poll_ms: Some(400), ..PostgresOptions::default() };
+
+    let waited = across(options).await;
+
+    assert!(waited < Duration::from_secs(2), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_listener_that_was_cut_off_looks_everywhere_when_it_is_back() {
+    let (url, one, two) = pair(PostgresOptions { poll_ms: Some(60_000), ..PostgresOptions::default() }).await;
+    let worker = two.register("charge", 10).await;
+    let mut assignments = two.stand_by(worker, "charge").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND query ILIKE 'LISTEN%'";
+    fixture::sql(&url, cut).await;
+    let run = one.start("charge").await;
+
+    assert_eq!(next(&mut assignments, SOON).await.run.id, run);
+}
+
+#[tokio::test]
+async fn a_renewal_through_the_other_server_is_noticed_by_the_rows_version() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    one.start("charge").await;
+    let lease = next(&mut assignments, SOON).await.lease();
+
+    // No event, only a new version of the row: the number of the next event is still free.
+    let until = kagzi_model::Timestamp(i64::MAX / 2);
+    two.apply(Command::Renew { lease: lease.clone(), until }).await.unwrap();
+    let ended = one.apply(complete(lease)).await;
+
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(LaneStats::get(&one.store.stats().conflicts), 1);
+}
+
+#[tokio::test]
+async fn what_happens_on_one_server_is_told_on_the_other() {
+    let url = fixture::database().await;
+    let told = Arc::new(Told::default());
+    let one = Server::observed(&url, PostgresOptions::default(), told.clone()).await;
+    let two = Server::open(&url, PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    let cancelled = one.start("charge").await;
+    next(&mut assignments, SOON).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    two.apply(Command::Cancel { namespace: namespace(), run: cancelled, reason: "no".into() }).await.unwrap();
+
+    let heard = || told.lost.lock().contains(&(worker, cancelled)) && told.ended.lock().contains(&cancelled);
+    let began = Instant::now();
+    while !heard() {
+        assert!(began.elapsed() < SOON, "nothing was told");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    lost: parking_lot::Mutex<Vec<(WorkerId, RunId)>>,
+    ended: parking_lot::Mutex<Vec<RunId>>,
+}
+
+impl Observer for Told {
+    fn finished(&self, _: Finished) {}
+
+    fn lease_lost(&self, lost: LostLease) {
+        self.lost.lock().push((lost.worker, lost.run));
+    }
+
+    fn ended_elsewhere(&self, runs: &[RunId]) {
+        self.ended.lock().extend(runs);
+    }
+}
