@@ -104,7 +104,7 @@ def main():
     claim("a poll without work ends at its timeout")
 
     start = flow.StartWorkflowRequest(
-        business_id="order-42",
+        business_id="python-order-42",
         task_queue=QUEUE,
         workflow_type=TYPE,
         input=common.Payload(data=b'{"item": "tea"}', content_type=JSON),

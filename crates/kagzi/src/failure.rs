@@ -2,10 +2,13 @@
 
 use std::any::Any;
 use std::error::Error as StdError;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use kagzi_proto::v1;
 
-use crate::step_error::{NonRetryableError, RetryAfterError, StepError, StepFailure};
+use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 use crate::{codes, limits, payload, retry_policy};
 
 /// Reads code and retryability from the first typed error in the chain; the message is the whole chain.
@@ -13,8 +16,9 @@ pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
     let message = format!("{error:#}");
     if let Some(failure) = find::<StepFailure>(error) {
         return v1::Failure {
-            retry_after_ms: failure.retry_after.map_or(0, retry_policy::millis),
-            details: failure.details.as_ref().and_then(|details| payload::encode(details).ok()),
+            retry_after_ms: failure.retry_after.map_or(0, retry_after_ms),
+            details: encode_details(failure.details.as_ref()),
+            class: truncate(failure.class.clone(), limits::CODE_BYTES_MAX),
             ..new(&failure.code, message, failure.non_retryable)
         };
     }
@@ -22,11 +26,17 @@ pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
         return new(codes::NON_RETRYABLE, message, true);
     }
     if let Some(failure) = find::<RetryAfterError>(error) {
-        let retry_after_ms = retry_policy::millis(failure.retry_after);
+        let retry_after_ms = retry_after_ms(failure.retry_after);
         return v1::Failure { retry_after_ms, ..new(codes::RETRY_AFTER, message, false) };
     }
     if let Some(failure) = find::<StepError>(error) {
-        return new(&failure.code, message, false);
+        // What a step calls useless to repeat is useless to repeat with the whole run.
+        let non_retryable = failure.finality == Finality::NonRetryable;
+        return v1::Failure {
+            details: encode_details(failure.details.as_ref()),
+            class: failure.class.clone(),
+            ..new(&failure.code, message, non_retryable)
+        };
     }
     new(codes::ERROR, message, false)
 }
@@ -51,10 +61,35 @@ pub(crate) fn new(code: &str, message: String, non_retryable: bool) -> v1::Failu
     }
 }
 
-/// Looks twice: `anyhow` itself knows the types given to `.context(..)`, which its `chain()` hides, and
-/// `chain()` knows the sources nested in other people's errors, which a plain downcast misses.
+/// Looks three times: `anyhow` itself knows the types given to `.context(..)`, which its `chain()` hides;
+/// `chain()` knows the sources nested in other people's errors, which a plain downcast misses; and neither
+/// sees the outermost of an error that came in a box.
 fn find<E: StdError + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
-    error.downcast_ref::<E>().or_else(|| error.chain().find_map(|cause| cause.downcast_ref::<E>()))
+    error
+        .downcast_ref::<E>()
+        .or_else(|| error.chain().find_map(|cause| look::<E>(cause)))
+        .or_else(|| look::<E>(&**error.downcast_ref::<Box<dyn StdError + Send + Sync>>()?))
+}
+
+/// One link of the chain. Pointers to errors are errors themselves, of another type; and an I/O error hides
+/// the error it was made of, its `source()` is already the one below.
+fn look<'a, E: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    cause
+        .downcast_ref::<E>()
+        .or_else(|| cause.downcast_ref::<Box<E>>().map(|boxed| &**boxed))
+        .or_else(|| cause.downcast_ref::<Arc<E>>().map(|shared| &**shared))
+        .or_else(|| look::<E>(cause.downcast_ref::<io::Error>()?.get_ref()?))
+}
+
+/// At least 1, because 0 means "by policy" on the wire, and "at once" was asked for.
+fn retry_after_ms(delay: Duration) -> i64 {
+    retry_policy::millis(delay).max(1)
+}
+
+/// Details are for people who look into a failure; a dump that is too long for the server is left out.
+fn encode_details(details: Option<&serde_json::Value>) -> Option<v1::Payload> {
+    let details = payload::encode(details?).ok()?;
+    (details.data.len() <= limits::DETAILS_BYTES_MAX).then_some(details)
 }
 
 fn truncate(mut text: String, bytes_max: usize) -> String {
@@ -64,8 +99,6 @@ fn truncate(mut text: String, bytes_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use anyhow::{Context, anyhow};
 
     use super::*;
@@ -101,22 +134,70 @@ mod tests {
     fn a_step_failure_carries_code_delay_and_details() {
         let failure = StepFailure::new("CARD_DECLINED", "no money")
             .retry_after(Duration::from_millis(1500))
+            .class("transient")
             .details(["a", "b"]);
 
         let reported = of_error(&failure.into());
 
         assert_eq!((reported.code.as_str(), reported.message.as_str()), ("CARD_DECLINED", "no money"));
-        assert_eq!(reported.retry_after_ms, 1500);
+        assert_eq!((reported.retry_after_ms, reported.class.as_str()), (1500, "transient"));
         assert_eq!(reported.details.unwrap().data, r#"["a","b"]"#);
     }
 
     #[test]
     fn an_untyped_error_is_retryable_and_the_code_of_a_failed_step_survives() {
-        let step =
-            StepError { step: "a".into(), code: "TIMEOUT".into(), message: "late".into(), attempts: 2 };
+        let last = new("TIMEOUT", "late".into(), false);
+        let step = StepError::new("a".into(), last, 2, Finality::Exhausted);
+
+        let reported = of_error(&anyhow::Error::new(step).context("order"));
 
         assert_eq!(of_error(&anyhow!("boom")), new("ERROR", "boom".into(), false));
-        assert_eq!(of_error(&anyhow::Error::new(step).context("order")).code, "TIMEOUT");
+        assert_eq!((reported.code.as_str(), reported.non_retryable), ("TIMEOUT", false));
+    }
+
+    #[test]
+    fn a_step_that_is_useless_to_repeat_makes_the_run_useless_to_repeat() {
+        let last = new("STOLEN", "card stolen".into(), true);
+        let step = StepError::new("charge".into(), last, 1, Finality::NonRetryable);
+
+        assert!(of_error(&step.into()).non_retryable);
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("three levels up")]
+    struct Nested(#[source] Box<dyn StdError + Send + Sync>);
+
+    #[test]
+    fn a_step_failure_is_found_at_the_end_of_a_chain_of_foreign_errors() {
+        let failure = StepFailure::new("BUSY", "queue full").retry_after(Duration::ZERO);
+        let io = io::Error::other(Nested(Box::new(failure)));
+
+        let reported = of_error(&anyhow::Error::new(Nested(Box::new(io))).context("upload"));
+
+        assert_eq!(reported.code, "BUSY");
+        assert_eq!(reported.retry_after_ms, 1, "at once is not the same as by policy");
+    }
+
+    #[test]
+    fn a_typed_error_is_found_behind_pointers_and_inside_io_errors() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("shared")]
+        struct Shared(#[source] Arc<NonRetryableError>);
+        let last_word = NonRetryableError::new("no such user");
+
+        let hidden = io::Error::other(last_word.clone());
+        assert!(of_error(&hidden.into()).non_retryable);
+        let shared = Shared(Arc::new(last_word.clone()));
+        assert!(of_error(&shared.into()).non_retryable);
+        let boxed: Box<dyn StdError + Send + Sync> = Box::new(io::Error::other(Box::new(last_word)));
+        assert!(of_error(&anyhow::Error::from_boxed(boxed)).non_retryable);
+    }
+
+    #[test]
+    fn details_too_long_for_the_server_are_left_out() {
+        let failure = StepFailure::new("X", "x").details("x".repeat(limits::DETAILS_BYTES_MAX));
+
+        assert_eq!(of_error(&failure.into()).details, None);
     }
 
     #[test]

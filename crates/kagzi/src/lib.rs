@@ -51,7 +51,6 @@
 #![warn(missing_docs)]
 
 mod addresses;
-
 mod client;
 mod codes;
 mod connection;
@@ -61,10 +60,15 @@ mod error;
 mod failure;
 mod limits;
 mod payload;
+mod reconnect_delay;
+mod retry_after;
 mod retry_policy;
 mod run;
 mod step_error;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod worker;
+mod workflow_failed;
 
 pub use addresses::Addresses;
 pub use client::Client;
@@ -74,12 +78,13 @@ pub use client::start::{StartBuilder, Timeouts};
 #[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use error::{Error, RunFailed};
-pub use kagzi_proto::v1::{WorkflowRun, WorkflowStatus};
-pub use retry_policy::RetryPolicy;
+pub use kagzi_proto::v1::{RunEvent, WorkflowRun, WorkflowStatus};
+pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;
 pub use run::step::StepContext;
 pub use run::step_builder::StepBuilder;
-pub use step_error::{NonRetryableError, RetryAfterError, StepError, StepFailure};
+pub use step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 pub use tokio_util::sync::CancellationToken;
 pub use worker::Worker;
 pub use worker::builder::WorkerBuilder;
+pub use workflow_failed::WorkflowFailedEvent;

@@ -11,6 +11,19 @@ pub(crate) const PATH_BYTES_MAX: usize = 1024;
 /// Longest error message sent to the server. A whole HTML page as an error text helps nobody.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
 
+/// Most bytes of JSON kept next to a failure.
+pub(crate) const DETAILS_BYTES_MAX: usize = 4096;
+
+/// Longest wait that a Retry-After header can ask for.
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Progress of one step is reported at most this often; what comes in between is replaced by what comes last.
+pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Retries that a worker remembers to have announced to an `on_retry` hook. One that was forgotten is
+/// announced again, which the hook must bear anyway.
+pub(crate) const ANNOUNCED_LEN_MAX: usize = 4096;
+
 /// Largest gRPC message accepted from the server: an assignment with its first page of journal.
 pub(crate) const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
 

@@ -67,78 +67,71 @@ pub enum Backoff {
 }
 
 impl RetryPolicy {
-    const UNSET: RetryPolicy = RetryPolicy {
-        maximum_attempts: None,
-        initial_interval: None,
-        backoff_coefficient: None,
-        maximum_interval: None,
-        non_retryable_errors: Vec::new(),
-        retryable_errors: Vec::new(),
-        backoff: None,
-        jitter: None,
-        schedule: Vec::new(),
-        retry_timeout: None,
-        run_retries_max: None,
-        run_retry_budget: None,
-    };
-
     /// What must not fail: 10 executions within 5 minutes, 100 ms to 30 s apart, with jitter.
-    pub const CRITICAL: RetryPolicy = RetryPolicy {
-        maximum_attempts: Some(10),
-        backoff: Some(Backoff::ExponentialJitter),
-        initial_interval: Some(Duration::from_millis(100)),
-        maximum_interval: Some(Duration::from_secs(30)),
-        backoff_coefficient: Some(2.0),
+    pub const CRITICAL: RetryPolicy = Preset {
+        executions: 10,
+        shape: Some(Backoff::ExponentialJitter),
+        intervals_ms: Some((100, 30_000)),
+        coefficient: Some(2.0),
         jitter: Some(0.3),
-        retry_timeout: Some(Duration::from_secs(5 * 60)),
-        ..RetryPolicy::UNSET
-    };
+        timeout_secs: Some(5 * 60),
+    }
+    .policy();
 
     /// 5 executions within 2 minutes, 1 s to 30 s apart.
-    pub const STANDARD: RetryPolicy = RetryPolicy {
-        maximum_attempts: Some(5),
-        backoff: Some(Backoff::Exponential),
-        initial_interval: Some(Duration::from_secs(1)),
-        maximum_interval: Some(Duration::from_secs(30)),
-        backoff_coefficient: Some(2.0),
-        retry_timeout: Some(Duration::from_secs(2 * 60)),
-        ..RetryPolicy::UNSET
-    };
+    pub const STANDARD: RetryPolicy = Preset {
+        executions: 5,
+        shape: Some(Backoff::Exponential),
+        intervals_ms: Some((1_000, 30_000)),
+        coefficient: Some(2.0),
+        jitter: None,
+        timeout_secs: Some(2 * 60),
+    }
+    .policy();
 
     /// 3 executions within 30 seconds, half a second apart.
-    pub const QUICK: RetryPolicy = RetryPolicy {
-        maximum_attempts: Some(3),
-        backoff: Some(Backoff::Fixed),
-        initial_interval: Some(Duration::from_millis(500)),
-        maximum_interval: Some(Duration::from_millis(500)),
-        retry_timeout: Some(Duration::from_secs(30)),
-        ..RetryPolicy::UNSET
-    };
+    pub const QUICK: RetryPolicy = Preset {
+        executions: 3,
+        shape: Some(Backoff::Fixed),
+        intervals_ms: Some((500, 500)),
+        coefficient: None,
+        jitter: None,
+        timeout_secs: Some(30),
+    }
+    .policy();
 
     /// For receivers that say "slow down": 10 executions within 15 minutes, 5 s to 2 min apart, with jitter.
-    pub const RATE_LIMITED: RetryPolicy = RetryPolicy {
-        maximum_attempts: Some(10),
-        backoff: Some(Backoff::ExponentialJitter),
-        initial_interval: Some(Duration::from_secs(5)),
-        maximum_interval: Some(Duration::from_secs(120)),
-        backoff_coefficient: Some(2.0),
+    pub const RATE_LIMITED: RetryPolicy = Preset {
+        executions: 10,
+        shape: Some(Backoff::ExponentialJitter),
+        intervals_ms: Some((5_000, 120_000)),
+        coefficient: Some(2.0),
         jitter: Some(0.5),
-        retry_timeout: Some(Duration::from_secs(15 * 60)),
-        ..RetryPolicy::UNSET
-    };
+        timeout_secs: Some(15 * 60),
+    }
+    .policy();
 
     /// 3 executions within 10 seconds, one right after the other.
-    pub const IMMEDIATE: RetryPolicy = RetryPolicy {
-        maximum_attempts: Some(3),
-        backoff: Some(Backoff::Fixed),
-        initial_interval: Some(Duration::ZERO),
-        maximum_interval: Some(Duration::ZERO),
-        retry_timeout: Some(Duration::from_secs(10)),
-        ..RetryPolicy::UNSET
-    };
+    pub const IMMEDIATE: RetryPolicy = Preset {
+        executions: 3,
+        shape: Some(Backoff::Fixed),
+        intervals_ms: Some((0, 0)),
+        coefficient: None,
+        jitter: None,
+        timeout_secs: Some(10),
+    }
+    .policy();
 
     /// One execution.
-    pub const NONE: RetryPolicy = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::UNSET };
+    pub const NONE: RetryPolicy = Preset {
+        executions: 1,
+        shape: None,
+        intervals_ms: None,
+        coefficient: None,
+        jitter: None,
+        timeout_secs: None,
+    }
+    .policy();
 
     /// Executions in total, the first included; -1 = no limit.
     pub fn maximum_attempts(mut self, executions: i32) -> Self {
@@ -237,7 +230,7 @@ impl RetryPolicy {
 
     /// None when nothing is set: the server then need not look.
     pub(crate) fn to_proto(&self) -> Option<v1::RetryPolicy> {
-        (*self != RetryPolicy::UNSET).then(|| v1::RetryPolicy {
+        (*self != RetryPolicy::default()).then(|| v1::RetryPolicy {
             maximum_attempts: self.maximum_attempts,
             initial_interval_ms: self.initial_interval.map(millis),
             backoff_coefficient: self.backoff_coefficient,
@@ -253,6 +246,47 @@ impl RetryPolicy {
             // Presets travel as their numbers, so that a run keeps the policy it was started with.
             preset: String::new(),
         })
+    }
+}
+
+/// The numbers of a preset. Apart from the policy because a constant with lists cannot be built from another.
+#[derive(Clone, Copy)]
+struct Preset {
+    executions: i32,
+    shape: Option<Backoff>,
+    /// The first and the longest.
+    intervals_ms: Option<(u64, u64)>,
+    coefficient: Option<f64>,
+    jitter: Option<f64>,
+    timeout_secs: Option<u64>,
+}
+
+impl Preset {
+    const fn policy(self) -> RetryPolicy {
+        let (initial_interval, maximum_interval) = match self.intervals_ms {
+            Some((first, longest)) => {
+                (Some(Duration::from_millis(first)), Some(Duration::from_millis(longest)))
+            }
+            None => (None, None),
+        };
+        let retry_timeout = match self.timeout_secs {
+            Some(seconds) => Some(Duration::from_secs(seconds)),
+            None => None,
+        };
+        RetryPolicy {
+            maximum_attempts: Some(self.executions),
+            initial_interval,
+            backoff_coefficient: self.coefficient,
+            maximum_interval,
+            non_retryable_errors: Vec::new(),
+            retryable_errors: Vec::new(),
+            backoff: self.shape,
+            jitter: self.jitter,
+            schedule: Vec::new(),
+            retry_timeout,
+            run_retries_max: None,
+            run_retry_budget: None,
+        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod activity;
+pub(crate) mod announced;
 pub(crate) mod context;
 pub(crate) mod executor;
 pub(crate) mod journal;
 pub(crate) mod path;
+pub(crate) mod progress;
 pub(crate) mod sleep;
 pub(crate) mod state;
 pub(crate) mod step;

@@ -1,8 +1,11 @@
 //! What a step may return to say more than "it failed", and what it gets back when it failed for good.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use kagzi_proto::v1;
 use serde::Serialize;
+
+use crate::{retry_after, retry_policy};
 
 /// Fails the step at once, whatever its retry policy says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,10 +34,27 @@ impl RetryAfterError {
     pub fn new(message: impl Into<String>, retry_after: Duration) -> RetryAfterError {
         RetryAfterError { message: message.into(), retry_after }
     }
+
+    /// The error with the delay of a `Retry-After` header: seconds or a date, at most a day. A header that
+    /// cannot be read counts as `fallback`.
+    ///
+    /// ```
+    /// # use {kagzi::RetryAfterError, std::time::Duration};
+    /// let error = RetryAfterError::from_header("rate limited", "120", Duration::from_secs(60));
+    /// assert_eq!(error.retry_after, Duration::from_secs(120));
+    /// ```
+    pub fn from_header(message: impl Into<String>, header: &str, fallback: Duration) -> RetryAfterError {
+        RetryAfterError::from_header_at(SystemTime::now(), message.into(), header, fallback)
+    }
+
+    fn from_header_at(now: SystemTime, message: String, header: &str, fallback: Duration) -> RetryAfterError {
+        let retry_after = retry_after::delay(header, now).unwrap_or(fallback);
+        RetryAfterError { message, retry_after }
+    }
 }
 
-/// A failure with everything that can be said about it. The code is what `non_retryable_errors` and
-/// callers compare.
+/// A failure with everything that can be said about it. The code is what `non_retryable_errors`,
+/// `retryable_errors` and callers compare.
 #[derive(Debug, Clone, Default, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct StepFailure {
@@ -42,11 +62,13 @@ pub struct StepFailure {
     pub code: String,
     /// For people.
     pub message: String,
+    /// Yours to define, e.g. `transient` or `permanent`.
+    pub class: String,
     /// True: no further attempt, whatever the policy says.
     pub non_retryable: bool,
     /// Instead of the policy's delay.
     pub retry_after: Option<Duration>,
-    /// Anything worth keeping next to the failure.
+    /// Anything worth keeping next to the failure, up to 4 KiB of JSON.
     pub details: Option<serde_json::Value>,
 }
 
@@ -68,12 +90,35 @@ impl StepFailure {
         self
     }
 
+    /// Sorts the failure into a class of yours.
+    pub fn class(mut self, class: impl Into<String>) -> StepFailure {
+        self.class = class.into();
+        self
+    }
+
     /// Keeps a value next to the failure. One that is no JSON is kept as its error text.
     pub fn details(mut self, details: impl Serialize) -> StepFailure {
         let details = serde_json::to_value(details);
         self.details = Some(details.unwrap_or_else(|error| serde_json::Value::String(error.to_string())));
         self
     }
+
+    pub(crate) fn from_proto(failure: v1::Failure) -> StepFailure {
+        let retry_after = Some(retry_policy::from_millis(failure.retry_after_ms));
+        StepFailure {
+            code: failure.code,
+            message: failure.message,
+            class: failure.class,
+            non_retryable: failure.non_retryable,
+            retry_after: retry_after.filter(|delay| !delay.is_zero()),
+            details: failure.details.map(|details| read_details(&details.data)),
+        }
+    }
+}
+
+/// The server keeps details as text. This SDK writes JSON; another may not, and what is cut is JSON no more.
+fn read_details(text: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(text).unwrap_or_else(|_| String::from_utf8_lossy(text).into())
 }
 
 /// A step has failed for good. Found in the chain of the error that `ctx.run` returns:
@@ -87,6 +132,114 @@ pub struct StepError {
     pub code: String,
     /// What the last attempt said.
     pub message: String,
+    /// The class that the last attempt gave itself.
+    pub class: String,
+    /// What the last attempt kept.
+    pub details: Option<serde_json::Value>,
     /// Executions in total.
     pub attempts: u32,
+    /// Why there was no further attempt.
+    pub finality: Finality,
+}
+
+/// Why a failed step is not retried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finality {
+    /// The step said so.
+    NonRetryable,
+    /// The policy's lists say so.
+    Denied,
+    /// Every attempt was used.
+    Exhausted,
+    /// The next attempt would have begun after the policy's `retry_timeout`.
+    RetryTimeout,
+    /// The steps of the run used up their common retries or waiting time.
+    RunBudget,
+}
+
+impl StepError {
+    /// Every attempt was used.
+    pub fn is_exhausted(&self) -> bool {
+        self.finality == Finality::Exhausted
+    }
+
+    /// The next attempt would have begun too late.
+    pub fn is_retry_timeout(&self) -> bool {
+        self.finality == Finality::RetryTimeout
+    }
+
+    /// Trying again was never an option: the step or the policy's lists said so.
+    pub fn is_non_retryable(&self) -> bool {
+        matches!(self.finality, Finality::NonRetryable | Finality::Denied)
+    }
+
+    pub(crate) fn new(step: String, failure: v1::Failure, attempts: u32, finality: Finality) -> StepError {
+        let StepFailure { code, message, class, details, .. } = StepFailure::from_proto(failure);
+        StepError { step, code, message, class, details, attempts, finality }
+    }
+}
+
+impl Finality {
+    /// The server's word for it. One that is missing or newer than this SDK is told from the failure.
+    pub(crate) fn from_wire(name: &str, failure: &v1::Failure) -> Finality {
+        match name {
+            "non_retryable" => Finality::NonRetryable,
+            "denied" => Finality::Denied,
+            "exhausted" => Finality::Exhausted,
+            "retry_timeout" => Finality::RetryTimeout,
+            "run_budget" => Finality::RunBudget,
+            _ if failure.non_retryable => Finality::NonRetryable,
+            _ => Finality::Exhausted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_gives_the_delay_and_an_unreadable_one_the_fallback() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_757);
+        let fallback = Duration::from_secs(60);
+        let of = |header| RetryAfterError::from_header_at(now, "busy".into(), header, fallback).retry_after;
+
+        assert_eq!(of("7"), Duration::from_secs(7));
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), Duration::from_secs(20));
+        assert_eq!(of("in a while"), fallback);
+    }
+
+    #[test]
+    fn every_finality_is_read_and_a_missing_one_is_told_from_the_failure() {
+        let read = |name| Finality::from_wire(name, &v1::Failure::default());
+
+        assert_eq!(read("non_retryable"), Finality::NonRetryable);
+        assert_eq!(read("denied"), Finality::Denied);
+        assert_eq!(read("exhausted"), Finality::Exhausted);
+        assert_eq!(read("retry_timeout"), Finality::RetryTimeout);
+        assert_eq!(read("run_budget"), Finality::RunBudget);
+        assert_eq!(read(""), Finality::Exhausted);
+        let last_word = v1::Failure { non_retryable: true, ..Default::default() };
+        assert_eq!(Finality::from_wire("", &last_word), Finality::NonRetryable);
+    }
+
+    #[test]
+    fn a_step_error_names_the_attempts_and_keeps_class_and_details() {
+        let details = v1::Payload { data: r#"["a"]"#.into(), content_type: "text/plain".into() };
+        let failure = v1::Failure {
+            code: "BUSY".into(),
+            message: "no reader".into(),
+            class: "transient".into(),
+            details: Some(details),
+            ..Default::default()
+        };
+
+        let error = StepError::new("charge".into(), failure, 3, Finality::Exhausted);
+
+        assert_eq!(error.to_string(), "step 'charge' failed after 3 attempt(s): no reader");
+        assert_eq!((error.class.as_str(), error.is_exhausted()), ("transient", true));
+        assert_eq!(error.details, Some(serde_json::json!(["a"])));
+        assert_eq!(read_details(b"plain text"), serde_json::json!("plain text"));
+    }
 }

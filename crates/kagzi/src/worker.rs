@@ -23,10 +23,14 @@ use crate::addresses::Addresses;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::run::context::WorkflowContext;
+use crate::workflow_failed::WorkflowFailedEvent;
 use builder::WorkerBuilder;
 use handlers::Handlers;
 use session::{Session, Setup};
 use signals::Signals;
+
+/// The reserved workflow type of a namespace's failure handler.
+const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
 
 /// Executes runs of one task queue.
 pub struct Worker {
@@ -36,6 +40,8 @@ pub struct Worker {
     shutdown: CancellationToken,
     drain_timeout: Duration,
     handle_signals: bool,
+    #[cfg(feature = "testing")]
+    pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
 
 impl Worker {
@@ -55,6 +61,17 @@ impl Worker {
     {
         self.handlers.insert(workflow_type, function);
         self
+    }
+
+    /// Names the function that handles every failure in this worker's namespace: it is started for each run
+    /// that fails or times out, whatever its type and queue, but not for failed handlers.
+    pub fn register_failure_handler<F, Fut, O>(&mut self, function: F) -> &mut Worker
+    where
+        F: Fn(WorkflowContext, WorkflowFailedEvent) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
+        O: Serialize + 'static,
+    {
+        self.register(FAILURE_HANDLER, function)
     }
 
     /// Cancel it to drain the worker: it takes nothing new, finishes what it has, and `run` returns.
@@ -81,6 +98,8 @@ impl Worker {
             shutdown: self.shutdown,
             signals,
             drain_timeout: self.drain_timeout,
+            #[cfg(feature = "testing")]
+            probe: self.probe,
         });
         session.run().await
     }

@@ -18,7 +18,8 @@ async fn basket(ctx: WorkflowContext, items: Vec<(String, u64)>) -> anyhow::Resu
         sleep(Duration::from_millis(50)).await;
         Ok("slow".to_owned())
     };
-    let (stock, price) = tokio::join!(ctx.run("stock", slow), ctx.run("price", async { Ok("fast".to_owned()) }));
+    let (stock, price) =
+        tokio::join!(ctx.run("stock", slow), ctx.run("price", async { Ok("fast".to_owned()) }));
     let (stock, price): (String, String) = (stock?, price?);
 
     let branches = items.into_iter().map(|(name, grams)| weigh_and_pack(ctx.scope(&name), grams));

@@ -6,6 +6,7 @@ use kagzi_proto::v1;
 use kagzi_store::RegistryError;
 use tonic::Status;
 
+use super::get_worker;
 use crate::{
     check::{self, invalid},
     status::from_engine,
@@ -28,6 +29,8 @@ pub async fn handle(
         .iter()
         .map(|run| check::lease_ref(&namespace, Some(run)))
         .collect::<Result<Vec<_>, _>>()?;
+    // Read first: a worker of another namespace must not be spoken for.
+    get_worker::read(engine, &namespace, id).await?;
     let answer = engine.beat(id, runs, Delivery::MayBeLost).await.map_err(|error| match error {
         // The worker must register again, so this is not the usual precondition.
         EngineError::Registry(refused @ (RegistryError::Unknown(_) | RegistryError::Offline(_))) => {

@@ -1,12 +1,12 @@
 //! One run, seen from outside.
 
-use kagzi_proto::v1::{self, WorkflowRun, WorkflowStatus};
+use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::reconnect_delay::ReconnectDelay;
 use crate::client::{Client, Repeat};
 use crate::error::{Error, RunFailed};
+use crate::reconnect_delay::ReconnectDelay;
 use crate::retry_policy::millis;
 use crate::{limits, payload};
 
@@ -87,6 +87,87 @@ impl RunHandle {
         };
         self.client.call("cancel a run", Repeat::Safe, cancel).await?;
         Ok(())
+    }
+
+    /// Ends the run as FAILED at once, whatever its worker is doing; its failure handler is started.
+    pub async fn terminate(&self, reason: impl Into<String>) -> Result<(), Error> {
+        let request = v1::TerminateWorkflowRunRequest {
+            run_id: self.run_id.clone(),
+            namespace_id: self.client.namespace_id().to_owned(),
+            reason: reason.into(),
+        };
+        let terminate = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.terminate_workflow_run(request).await }
+        };
+        self.client.call("terminate a run", Repeat::Safe, terminate).await?;
+        Ok(())
+    }
+
+    /// Retries now: a waiting retry begins at once, and a run that failed goes on in place, from its failed
+    /// step. Answers with the run's state.
+    pub async fn retry(&self) -> Result<WorkflowStatus, Error> {
+        let request = v1::RetryWorkflowRunRequest {
+            run_id: self.run_id.clone(),
+            namespace_id: self.client.namespace_id().to_owned(),
+        };
+        let retry = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.retry_workflow_run(request).await }
+        };
+        Ok(self.client.call("retry a run", Repeat::Safe, retry).await?.status())
+    }
+
+    /// Starts a new run with the type, queue, input and options of this one.
+    pub async fn restart(&self) -> Result<RunHandle, Error> {
+        let request = v1::RestartWorkflowRunRequest {
+            run_id: self.run_id.clone(),
+            namespace_id: self.client.namespace_id().to_owned(),
+            business_id: String::new(),
+        };
+        let restart = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.restart_workflow_run(request).await }
+        };
+        // A repeated restart would be a second new run.
+        let started = self.client.call("restart a run", Repeat::Unsafe, restart).await?;
+        Ok(RunHandle::new(self.client.clone(), started.run_id, false))
+    }
+
+    /// Lets a paused run, or one that waits for a retry, go on now. Answers with the run's state.
+    pub async fn resume(&self) -> Result<WorkflowStatus, Error> {
+        let request = v1::ResumeWorkflowRunRequest {
+            run_id: self.run_id.clone(),
+            namespace_id: self.client.namespace_id().to_owned(),
+        };
+        let resume = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.resume_workflow_run(request).await }
+        };
+        Ok(self.client.call("resume a run", Repeat::Safe, resume).await?.status())
+    }
+
+    /// Reads the run's history, oldest event first.
+    pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
+        let mut events = Vec::new();
+        loop {
+            let request = v1::ListRunEventsRequest {
+                run_id: self.run_id.clone(),
+                namespace_id: self.client.namespace_id().to_owned(),
+                after_sequence: events.last().map_or(0, |event: &RunEvent| event.sequence),
+                page_size: 0,
+            };
+            let read = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+                let request = request.clone();
+                async move { rpc.list_run_events(request).await }
+            };
+            let page = self.client.call("read a run's history", Repeat::Safe, read).await?;
+            let has_more = page.has_more && !page.events.is_empty();
+            events.extend(page.events);
+            if !has_more {
+                return Ok(events);
+            }
+        }
     }
 
     /// Reads the run as it is now.

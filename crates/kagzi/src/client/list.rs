@@ -14,6 +14,10 @@ pub struct ListRuns {
     pub workflow_type: String,
     /// Only runs of this queue.
     pub task_queue: String,
+    /// Only runs that failed, timed out or are retried with this error code.
+    pub error_code: String,
+    /// Only runs that wait for this: `ready`, `leased`, `timer`, `retry` or `paused`.
+    pub reason: String,
     /// Runs per page; 0 = the server's default.
     pub page_size: i32,
     /// From the page before; empty = the first page.
@@ -39,7 +43,8 @@ pub(crate) async fn list(client: &Client, which: ListRuns) -> Result<RunPage, Er
         status: which.status.unwrap_or_default().into(),
         workflow_type: which.workflow_type,
         task_queue: which.task_queue,
-        ..v1::ListWorkflowRunsRequest::default()
+        error_code: which.error_code,
+        reason: which.reason,
     };
     let page = client
         .call("list runs", Repeat::Safe, |mut rpc| {

@@ -32,6 +32,8 @@ pub struct StartBuilder {
     client: Client,
     request: Result<v1::StartWorkflowRequest, Error>,
     retry_policy: RetryPolicy,
+    /// None = the run does not ask for retries of the whole run. An empty policy does.
+    run_retry_policy: Option<RetryPolicy>,
     timeouts: Timeouts,
 }
 
@@ -51,7 +53,13 @@ impl StartBuilder {
                 ..Default::default()
             })
             .map_err(|error| Error::Encode { what: "the run's input", message: error.to_string() });
-        StartBuilder { client, request, retry_policy: RetryPolicy::default(), timeouts: Timeouts::default() }
+        StartBuilder {
+            client,
+            request,
+            retry_policy: RetryPolicy::default(),
+            run_retry_policy: None,
+            timeouts: Timeouts::default(),
+        }
     }
 
     /// Your name for the run. At most one run has it: starting again answers with the run that is there.
@@ -60,15 +68,23 @@ impl StartBuilder {
         self.change(|request| request.business_id = business_id.into())
     }
 
-    /// Executions in total, the first included; -1 = no limit.
+    /// Executions of each step in total, the first included; -1 = no limit.
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.retry_policy.maximum_attempts = Some(maximum_attempts);
         self
     }
 
-    /// Sets what the policy sets and keeps the rest.
+    /// How steps that do not say otherwise are retried. Sets what the policy sets and keeps the rest.
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy.merge(policy);
+        self
+    }
+
+    /// Asks for retries of the whole run: when the function returns an error it is executed again by this
+    /// policy; completed steps keep their results, failed ones begin anew. Sets what the policy sets and keeps
+    /// the rest. Without it the first error of the function is the run's end.
+    pub fn run_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.run_retry_policy.get_or_insert_default().merge(policy);
         self
     }
 
@@ -100,7 +116,8 @@ impl StartBuilder {
         self.change(|request| request.deadline_at = Some(at.into()))
     }
 
-    /// The workflow type that is started when this run fails or times out.
+    /// The workflow type that is started when this run fails or times out, with a
+    /// [`WorkflowFailedEvent`](crate::WorkflowFailedEvent) as its input.
     pub fn on_failure(self, workflow_type: impl Into<String>) -> Self {
         self.change(|request| request.on_failure_workflow = workflow_type.into())
     }
@@ -120,6 +137,7 @@ impl StartBuilder {
     pub(crate) fn into_request(self) -> Result<v1::StartWorkflowRequest, Error> {
         let mut request = self.request?;
         request.retry_policy = self.retry_policy.to_proto();
+        request.run_retry_policy = self.run_retry_policy.map(|policy| policy.to_proto().unwrap_or_default());
         request.timeouts = (self.timeouts != Timeouts::default()).then(|| v1::TimeoutConfig {
             start_to_close_timeout_seconds: self.timeouts.step.map(seconds),
             heartbeat_timeout_seconds: self.timeouts.heartbeat.map(seconds),
@@ -187,6 +205,26 @@ mod tests {
         assert_eq!(timeouts.start_to_close_timeout_seconds, Some(2));
         assert_eq!(timeouts.heartbeat_timeout_seconds, Some(9));
         assert_eq!(timeouts.execution_timeout_seconds, None);
+    }
+
+    #[tokio::test]
+    async fn a_run_is_retried_as_a_whole_only_where_it_asks_for_it() {
+        let asked = |start: StartBuilder| start.into_request().unwrap().run_retry_policy;
+
+        assert_eq!(asked(start(1).retries(3)), None);
+        assert_eq!(asked(start(1).run_retry_policy(RetryPolicy::default())), Some(Default::default()));
+        let policy = RetryPolicy::default().initial_interval(Duration::from_millis(50));
+        let both = start(1).run_retry_policy(policy).run_retry_policy(RetryPolicy::NONE);
+        let sent = asked(both).unwrap();
+        assert_eq!((sent.maximum_attempts, sent.initial_interval_ms), (Some(1), Some(50)));
+    }
+
+    #[tokio::test]
+    async fn the_failure_handler_and_its_queue_are_sent() {
+        let request = start(1).on_failure_queue("alerts").on_failure("alert").into_request().unwrap();
+
+        assert_eq!(request.on_failure_workflow, "alert");
+        assert_eq!(request.on_failure_task_queue, "alerts");
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, upl
     let run = Arc::new(run);
     let end = match handler(WorkflowContext::new(run.clone()), input.as_ref()) {
         Ok(function) => poll_to_end(&run, function).await,
-        Err(invalid) => RunEnd::Failed(invalid),
+        Err(invalid) => RunEnd::Failed(*invalid),
     };
     report_end(&run, end).await;
 }

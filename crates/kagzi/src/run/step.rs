@@ -1,8 +1,9 @@
 //! One step: replayed if it was recorded, else executed and recorded before anybody sees its value.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,18 +16,22 @@ use tokio::time::Instant;
 use crate::retry_policy::{self, RetryPolicy, from_millis};
 use crate::run::activity::Operation;
 use crate::run::context::Called;
+use crate::run::progress::Progress;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::uplink::Verdict;
-use crate::step_error::StepError;
+use crate::step_error::{Finality, StepError, StepFailure};
 use crate::{codes, failure, payload};
 use kagzi_proto::idempotency_key;
 
-/// What a step's code may want to know about its own execution.
-#[derive(Debug, Clone)]
+/// What a step's code may want to know about its own execution, and how it says how far it is.
+#[derive(Clone)]
 pub struct StepContext {
     run_id: Arc<str>,
     path: Arc<str>,
     attempt: u32,
+    /// As it was when the attempt began.
+    last_progress: Option<v1::Payload>,
+    progress: Arc<Progress>,
 }
 
 impl StepContext {
@@ -49,22 +54,79 @@ impl StepContext {
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
+
+    /// Says how far a long step is. It is kept next to the run, visible to people, and the next attempt reads
+    /// it with [`last_progress`](StepContext::last_progress). Never waits, and may be called as often as you
+    /// like: at most every half second the latest word is sent.
+    pub fn heartbeat<P: Serialize + ?Sized>(&self, progress: &P) {
+        match payload::encode(progress) {
+            Ok(progress) => self.progress.say(progress),
+            Err(error) => {
+                tracing::warn!(run = %self.run_id, step = %self.path, %error, "progress is no JSON");
+            }
+        }
+    }
+
+    /// What the attempt before this one said last, if it said anything of this type. The last half second of
+    /// an attempt that was killed may be missing.
+    pub fn last_progress<P: DeserializeOwned>(&self) -> Option<P> {
+        match payload::decode(Some(self.last_progress.as_ref()?)) {
+            Ok(progress) => Some(progress),
+            Err(error) => {
+                tracing::warn!(run = %self.run_id, step = %self.path, %error, "ignored progress of another type");
+                None
+            }
+        }
+    }
 }
 
+impl fmt::Debug for StepContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StepContext { run_id, path, attempt, .. } = self;
+        write!(f, "StepContext({run_id} {path} attempt {attempt})")
+    }
+}
+
+/// Told of a retry: the attempt that failed, how, and the delay.
+pub(crate) type OnRetry = Box<dyn FnMut(u32, &StepFailure, Duration) + Send>;
+
 /// How a step is executed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct StepOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retry_policy: RetryPolicy,
     /// The code can be started again here. A plain future cannot; it is retried by a replay.
     pub(crate) repeatable: bool,
+    pub(crate) on_retry: Option<OnRetry>,
+}
+
+impl StepOptions {
+    /// Tells the hook, unless this worker has told it before. A panic of the hook is its own affair.
+    fn announce(&mut self, run: &RunState, path: &str, retry: Retry<'_>) {
+        let Some(hook) = &mut self.on_retry else { return };
+        let Retry { attempt, failure, delay } = retry;
+        if !run.uplink.announced.is_new(&run.lease.run_id, path, attempt) {
+            return;
+        }
+        let failure = StepFailure::from_proto(failure.clone());
+        if catch_unwind(AssertUnwindSafe(|| hook(attempt, &failure, delay))).is_err() {
+            tracing::error!(run = %run.lease.run_id, step = %path, attempt, "the on_retry hook panicked");
+        }
+    }
+}
+
+struct Retry<'a> {
+    /// The one that failed.
+    attempt: u32,
+    failure: &'a v1::Failure,
+    delay: Duration,
 }
 
 /// Runs the step to its end. Between a failed attempt and the next the operation is blocked, so that the
 /// run may be parked; user code sees only the final word.
 pub(crate) async fn run_step<T, F, Fut>(
     called: Called,
-    options: StepOptions,
+    mut options: StepOptions,
     mut start: F,
 ) -> anyhow::Result<T>
 where
@@ -74,29 +136,50 @@ where
 {
     let Called { run, step, recorded } = called;
     let mut operation = run.activity.begin();
-    let mut context =
-        StepContext { run_id: run.lease.run_id.as_str().into(), path: step.path.as_str().into(), attempt: 1 };
+    let (mut first_attempt, mut last_progress) = (1, None);
     if let Some(entry) = recorded {
         match replay::<T>(&run, &step, entry).await {
             Replayed::Ended(outcome) => return outcome,
-            Replayed::Due { attempt, remaining } => {
+            Replayed::Due { attempts, remaining, failure, progress } => {
+                if let Some(failure) = &failure {
+                    options.announce(
+                        &run,
+                        &step.path,
+                        Retry { attempt: attempts, failure, delay: remaining },
+                    );
+                }
                 wait(&mut operation, remaining).await;
-                context.attempt = attempt;
+                first_attempt = attempts.saturating_add(1);
+                last_progress = progress;
             }
         }
     }
+    let mut context = StepContext {
+        run_id: run.lease.run_id.as_str().into(),
+        path: step.path.as_str().into(),
+        attempt: first_attempt,
+        last_progress: None,
+        progress: Arc::new(Progress::new(run.clone(), step.clone(), last_progress)),
+    };
+    let timeout = options.timeout.or(run.step_timeout);
     loop {
         let attempt = context.attempt;
+        context.last_progress = context.progress.last();
         let permit = run.step_permits.acquire().await.expect("the permits of a run are never closed");
         run.uplink.step_started(v1::StepStarted {
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),
             attempt,
-            ..v1::StepStarted::default()
+            timeout_ms: timeout.map_or(0, retry_policy::millis),
+            retry_policy: options.retry_policy.to_proto(),
         });
         let began = Instant::now();
-        let timeout = options.timeout.or(run.step_timeout);
-        let executed = execute(&step.path, timeout, async { start(context.clone()).await }).await;
+        let code = async { start(context.clone()).await };
+        let executed = tokio::select! {
+            biased;
+            executed = execute(&step.path, timeout, code) => executed,
+            never = context.progress.send() => match never {},
+        };
         drop(permit);
         let elapsed_ms = retry_policy::millis(began.elapsed());
 
@@ -117,9 +200,10 @@ where
                     | Verdict::Sleeping { .. }) => never(run.refuse("the result of a step", verdict).await),
                 }
             }
-            Err(failure) => run.without_large_details(failure),
+            Err(failure) => run.without_large_details(*failure),
         };
 
+        context.progress.flush().await;
         let failed = v1::StepFailed {
             step: Some(step.clone()),
             failure: Some(failure.clone()),
@@ -129,14 +213,19 @@ where
         };
         match run.submit(report::Body::StepFailed(failed)).await {
             Verdict::Retry { delay, attempt: failed } => {
+                let failed = attempt.max(failed);
+                options.announce(&run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
                     operation.block();
                     std::future::pending::<()>().await;
                 }
                 wait(&mut operation, delay).await;
-                context.attempt = attempt.max(failed).saturating_add(1);
+                context.attempt = failed.saturating_add(1);
             }
-            Verdict::Final { attempts } => return Err(final_error(step.path, failure, attempts).into()),
+            Verdict::Final { attempts, finality } => {
+                let finality = Finality::from_wire(&finality, &failure);
+                return Err(StepError::new(step.path, failure, attempts, finality).into());
+            }
             verdict @ (Verdict::Committed | Verdict::Sleeping { .. } | Verdict::Refused { .. }) => {
                 never(run.refuse("a failed step", verdict).await)
             }
@@ -144,12 +233,17 @@ where
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "made once per step and taken apart at once")]
 enum Replayed<T> {
     Ended(anyhow::Result<T>),
     /// Not over: the next attempt may begin after this long.
     Due {
-        attempt: u32,
+        /// That have ended.
+        attempts: u32,
         remaining: Duration,
+        /// Of the last attempt; none if it began and nobody knows how it ended.
+        failure: Option<v1::Failure>,
+        progress: Option<v1::Payload>,
     },
 }
 
@@ -172,11 +266,14 @@ async fn replay<T: DeserializeOwned>(
         },
         StepStatus::Failed => {
             let failure = entry.failure.unwrap_or_default();
-            Replayed::Ended(Err(final_error(step.path.clone(), failure, entry.attempts).into()))
+            let finality = Finality::from_wire("", &failure);
+            Replayed::Ended(Err(StepError::new(step.path.clone(), failure, entry.attempts, finality).into()))
         }
         StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => Replayed::Due {
-            attempt: entry.attempts.saturating_add(1),
+            attempts: entry.attempts,
             remaining: from_millis(entry.remaining_ms),
+            failure: entry.failure,
+            progress: entry.progress,
         },
         StepStatus::Sleeping => {
             let message =
@@ -191,18 +288,18 @@ async fn execute<T>(
     path: &str,
     timeout: Option<Duration>,
     code: impl Future<Output = anyhow::Result<T>>,
-) -> Result<T, v1::Failure> {
+) -> Result<T, Box<v1::Failure>> {
     let code = AssertUnwindSafe(code).catch_unwind();
     let ended = match timeout {
         None => code.await,
         Some(timeout) => tokio::time::timeout(timeout, code).await.map_err(|_| {
             let message = format!("step '{path}' timed out after {timeout:?}");
-            failure::new(codes::TIMEOUT, message, false)
+            Box::new(failure::new(codes::TIMEOUT, message, false))
         })?,
     };
     match ended {
-        Ok(outcome) => outcome.map_err(|error| failure::of_error(&error)),
-        Err(panic) => Err(failure::of_panic(&*panic)),
+        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error(&error))),
+        Err(panic) => Err(Box::new(failure::of_panic(&*panic))),
     }
 }
 
@@ -211,12 +308,12 @@ async fn execute<T>(
 fn recordable<T: Serialize + DeserializeOwned>(
     run: &RunState,
     value: &T,
-) -> Result<(T, v1::Payload), v1::Failure> {
-    let invalid = |message| failure::new(codes::INVALID_OUTPUT, message, true);
+) -> Result<(T, v1::Payload), Box<v1::Failure>> {
+    let invalid = |message| Box::new(failure::new(codes::INVALID_OUTPUT, message, true));
     let result = payload::encode(value)
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
     if let Some(failure) = run.too_large("the step's result", &result) {
-        return Err(failure);
+        return Err(Box::new(failure));
     }
     let value = payload::decode(Some(&result))
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;
@@ -231,10 +328,6 @@ pub(crate) async fn wait(operation: &mut Operation<'_>, remaining: Duration) {
     operation.block();
     tokio::time::sleep(remaining).await;
     operation.resume();
-}
-
-fn final_error(step: String, failure: v1::Failure, attempts: u32) -> StepError {
-    StepError { step, code: failure.code, message: failure.message, attempts }
 }
 
 /// Turns "does not return" into any type.

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::retry_policy::RetryPolicy;
 use crate::run::context::WorkflowContext;
 use crate::run::step::{StepContext, StepOptions, run_step};
+use crate::step_error::StepFailure;
 
 /// A step that is being described. Options may come in any order; what is not set is inherited.
 #[must_use = "a step does nothing until .run(..) is awaited"]
@@ -40,6 +41,13 @@ impl<'a> StepBuilder<'a> {
     /// Sets what the policy sets and keeps the rest.
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.options.retry_policy.merge(policy);
+        self
+    }
+
+    /// Calls the hook when the server has scheduled a retry: with the attempt that failed, how it failed, and
+    /// the delay. At least once per retry: a worker that takes the run over may call it again.
+    pub fn on_retry(mut self, hook: impl FnMut(u32, &StepFailure, Duration) + Send + 'static) -> Self {
+        self.options.on_retry = Some(Box::new(hook));
         self
     }
 

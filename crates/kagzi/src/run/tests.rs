@@ -1,7 +1,9 @@
 //! The executor against a scripted server: channels instead of a stream, a clock that moves by itself.
 
+mod on_retry;
 mod parallel_steps;
 mod parking;
+mod progress;
 mod replay;
 mod run_ends;
 mod scripted_server;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use kagzi_proto::v1::{self, report};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::run::announced::Announced;
+
 /// From a run to the owner of the stream.
-#[expect(clippy::large_enum_variant, reason = "reports are the hot path, boxing them would only cost")]
 pub(crate) enum Outgoing {
-    /// Told for the console's sake; may be lost.
+    /// Told so that the server can time the step out by itself, and for the console's sake; may be lost.
     Started(v1::StepStarted),
     /// To be made durable.
     Report(Submission),
@@ -27,10 +28,22 @@ pub(crate) struct Submission {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Committed,
-    Retry { delay: Duration, attempt: u32 },
-    Final { attempts: u32 },
-    Sleeping { remaining: Duration },
-    Refused { code: String, message: String },
+    Retry {
+        delay: Duration,
+        attempt: u32,
+    },
+    /// The server's word for why there is no retry, see [`crate::step_error::Finality`].
+    Final {
+        attempts: u32,
+        finality: String,
+    },
+    Sleeping {
+        remaining: Duration,
+    },
+    Refused {
+        code: String,
+        message: String,
+    },
 }
 
 /// The way up. Cheap to clone, one per worker.
@@ -39,12 +52,23 @@ pub(crate) struct Uplink {
     outgoing: mpsc::Sender<Outgoing>,
     /// Zero until the server has named its limit.
     payload_bytes_max: Arc<AtomicU64>,
+    /// Retries that `on_retry` hooks of this worker were told of.
+    pub(crate) announced: Arc<Announced>,
+    #[cfg(feature = "testing")]
+    pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
 
 impl Uplink {
     pub(crate) fn new(inbox_len_max: usize) -> (Uplink, mpsc::Receiver<Outgoing>) {
         let (outgoing, inbox) = mpsc::channel(inbox_len_max);
-        (Uplink { outgoing, payload_bytes_max: Arc::default() }, inbox)
+        let uplink = Uplink {
+            outgoing,
+            payload_bytes_max: Arc::default(),
+            announced: Arc::default(),
+            #[cfg(feature = "testing")]
+            probe: None,
+        };
+        (uplink, inbox)
     }
 
     pub(crate) fn set_payload_bytes_max(&self, bytes: u64) {
@@ -57,6 +81,10 @@ impl Uplink {
 
     /// Never waits: when the way up is full, there is nobody to tell.
     pub(crate) fn step_started(&self, started: v1::StepStarted) {
+        #[cfg(feature = "testing")]
+        if let Some(probe) = &self.probe {
+            probe.step_started(started.step.as_ref());
+        }
         if self.outgoing.try_send(Outgoing::Started(started)).is_err() {
             tracing::debug!("dropped a notice that a step has started");
         }
@@ -65,6 +93,15 @@ impl Uplink {
     /// Waits for the verdict. It never comes when the lease was lost or the worker ends: the caller then
     /// stays where it is until its task is aborted, instead of running into code that must not run.
     pub(crate) async fn submit(&self, lease: v1::LeaseRef, body: report::Body) -> Verdict {
+        #[cfg(feature = "testing")]
+        if let Some(probe) = &self.probe {
+            let said = crate::testing::in_words(&body);
+            return probe.watch(said, self.submit_unwatched(lease, body)).await;
+        }
+        self.submit_unwatched(lease, body).await
+    }
+
+    async fn submit_unwatched(&self, lease: v1::LeaseRef, body: report::Body) -> Verdict {
         let (verdict, heard) = oneshot::channel();
         let sent = self.outgoing.send(Outgoing::Report(Submission { lease, body, verdict })).await;
         if sent.is_ok()
@@ -73,5 +110,12 @@ impl Uplink {
             return verdict;
         }
         std::future::pending().await
+    }
+    /// Sends without waiting for the verdict, which nobody would do anything about.
+    pub(crate) async fn tell(&self, lease: v1::LeaseRef, body: report::Body) {
+        let (verdict, _) = oneshot::channel();
+        if self.outgoing.send(Outgoing::Report(Submission { lease, body, verdict })).await.is_err() {
+            tracing::debug!("the worker ends, a report nobody waits for was dropped");
+        }
     }
 }

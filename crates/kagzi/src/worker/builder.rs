@@ -135,6 +135,8 @@ impl WorkerBuilder {
             shutdown: CancellationToken::new(),
             drain_timeout: self.drain_timeout,
             handle_signals: self.handle_signals,
+            #[cfg(feature = "testing")]
+            probe: None,
         })
     }
 }

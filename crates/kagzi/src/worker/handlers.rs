@@ -15,7 +15,7 @@ use crate::{codes, failure, payload};
 
 /// Decodes the input and makes the function's future; the error is the failure of an undecodable input.
 pub(crate) type Handler = Arc<dyn Fn(WorkflowContext, Option<&v1::Payload>) -> Started + Send + Sync>;
-type Started = Result<BoxFuture<'static, anyhow::Result<v1::Payload>>, v1::Failure>;
+type Started = Result<BoxFuture<'static, anyhow::Result<v1::Payload>>, Box<v1::Failure>>;
 
 #[derive(Default, Clone)]
 pub(crate) struct Handlers {
@@ -36,7 +36,7 @@ impl Handlers {
         let handler: Handler = Arc::new(move |context, input| {
             let input = payload::decode::<I>(input).map_err(|error| {
                 let message = format!("the run's input cannot be decoded: {error}");
-                failure::new(codes::INVALID_INPUT, message, true)
+                Box::new(failure::new(codes::INVALID_INPUT, message, true))
             })?;
             let function = function.clone();
             // The call is made inside the future, where a panic is caught.

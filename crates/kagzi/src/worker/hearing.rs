@@ -100,7 +100,9 @@ impl Session {
             Some(Body::StepRetry(retry)) => {
                 Verdict::Retry { delay: from_millis(retry.delay_ms), attempt: retry.attempt }
             }
-            Some(Body::StepFinal(last)) => Verdict::Final { attempts: last.attempts },
+            Some(Body::StepFinal(last)) => {
+                Verdict::Final { attempts: last.attempts, finality: last.finality }
+            }
             Some(Body::Sleeping(sleeping)) => {
                 Verdict::Sleeping { remaining: from_millis(sleeping.remaining_ms) }
             }

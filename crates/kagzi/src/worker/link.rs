@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use crate::reconnect_delay::ReconnectDelay;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use crate::reconnect_delay::ReconnectDelay;
 
 /// The way to the server, as far as it goes right now.
 pub(crate) struct Link {

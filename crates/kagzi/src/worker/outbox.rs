@@ -20,8 +20,8 @@ pub(crate) struct Outbox {
 
 enum Unwritten {
     Report(u64),
-    /// Worth sending on this stream only. One per step, so not in a box.
-    Started(v1::StepStarted),
+    /// Worth sending on this stream only.
+    Started(Box<v1::StepStarted>),
     /// Worth sending on this stream only.
     Notice(Box<worker_message::Message>),
 }
@@ -47,7 +47,7 @@ impl Outbox {
     }
 
     pub(crate) fn push_started(&mut self, started: v1::StepStarted) {
-        self.unwritten.push_back(Unwritten::Started(started));
+        self.unwritten.push_back(Unwritten::Started(Box::new(started)));
     }
 
     pub(crate) fn push_submission(&mut self, submission: Submission) {
@@ -73,7 +73,7 @@ impl Outbox {
         while let Some(next) = self.unwritten.pop_front() {
             let message = match next {
                 Unwritten::Notice(notice) => *notice,
-                Unwritten::Started(started) => worker_message::Message::StepStarted(started),
+                Unwritten::Started(started) => worker_message::Message::StepStarted(*started),
                 // Its run may have been lost in the meantime.
                 Unwritten::Report(seq) => match self.unacknowledged.get(&seq) {
                     Some(waiting) => worker_message::Message::Report(waiting.report.clone()),

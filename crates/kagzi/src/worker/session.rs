@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) shutdown: CancellationToken,
     pub(crate) signals: Signals,
     pub(crate) drain_timeout: Duration,
+    #[cfg(feature = "testing")]
+    pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
 
 pub(crate) struct Session {
@@ -54,7 +56,12 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(setup: Setup) -> Session {
-        let (uplink, inbox) = Uplink::new(limits::INBOX_LEN_MAX);
+        #[cfg_attr(not(feature = "testing"), expect(unused_mut, reason = "only a probe is set later"))]
+        let (mut uplink, inbox) = Uplink::new(limits::INBOX_LEN_MAX);
+        #[cfg(feature = "testing")]
+        {
+            uplink.probe = setup.probe;
+        }
         Session {
             registration: setup.registration,
             worker_id: String::new(),

@@ -198,6 +198,7 @@ impl WorkerService for Script {
         drain_worker: DrainWorkerRequest -> DrainWorkerResponse,
         poll_activity: PollActivityRequest -> PollActivityResponse,
         begin_step: BeginStepRequest -> BeginStepResponse,
+        report_step_progress: ReportStepProgressRequest -> ReportStepProgressResponse,
         complete_step: CompleteStepRequest -> CompleteStepResponse,
         fail_step: FailStepRequest -> FailStepResponse,
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,

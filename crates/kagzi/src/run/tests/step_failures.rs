@@ -4,10 +4,10 @@ use super::scripted_server::{
     ScriptedServer, assign, failed_step, recorded, retry_in, run_failure, run_output,
 };
 use crate::run::uplink::Verdict;
-use crate::step_error::{NonRetryableError, StepError, StepFailure};
+use crate::step_error::{Finality, NonRetryableError, StepError, StepFailure};
 
 fn last(attempts: u32) -> Verdict {
-    Verdict::Final { attempts }
+    Verdict::Final { attempts, finality: String::new() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,6 +65,26 @@ async fn a_final_failure_reaches_user_code_which_may_go_on() {
     assert!(failed_step(server.answer(last(3)).await).1.non_retryable);
     assert_eq!(recorded(server.commit().await).0, "apologise");
     assert_eq!(run_output(server.commit_end().await), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_error_says_why_there_was_no_further_attempt() {
+    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let denied = async { Err(StepFailure::new("DECLINED", "no money").class("permanent").into()) };
+        let error = ctx.run::<u64, _>("charge", denied).await.unwrap_err();
+        let step = error.downcast_ref::<StepError>().unwrap();
+        assert_eq!((step.finality, step.class.as_str()), (Finality::Denied, "permanent"));
+        assert!(step.is_non_retryable() && !step.is_exhausted());
+        ctx.run("ship", async { anyhow::bail!("down") }).await
+    });
+
+    let denied = Verdict::Final { attempts: 1, finality: "denied".into() };
+    assert_eq!(failed_step(server.answer(denied).await).1.class, "permanent");
+    let exhausted = Verdict::Final { attempts: 5, finality: "exhausted".into() };
+    failed_step(server.answer(exhausted).await);
+
+    let failure = run_failure(server.commit_end().await);
+    assert_eq!(failure.message, "step 'ship' failed after 5 attempt(s): down");
 }
 
 #[tokio::test(start_paused = true)]

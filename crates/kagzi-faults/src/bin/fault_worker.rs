@@ -1,0 +1,142 @@
+//! The worker of the fault tests: it follows scripts and logs every real execution.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::Parser;
+use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext};
+use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult};
+
+#[derive(Parser, Clone)]
+struct Args {
+    #[arg(long)]
+    address: String,
+    #[arg(long)]
+    dir: PathBuf,
+    /// Workflow types to register; all of them follow the script.
+    #[arg(long, default_value = "script", value_delimiter = ',')]
+    types: Vec<String>,
+    #[arg(long, default_value_t = 100)]
+    max_concurrent: u32,
+    #[arg(long, default_value_t = 60_000)]
+    drain_timeout_ms: u64,
+    #[arg(long)]
+    hostname: Option<String>,
+    /// KEY=VALUE
+    #[arg(long)]
+    label: Vec<String>,
+    /// Workers in this one process.
+    #[arg(long, default_value_t = 1)]
+    workers: u32,
+    /// The code has changed: steps of the first name are called by the second, OLD=NEW.
+    #[arg(long)]
+    rename: Option<String>,
+    /// The code has changed: moves come in the opposite order.
+    #[arg(long)]
+    reverse: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    kagzi_faults::exit_when_stdin_closes();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let args = Args::parse();
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..args.workers {
+        workers.spawn(worker(&args).await?.run());
+    }
+    while let Some(ended) = workers.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+async fn worker(args: &Args) -> anyhow::Result<Worker> {
+    let mut builder = Worker::builder(args.address.as_str(), QUEUE)
+        .max_concurrent(args.max_concurrent)
+        .version("fault-test")
+        .drain_timeout(Duration::from_millis(args.drain_timeout_ms));
+    if let Some(hostname) = &args.hostname {
+        builder = builder.hostname(hostname.clone());
+    }
+    for label in &args.label {
+        let (key, value) = label.split_once('=').context("a label is KEY=VALUE")?;
+        builder = builder.label(key, value);
+    }
+    let mut worker = builder.build().await?;
+    for name in &args.types {
+        let args = args.clone();
+        worker.register(name, move |ctx: WorkflowContext, script: Script| follow(args.clone(), ctx, script));
+    }
+    Ok(worker)
+}
+
+async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow::Result<Vec<StepResult>> {
+    let log = ExecutionLog::open(&args.dir);
+    let renamed = args.rename.as_deref().and_then(|names| names.split_once('='));
+    if args.reverse {
+        script.moves.reverse();
+    }
+    let mut results = Vec::new();
+    for next in script.moves {
+        match next {
+            Move::Step(mut plan) => {
+                if let Some((old, new)) = renamed
+                    && plan.name == old
+                {
+                    plan.name = new.into();
+                }
+                results.push(step(&ctx, &log, plan).await?);
+            }
+            Move::Sleep { ms } => ctx.sleep(Duration::from_millis(ms)).await?,
+            Move::Gate { name } => {
+                log.wait_at(&name)?;
+                while !log.gate_is_open(&name) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+            Move::Panic { message } => panic!("{message}"),
+            Move::Abort => std::process::abort(),
+        }
+    }
+    Ok(results)
+}
+
+async fn step(ctx: &WorkflowContext, log: &ExecutionLog, plan: StepPlan) -> anyhow::Result<StepResult> {
+    let policy = RetryPolicy {
+        maximum_attempts: plan.attempts_max,
+        initial_interval: plan.retry_ms.map(Duration::from_millis),
+        ..RetryPolicy::default()
+    };
+    ctx.step(&plan.name).retry_policy(policy).run(|step| execute(log.clone(), plan.clone(), step)).await
+}
+
+async fn execute(log: ExecutionLog, plan: StepPlan, step: StepContext) -> anyhow::Result<StepResult> {
+    let began = Execution {
+        phase: Phase::Began,
+        run: step.run_id().into(),
+        step: step.path().into(),
+        attempt: step.attempt(),
+        key: step.idempotency_key(),
+        pid: std::process::id(),
+        nonce: uuid::Uuid::new_v4().to_string(),
+    };
+    log.append(&began)?;
+    if log.sink(&began.key)? {
+        log.append(&Execution { phase: Phase::Effect, ..began.clone() })?;
+    }
+    if let Some(gate) = &plan.gate {
+        while !log.gate_is_open(gate) && (!plan.blocks || began.attempt == 1) {
+            match plan.blocks {
+                true => tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(10))),
+                false => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+    if began.attempt <= plan.panics {
+        panic!("{} panics on attempt {}", plan.name, began.attempt);
+    }
+    anyhow::ensure!(began.attempt > plan.failures, "{} fails on attempt {}", plan.name, began.attempt);
+    log.append(&Execution { phase: Phase::Ended, ..began.clone() })?;
+    Ok(StepResult { step: began.step, nonce: began.nonce, pid: began.pid })
+}

@@ -1,0 +1,39 @@
+//! The stage for fault tests: real server and worker processes on a SQLite file, and the means to hurt them.
+//!
+//! `fault-server` is the server with short leases, `fault-worker` a worker whose workflows follow a [`Script`] and
+//! log every real execution. A [`Stage`] owns both, kills only what it started, and ends with
+//! [`check_invariants`]. No test sleeps to wait for something: it waits for the event, with a deadline.
+
+mod execution_log;
+mod hand_worker;
+mod invariants;
+mod metrics;
+mod process;
+mod proxy;
+mod script;
+mod stage;
+mod wait;
+
+pub use execution_log::{Execution, ExecutionLog, Phase};
+pub use hand_worker::HandWorker;
+pub use invariants::{Evidence, check_invariants};
+pub use process::{Process, exit_when_stdin_closes};
+pub use proxy::Proxy;
+pub use script::{Move, Script, StepPlan, StepResult};
+pub use stage::{Binaries, Pace, QUEUE, Stage, start_request};
+pub use wait::{DEADLINE, eventually};
+
+/// A stage with this test crate's binaries, which only a test can name.
+#[macro_export]
+macro_rules! stage {
+    ($pace:expr) => {
+        $crate::Stage::open(
+            $crate::Binaries {
+                server: env!("CARGO_BIN_EXE_fault-server"),
+                worker: env!("CARGO_BIN_EXE_fault-worker"),
+            },
+            $pace,
+        )
+        .await
+    };
+}

@@ -1,0 +1,76 @@
+//! What a scripted workflow does, as its input: the test writes it, the worker process follows it.
+
+use serde::{Deserialize, Serialize};
+
+/// One workflow, move by move.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Script {
+    pub moves: Vec<Move>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Move {
+    Step(StepPlan),
+    Sleep {
+        ms: u64,
+    },
+    /// The function itself waits for a gate, outside any step.
+    Gate {
+        name: String,
+    },
+    /// The workflow function panics.
+    Panic {
+        message: String,
+    },
+    /// The process dies without a word.
+    Abort,
+}
+
+/// One step: it logs that it began, has its effect, waits at its gate, fails as planned, and returns.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct StepPlan {
+    pub name: String,
+    /// Goes on once the test has opened this gate.
+    pub gate: Option<String>,
+    /// The first attempt hangs at the gate without ever giving its future back to be dropped; the process lives on.
+    pub blocks: bool,
+    /// This many attempts fail.
+    pub failures: u32,
+    /// This many attempts panic.
+    pub panics: u32,
+    pub retry_ms: Option<u64>,
+    pub attempts_max: Option<i32>,
+}
+
+/// What a step returns: different for every execution, so that a test sees which one was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepResult {
+    pub step: String,
+    pub nonce: String,
+    pub pid: u32,
+}
+
+impl Script {
+    /// Plain steps, one after the other.
+    pub fn steps(names: &[&str]) -> Script {
+        names.iter().fold(Script::default(), |script, name| script.step(name))
+    }
+
+    pub fn step(self, name: &str) -> Script {
+        self.planned(StepPlan { name: name.into(), ..StepPlan::default() })
+    }
+
+    /// A step that waits for a gate of the same name.
+    pub fn gated(self, name: &str) -> Script {
+        self.planned(StepPlan { name: name.into(), gate: Some(name.into()), ..StepPlan::default() })
+    }
+
+    pub fn planned(self, plan: StepPlan) -> Script {
+        self.then(Move::Step(plan))
+    }
+
+    pub fn then(mut self, next: Move) -> Script {
+        self.moves.push(next);
+        self
+    }
+}

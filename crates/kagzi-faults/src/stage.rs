@@ -1,0 +1,337 @@
+//! One test's world: a directory, a server process on its own port, and clients that outlive the server.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kagzi_proto::v1::{
+    self, WorkflowStatus, worker_service_client::WorkerServiceClient,
+    workflow_service_client::WorkflowServiceClient,
+};
+use tempfile::TempDir;
+use tonic::{
+    Code, Status,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{
+    Evidence, Execution, ExecutionLog, HandWorker, Process, Script, check_invariants, eventually, metrics,
+};
+
+/// The queue of every fault test; each test has its own server, so one name is enough.
+pub const QUEUE: &str = "faults";
+
+/// Paths of the two binaries.
+#[derive(Debug, Clone, Copy)]
+pub struct Binaries {
+    pub server: &'static str,
+    pub worker: &'static str,
+}
+
+/// How soon a silent worker is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// After a second: for tests that lose workers.
+    Fast,
+    /// Late enough that a busy machine loses nobody by accident.
+    Steady,
+}
+
+impl Pace {
+    /// Heartbeat, stale and lease, in milliseconds.
+    fn millis(self) -> (u64, u64, u64) {
+        match self {
+            Pace::Fast => (200, 1_000, 2_000),
+            Pace::Steady => (500, 8_000, 10_000),
+        }
+    }
+
+    pub fn lease(self) -> Duration {
+        Duration::from_millis(self.millis().2)
+    }
+}
+
+pub struct Stage {
+    pub log: ExecutionLog,
+    /// The same over all restarts.
+    pub address: SocketAddr,
+    pub pace: Pace,
+    binaries: Binaries,
+    server: Mutex<Option<Process>>,
+    channel: Channel,
+    /// Runs whose start was answered: they must survive everything.
+    acknowledged: Mutex<Vec<String>>,
+    dir: TempDir,
+}
+
+impl Stage {
+    /// A new directory and a running server.
+    pub async fn open(binaries: Binaries, pace: Pace) -> Stage {
+        let dir = tempfile::Builder::new().prefix("kagzi-faults-").tempdir().expect("there is room in /tmp");
+        let (server, address) = loop {
+            let address = SocketAddr::from(([127, 0, 0, 1], random_port()));
+            if let Some(server) = serve(&binaries, &dir, address, pace).await {
+                break (server, address);
+            }
+        };
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("a socket address is a URL");
+        Stage {
+            log: ExecutionLog::open(dir.path()),
+            address,
+            pace,
+            binaries,
+            server: Mutex::new(Some(server)),
+            channel: endpoint.connect_lazy(),
+            acknowledged: Mutex::new(Vec::new()),
+            dir,
+        }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("kagzi.db")
+    }
+
+    /// The server process, for a test that ends it in its own way.
+    pub fn take_server(&self) -> Process {
+        self.server_slot().take().expect("the server runs")
+    }
+
+    /// Gives the server process back.
+    pub fn put_server(&self, server: Process) {
+        *self.server_slot() = Some(server);
+    }
+
+    /// SIGKILL to the server.
+    pub async fn kill_server(&self) {
+        self.take_server().kill().await;
+    }
+
+    /// Starts the server again on the same file and the same port.
+    pub async fn restart_server(&self) {
+        assert!(self.server_slot().is_none(), "the former server is gone");
+        let server = serve(&self.binaries, &self.dir, self.address, self.pace).await;
+        let server = server.unwrap_or_else(|| panic!("the server does not start\n{}", self.said()));
+        *self.server_slot() = Some(server);
+    }
+
+    pub fn server_pid(&self) -> u32 {
+        self.server_slot().as_ref().expect("the server runs").pid()
+    }
+
+    /// See [`Process::memory_kib`].
+    pub fn server_memory_kib(&self, name: &str) -> u64 {
+        self.server_slot().as_ref().expect("the server runs").memory_kib(name)
+    }
+
+    fn server_slot(&self) -> MutexGuard<'_, Option<Process>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another server process on the same file, on any port; it is not expected to live.
+    pub fn second_server(&self) -> Process {
+        let args = server_args(&self.file(), SocketAddr::from(([127, 0, 0, 1], 0)), self.pace);
+        Process::spawn(self.binaries.server, &args, &self.dir.path().join("second-server.log"))
+    }
+
+    /// A worker process that is registered. `args` are those of `fault-worker`.
+    pub async fn worker(&self, args: &[&str]) -> Process {
+        self.worker_at(self.address, args).await
+    }
+
+    /// A worker that reaches the server at another address.
+    pub async fn worker_at(&self, address: SocketAddr, args: &[&str]) -> Process {
+        let process = self.spawn_worker(address, args);
+        let pid = process.pid();
+        eventually("the worker registers", async || self.workers_of(pid).await.into_iter().next()).await;
+        process
+    }
+
+    /// A worker process, registered or not.
+    pub fn spawn_worker(&self, address: SocketAddr, args: &[&str]) -> Process {
+        let mut all = vec!["--address".into(), address.to_string()];
+        all.extend(["--dir".into(), self.dir.path().display().to_string()]);
+        all.extend(args.iter().map(ToString::to_string));
+        Process::spawn(self.binaries.worker, &all, &self.dir.path().join("workers.log"))
+    }
+
+    pub fn workflows(&self) -> WorkflowServiceClient<Channel> {
+        WorkflowServiceClient::new(self.channel.clone()).max_decoding_message_size(16 << 20)
+    }
+
+    pub fn registry(&self) -> WorkerServiceClient<Channel> {
+        WorkerServiceClient::new(self.channel.clone()).max_decoding_message_size(16 << 20)
+    }
+
+    pub async fn hand_worker(&self, workflow_type: &str) -> HandWorker {
+        HandWorker::register(self.registry(), workflow_type).await
+    }
+
+    /// The workers that a process registered, newest first.
+    pub async fn workers_of(&self, pid: u32) -> Vec<v1::Worker> {
+        let all = self.registry().list_workers(v1::ListWorkersRequest::default()).await;
+        let all = all.expect("workers can be listed").into_inner().workers;
+        all.into_iter().filter(|worker| worker.pid == pid.cast_signed()).collect()
+    }
+
+    /// Starts a run of type `script`.
+    pub async fn start(&self, script: &Script) -> String {
+        self.start_with(start_request("script", script)).await.expect("a sound start").run_id
+    }
+
+    /// Starts any run and remembers that it was acknowledged.
+    pub async fn start_with(
+        &self,
+        request: v1::StartWorkflowRequest,
+    ) -> Result<v1::StartWorkflowResponse, Status> {
+        let started = self.workflows().start_workflow(request).await?.into_inner();
+        let mut acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+        acknowledged.push(started.run_id.clone());
+        Ok(started)
+    }
+
+    /// The run as it is now.
+    pub async fn run(&self, run: &str) -> v1::WorkflowRun {
+        let request = v1::GetWorkflowRunRequest { run_id: run.into(), ..Default::default() };
+        let answer = self.workflows().get_workflow_run(request).await.expect("a started run can be read");
+        answer.into_inner().workflow_run.expect("an answer has its run")
+    }
+
+    /// Waits until the run has this status.
+    pub async fn until(&self, run: &str, status: WorkflowStatus) -> v1::WorkflowRun {
+        eventually(&format!("run {run} becomes {}", status.as_str_name()), async || {
+            Some(self.run(run).await).filter(|seen| seen.status() == status)
+        })
+        .await
+    }
+
+    /// Waits for the end of a run, over outages of the server.
+    pub async fn finished(&self, run: &str) -> v1::WorkflowRun {
+        let request =
+            v1::WaitWorkflowRunRequest { run_id: run.into(), timeout_ms: 1_000, ..Default::default() };
+        eventually(&format!("run {run} ends"), async || {
+            match self.workflows().wait_workflow_run(request.clone()).await {
+                Ok(answer) => {
+                    let answer = answer.into_inner();
+                    if answer.finished { answer.workflow_run } else { None }
+                }
+                Err(status) if outage(&status) => None,
+                Err(status) => panic!("waiting for run {run}: {status}"),
+            }
+        })
+        .await
+    }
+
+    /// Waits until a run has completed.
+    pub async fn completed(&self, run: &str) -> v1::WorkflowRun {
+        let ended = self.finished(run).await;
+        assert_eq!(ended.status(), WorkflowStatus::Completed, "{:?}", ended.error);
+        ended
+    }
+
+    /// Waits until a step of the run has begun `count` times, and tells how.
+    pub async fn began(&self, run: &str, step: &str, count: usize) -> Vec<Execution> {
+        eventually(&format!("step {step} of run {run} begins {count} times"), async || {
+            Some(self.log.began(run, step)).filter(|executions| executions.len() >= count)
+        })
+        .await
+    }
+
+    /// The whole history, as kinds.
+    pub async fn kinds(&self, run: &str) -> Vec<String> {
+        self.events(run).await.into_iter().map(|event| event.kind).collect()
+    }
+
+    pub async fn events(&self, run: &str) -> Vec<v1::RunEvent> {
+        let request = v1::ListRunEventsRequest { run_id: run.into(), ..Default::default() };
+        self.workflows().list_run_events(request).await.expect("a history can be read").into_inner().events
+    }
+
+    pub async fn explain(&self, run: &str) -> v1::ExplainWorkflowRunResponse {
+        let request = v1::ExplainWorkflowRunRequest { run_id: run.into(), ..Default::default() };
+        self.workflows().explain_workflow_run(request).await.expect("a run can be explained").into_inner()
+    }
+
+    pub async fn cancel(&self, run: &str) -> Result<v1::CancelWorkflowRunResponse, Status> {
+        let request = v1::CancelWorkflowRunRequest { run_id: run.into(), ..Default::default() };
+        Ok(self.workflows().cancel_workflow_run(request).await?.into_inner())
+    }
+
+    pub async fn metric(&self, name: &str) -> f64 {
+        metrics::metric(self.address, name).await
+    }
+
+    /// Kills the server and checks what it leaves behind. Every test ends here.
+    pub async fn close(self) -> Evidence {
+        let server = self.server_slot().take();
+        if let Some(server) = server {
+            server.kill().await;
+        }
+        let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        check_invariants(&self.file(), &self.log, &acknowledged)
+    }
+
+    fn said(&self) -> String {
+        let read = |name: &str| std::fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
+        let tail = |text: String| {
+            let lines: Vec<_> = text.lines().collect();
+            lines[lines.len().saturating_sub(40)..].join("\n")
+        };
+        format!("--- server\n{}\n--- workers\n{}", tail(read("server.log")), tail(read("workers.log")))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.said());
+        }
+    }
+}
+
+/// A start with a script as its input.
+pub fn start_request(workflow_type: &str, script: &Script) -> v1::StartWorkflowRequest {
+    let data = serde_json::to_vec(script).expect("a script is JSON");
+    v1::StartWorkflowRequest {
+        task_queue: QUEUE.into(),
+        workflow_type: workflow_type.into(),
+        input: Some(v1::Payload { data: data.into(), content_type: String::new() }),
+        // A lost worker's run waits for its next attempt only this long.
+        retry_policy: Some(v1::RetryPolicy { initial_interval_ms: Some(20), ..Default::default() }),
+        ..Default::default()
+    }
+}
+
+/// The server is away, or was while it was asked.
+fn outage(status: &Status) -> bool {
+    // A connection that breaks under a call is told as UNKNOWN or CANCELLED, depending on where it broke.
+    matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
+}
+
+/// Below the ephemeral ports, so that no connection of another test takes the port while the server is down.
+fn random_port() -> u16 {
+    let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 48;
+    10_000 + u16::try_from(random % 20_000).expect("below 20,000")
+}
+
+fn server_args(file: &std::path::Path, listen: SocketAddr, pace: Pace) -> Vec<String> {
+    let (heartbeat, stale, lease) = pace.millis();
+    let pairs = [
+        ("--file", file.display().to_string()),
+        ("--listen", listen.to_string()),
+        ("--heartbeat-ms", heartbeat.to_string()),
+        ("--stale-ms", stale.to_string()),
+        ("--lease-ms", lease.to_string()),
+    ];
+    pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+}
+
+/// A server that serves, or none when the port is taken.
+async fn serve(binaries: &Binaries, dir: &TempDir, listen: SocketAddr, pace: Pace) -> Option<Process> {
+    let args = server_args(&dir.path().join("kagzi.db"), listen, pace);
+    let mut server = Process::spawn(binaries.server, &args, &dir.path().join("server.log"));
+    server.announced("listening on ").await?;
+    Some(server)
+}

@@ -1,0 +1,67 @@
+//! The checks themselves: each must notice the damage that it is there for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kagzi_faults::{Move, Pace, Script, check_invariants, stage, start_request};
+use kagzi_proto::v1::WorkflowStatus;
+use rusqlite::Connection;
+
+/// What must be noticed, and the damage.
+const DAMAGE: [(&str, &str); 13] = [
+    ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
+    (
+        "I1",
+        "INSERT INTO events SELECT run_id, seq + 1, at, 15, step, detail, NULL, NULL FROM events WHERE kind = 13",
+    ),
+    ("I1", "UPDATE runs SET finished_at = finished_at + 1 WHERE status = 4"),
+    ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
+    ("I3", "UPDATE events SET detail = replace(detail, '\"epoch\":2', '\"epoch\":1') WHERE kind = 2"),
+    ("I4", "UPDATE runs SET due_at = NULL WHERE status = 3"),
+    ("I4", "UPDATE runs SET due_at = due_at + 1 WHERE status = 1"),
+    ("I4", "UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1"),
+    (
+        "I5",
+        "DELETE FROM runs WHERE status = 1; DELETE FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
+    ),
+    ("I6", "UPDATE events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
+    ("I11", "DELETE FROM events WHERE kind = 6 AND run_id IN (SELECT run_id FROM runs WHERE status = 3)"),
+    (
+        "I12",
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB) WHERE kind = 4",
+    ),
+    ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
+];
+
+#[tokio::test]
+async fn every_check_notices_its_damage() {
+    let stage = stage!(Pace::Steady);
+    let _worker = stage.worker(&[]).await;
+    let completed = stage.start(&Script::steps(&["a"]).then(Move::Sleep { ms: 60 }).step("b")).await;
+    let sleeping = stage.start(&Script::default().then(Move::Sleep { ms: 3_600_000 })).await;
+    let queued = stage.start_with(start_request("unknown", &Script::default())).await.unwrap().run_id;
+    stage.completed(&completed).await;
+    stage.until(&sleeping, WorkflowStatus::Sleeping).await;
+    stage.kill_server().await;
+    let whole = Connection::open(stage.file()).unwrap();
+    whole.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(whole);
+    let copy = stage.file().with_extension("damaged");
+    let check = || {
+        catch_unwind(AssertUnwindSafe(|| check_invariants(&copy, &stage.log, std::slice::from_ref(&queued))))
+    };
+
+    std::fs::copy(stage.file(), &copy).unwrap();
+    assert!(check().is_ok(), "without damage nothing is found");
+    for (claim, damage) in DAMAGE {
+        std::fs::copy(stage.file(), &copy).unwrap();
+        let db = Connection::open(&copy).unwrap();
+        db.execute_batch(damage).unwrap();
+        db.close().unwrap();
+
+        let noticed = check().expect_err(damage);
+
+        let message = noticed.downcast_ref::<String>().cloned().unwrap_or_default();
+        assert!(message.contains(claim), "{damage}\nwas noticed as: {message}");
+    }
+    stage.close().await;
+}

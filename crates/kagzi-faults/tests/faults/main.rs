@@ -1,0 +1,16 @@
+//! Faults and bad input against real processes on SQLite: the rows of FAULTS.md. Names are claims.
+
+mod bad_input;
+mod cancel;
+mod chaos;
+mod deadlines;
+mod drain;
+mod fencing;
+mod invariants;
+mod payloads;
+mod registry;
+mod server_crash;
+mod server_stop;
+mod starts;
+mod user_code;
+mod worker_crash;

@@ -1,0 +1,49 @@
+//! The clock of a test engine: stands still until it is moved, and tells when the engine first waits for it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kagzi_server::{Clock, ManualClock, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Clone)]
+pub(crate) struct TestClock {
+    clock: ManualClock,
+    awaited: Arc<CancellationToken>,
+}
+
+impl TestClock {
+    pub(crate) fn new(now: Timestamp) -> TestClock {
+        TestClock { clock: ManualClock::new(now), awaited: Arc::default() }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// Returns once something waits for a time: the engine's housekeeping is on its feet.
+    pub(crate) async fn awaited(&self) {
+        self.awaited.cancelled().await;
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn sleep_until<'s, 'f>(&'s self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + 'f>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        self.awaited.cancel();
+        self.clock.sleep_until(at)
+    }
+}

@@ -1,0 +1,263 @@
+//! One workflow, executed once per moment at which its worker can die.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kagzi_proto::v1::WorkflowStatus;
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::error::Error;
+use crate::testing::engine::TestEngine;
+use crate::testing::history::History;
+use crate::testing::probe::{CrashPoint, Probe};
+use crate::testing::waiting::due_at;
+use crate::{CancellationToken, RunHandle, Worker};
+
+const QUEUE: &str = "crash-test";
+
+/// A worker that died is noticed after this long by the engine's clock, so a crash costs little of it.
+const STALE_AFTER: Duration = Duration::from_secs(1);
+
+/// Real time after which a run that does not end is reported instead of waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Executes the workflow once undisturbed, and then again and again on a new engine each, with a worker that
+/// dies before or after one of its reports (a step's result, a failure, a sleep, the end); a new worker takes the
+/// run over. Time is skipped.
+///
+/// Panics unless every execution ends as the first did: the same status, output, error and recorded step
+/// results, each recorded once. So the workflow must be deterministic apart from Kagzi: a step that returns
+/// the time or a random number fails the comparison. The run's own id may occur in results.
+///
+/// ```
+/// use kagzi::{WorkflowContext, testing::crash_everywhere};
+///
+/// async fn order(ctx: WorkflowContext, cents: u64) -> anyhow::Result<u64> {
+///     let paid: u64 = ctx.run("charge", async move { Ok(cents) }).await?;
+///     ctx.sleep(std::time::Duration::from_secs(3600)).await?;
+///     ctx.run("ship", async move { Ok(paid) }).await
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let report = crash_everywhere(|worker| { worker.register("order", order); }, "order", 450).await;
+/// assert_eq!(report.most_executions_of("charge"), 2);
+/// # }
+/// ```
+pub async fn crash_everywhere(
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    input: impl Serialize,
+) -> CrashReport {
+    let input = serde_json::to_value(input).expect("the input is JSON");
+    let play = |crash_at| Trial::play(&register, workflow_type, &input, crash_at);
+
+    let undisturbed = play(None).await;
+    assert!(
+        undisturbed.outcome.status != WorkflowStatus::Paused,
+        "without any crash, {}",
+        undisturbed.history
+    );
+    let mut trials = Vec::new();
+    for (at, report) in undisturbed.reports.iter().enumerate() {
+        let number = at as u32 + 1;
+        for (crash_at, when) in [(CrashPoint::Before(number), "before"), (CrashPoint::After(number), "after")]
+        {
+            let crash = format!("crash {when} report {number} ({report})");
+            let trial = play(Some(crash_at)).await;
+            trial.compare(&undisturbed.outcome, &crash);
+            trials.push((crash, trial.executions));
+        }
+    }
+    CrashReport { undisturbed: undisturbed.executions, trials }
+}
+
+/// How often the code of each step really ran, with and without crashes.
+#[derive(Debug, Clone)]
+pub struct CrashReport {
+    undisturbed: BTreeMap<String, u32>,
+    trials: Vec<(String, BTreeMap<String, u32>)>,
+}
+
+impl CrashReport {
+    /// At how many points the worker was killed.
+    pub fn crash_points(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// How often the step's code ran without a crash.
+    pub fn executions_of(&self, step: &str) -> u32 {
+        self.undisturbed.get(step).copied().unwrap_or(0)
+    }
+
+    /// How often it ran where it ran most: what its receiver must bear.
+    pub fn most_executions_of(&self, step: &str) -> u32 {
+        let disturbed = self.trials.iter().filter_map(|(_, executions)| executions.get(step));
+        disturbed.copied().max().unwrap_or(0).max(self.executions_of(step))
+    }
+}
+
+impl fmt::Display for CrashReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} crash points, every outcome the same", self.crash_points())?;
+        for (step, executions) in &self.undisturbed {
+            writeln!(f, "step '{step}' ran {executions} time(s), at most {}", self.most_executions_of(step))?;
+        }
+        Ok(())
+    }
+}
+
+/// What must not depend on crashes.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    status: WorkflowStatus,
+    output: String,
+    error: String,
+    results: BTreeMap<String, Vec<String>>,
+}
+
+/// One execution of the workflow on its own engine.
+struct Trial {
+    outcome: Outcome,
+    history: History,
+    executions: BTreeMap<String, u32>,
+    reports: Vec<String>,
+}
+
+impl Trial {
+    async fn play(
+        register: &impl Fn(&mut Worker),
+        workflow_type: &str,
+        input: &serde_json::Value,
+        crash_at: Option<CrashPoint>,
+    ) -> Trial {
+        let engine = TestEngine::start_with(STALE_AFTER).await;
+        let probe = Arc::new(Probe::new(crash_at));
+        let start = engine.client().workflow(workflow_type, QUEUE, input).id(QUEUE);
+        let run = start.await.unwrap_or_else(|error| panic!("the run does not start: {error}"));
+        let mut victim = Some(Serving::begin(&engine, register, probe.clone()).await);
+        let began = Instant::now();
+        let mut recovered = false;
+        loop {
+            if probe.crashed.is_cancelled() && !recovered {
+                recovered = true;
+                if let Some(victim) = victim.take() {
+                    victim.die().await;
+                }
+                engine.advance(STALE_AFTER * 2);
+            }
+            let now = run.describe().await.unwrap_or_else(|error| panic!("the run is gone: {error}"));
+            match now.status() {
+                WorkflowStatus::Pending | WorkflowStatus::Sleeping => {
+                    let due = due_at(&now).filter(|due| *due > engine.clock.now());
+                    if let Some(due) = due {
+                        // A worker that lives through a long jump would look lost.
+                        if let Some(idle) = victim.take() {
+                            idle.drain().await;
+                        }
+                        engine.clock.advance(due - engine.clock.now());
+                    }
+                    if victim.is_none() {
+                        victim = Some(Serving::begin(&engine, register, probe.clone()).await);
+                    }
+                }
+                // Its worker is dead, and the engine has not noticed yet.
+                WorkflowStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
+                WorkflowStatus::Running | WorkflowStatus::Unspecified | WorkflowStatus::Compensating => {}
+                WorkflowStatus::Completed
+                | WorkflowStatus::Failed
+                | WorkflowStatus::Cancelled
+                | WorkflowStatus::TimedOut
+                | WorkflowStatus::Paused => break,
+            }
+            if began.elapsed() > PATIENCE {
+                let history = engine.history(run.run_id()).await;
+                panic!("the run does not end with a crash at {crash_at:?}: {history}");
+            }
+            tokio::select! {
+                () = probe.crashed.cancelled(), if !recovered => {}
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+        }
+        let history = engine.history(run.run_id()).await;
+        if let Some(idle) = victim.take() {
+            idle.die().await;
+        }
+        engine.close().await;
+        let (executions, reports) = (probe.executions(), probe.reports());
+        Trial { outcome: Outcome::of(&history, &run), history, executions, reports }
+    }
+
+    fn compare(&self, expected: &Outcome, crash: &str) {
+        for (step, results) in &self.outcome.results {
+            assert!(
+                results.len() == 1,
+                "{crash}: step '{step}' has {} results: {}",
+                results.len(),
+                self.history
+            );
+        }
+        let same = self.outcome == *expected;
+        assert!(
+            same,
+            "{crash}: ended as {:#?}, without a crash as {expected:#?}: {}",
+            self.outcome, self.history
+        );
+    }
+}
+
+impl Outcome {
+    fn of(history: &History, handle: &RunHandle) -> Outcome {
+        let run = history.run();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(handle.run_id(), "{run_id}");
+        let payload = |payload: &kagzi_proto::v1::Payload| text(&payload.data);
+        let mut results = BTreeMap::<String, Vec<String>>::new();
+        for event in history.of_kind("step_completed") {
+            let result = event.payload.as_ref().map(payload).unwrap_or_default();
+            results.entry(event.step.clone()).or_default().push(result);
+        }
+        let error = run.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
+        Outcome {
+            status: run.status(),
+            output: run.output.as_ref().map(payload).unwrap_or_default(),
+            error: text(error.unwrap_or_default().as_bytes()),
+            results,
+        }
+    }
+}
+
+/// A worker that serves the engine in a task of its own.
+struct Serving {
+    task: JoinHandle<Result<(), Error>>,
+    shutdown: CancellationToken,
+}
+
+impl Serving {
+    async fn begin(engine: &TestEngine, register: &impl Fn(&mut Worker), probe: Arc<Probe>) -> Serving {
+        let mut worker = engine.worker(QUEUE).build().await.expect("a worker for a named queue");
+        worker.probe = Some(probe);
+        register(&mut worker);
+        let shutdown = worker.shutdown_token();
+        Serving { task: tokio::spawn(worker.run()), shutdown }
+    }
+
+    /// Gone in the middle of a word: nothing is given back, nothing is said.
+    async fn die(self) {
+        self.task.abort();
+        // Aborted or finished, both are what was asked for.
+        let _ = self.task.await;
+    }
+
+    async fn drain(self) {
+        self.shutdown.cancel();
+        match self.task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => panic!("the worker failed: {error}"),
+            Err(panicked) => panic!("the worker died: {panicked}"),
+        }
+    }
+}
