@@ -21,6 +21,9 @@ for source in examples/src/bin/*.rs; do
     elif [ -n "${KAGZI_WRITE_EXPECTED:-}" ]; then
         printf '%s\n' "$printed" >"$expected"
         echo "$name: written"
+    elif [ ! -e "$expected" ]; then
+        echo "$name: there is no $expected; write it with KAGZI_WRITE_EXPECTED=1, then read it" >&2
+        failed=1
     elif printf '%s\n' "$printed" | diff -u --label expected --label printed "$expected" -; then
         echo "$name: as expected"
     else

@@ -47,6 +47,11 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             }
         } else {
             wake_at = wake_at.min(quiet_until);
+            // A deadline is the caller's word: it has no grace.
+            if let Err(error) = engine.store().sweep(SweepKind::Deadlines).await {
+                error!(%error, "sweep failed, trying again");
+                quiet_until = grace(engine.clock().now());
+            }
         }
         loop {
             tokio::select! {

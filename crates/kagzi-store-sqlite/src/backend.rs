@@ -385,6 +385,16 @@ impl SqliteBackend {
     }
 }
 
+impl Drop for SqliteBackend {
+    /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the WAL
+    /// beside it still holds what is missing.
+    fn drop(&mut self) {
+        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "could not move the write-ahead log into the database file");
+        }
+    }
+}
+
 fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("our own types are always valid JSON")
 }

@@ -140,6 +140,8 @@ pub enum RegistryError {
 pub enum SweepKind {
     /// Leases that ran out and deadlines that passed.
     Expired,
+    /// Deadlines that passed, and nothing else: for the time after a start, when leases have a grace.
+    Deadlines,
     /// Workers not heard of since `before`: marked offline, their runs taken back.
     StaleWorkers { before: Timestamp },
 }

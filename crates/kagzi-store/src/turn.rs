@@ -475,6 +475,21 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.write().await?;
                 Ok(Swept { count, more, next_at: self.backend.next_sweep().await? })
             }
+            SweepKind::Deadlines => {
+                self.write().await?;
+                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
+                self.load_found(&keys).await?;
+                let mut count = 0;
+                for RunKey { run, namespace } in keys {
+                    let deadline = self.fold.entry(run).and_then(|entry| entry.aggregate.run.deadline_at);
+                    if deadline.is_some_and(|at| at <= self.now) {
+                        // Refused only when the run is gone; then there is nothing to expire.
+                        let _ = self.apply(&Command::Expire { namespace, run }).await?;
+                        count += 1;
+                    }
+                }
+                Ok(Swept { count, more: false, next_at: None })
+            }
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let more = stale.len() == SWEEP_LEN_MAX;

@@ -46,7 +46,11 @@
 //! once; with the key we hand you and a receiver that deduplicates, its effect happens once.*
 //!
 //! A step that fails is retried by its policy, out of sight of the function; see [`NonRetryableError`],
-//! [`RetryAfterError`] and [`StepFailure`] for failures that say more, and [`StepError`] for the last word.
+//! [`RetryAfterError`] and [`StepFailure`] for failures that say more, and [`StepError`] for the last word. A
+//! run that fails can start a handler, which is a workflow too: see [`WorkflowFailedEvent`].
+//!
+//! Workflows are tested with `kagzi::testing` (feature `testing`): a month of sleep passes at once, and the
+//! worker is killed wherever it could hurt.
 
 #![warn(missing_docs)]
 

@@ -21,7 +21,7 @@ async fn nightly(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
     ctx.step("import")
         .timeout(Duration::from_millis(500))
         .retry_policy(RetryPolicy::QUICK)
-        .on_retry(|attempt, error, delay| println!("attempt {attempt}: {error}, again in {delay:?}"))
+        .on_retry(|attempt, error, _delay| println!("attempt {attempt}: {error}"))
         .run(import)
         .await
 }

@@ -13,7 +13,7 @@ use crate::run::uplink::Verdict;
 pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
     let Called { run, step, recorded } = called;
     let mut operation = run.activity.begin();
-    let remaining = match recorded {
+    let mut remaining = match recorded {
         Some(entry) => match entry.status() {
             StepStatus::Completed => return Ok(()),
             StepStatus::Sleeping => from_millis(entry.remaining_ms),
@@ -38,15 +38,18 @@ pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Res
             }
         }
     };
-    // Due at the claim, or at once: the server knows that it is over.
-    if remaining.is_zero() {
-        return Ok(());
-    }
-    wait(&mut operation, remaining).await;
-    match run.submit(report::Body::SleepOver(v1::SleepOver { step: Some(step) })).await {
-        Verdict::Committed | Verdict::Sleeping { .. } => Ok(()),
-        verdict @ (Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Refused { .. }) => {
-            never(run.refuse("the end of a sleep", verdict).await)
+    // Zero: due at the claim, or at once, and the server knows that it is over.
+    while !remaining.is_zero() {
+        wait(&mut operation, remaining).await;
+        let over = v1::SleepOver { step: Some(step.clone()) };
+        match run.submit(report::Body::SleepOver(over)).await {
+            Verdict::Committed => return Ok(()),
+            // This machine's clock runs fast: the server's decides, so the rest is waited for too.
+            Verdict::Sleeping { remaining: rest } => remaining = rest,
+            verdict @ (Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Refused { .. }) => {
+                never(run.refuse("the end of a sleep", verdict).await)
+            }
         }
     }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::{Client, ListRuns};
 
 /// A run that is ready for this long, in real time, has no worker; nothing waits for it.
-const UNSERVED_AFTER: Duration = Duration::from_millis(250);
+const UNSERVED_AFTER: Duration = Duration::from_secs(1);
 
 /// Looks in a row that must agree: between two of them every message in flight has arrived.
 const LOOKS: u32 = 3;

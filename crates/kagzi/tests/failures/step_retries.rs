@@ -221,6 +221,17 @@ async fn a_final_failure_is_the_same_word_for_word_when_the_function_is_executed
 }
 
 #[tokio::test]
+async fn the_reason_of_a_final_failure_is_forgotten_when_the_function_is_executed_again() {
+    // Wrong: code that asks for the finality may take another path on replay. The journal entry of a failed
+    // step must carry it (`JournalEntry` has no such field), then both are `Denied` and this test is turned.
+    let denied = RetryPolicy::default().non_retryable_errors(["DECLINED"]);
+
+    let (at_first, again) = seen_twice(denied, || StepFailure::new("DECLINED", "no money")).await;
+
+    assert!(at_first.contains("Denied") && again.contains("Exhausted"), "{at_first}, {again}");
+}
+
+#[tokio::test]
 async fn waiting_retries_are_found_by_reason_and_error_code() {
     let (engine, _) = failing(RetryPolicy::default(), || StepFailure::new("BUSY", "later").into()).await;
     let run = start(&engine, "w").await;
