@@ -180,7 +180,8 @@ impl Stage<'_> {
                 // The worker's own timeout comes first; ours is for a worker that hangs.
                 timeout_ms: (started.timeout_ms > 0)
                     .then(|| started.timeout_ms.saturating_add(TIMEOUT_SLACK_MS)),
-                policy: check::retry_policy(started.retry_policy)?,
+                // A senseless policy is refused with the failure it is for; a mere notice must not end the stream.
+                policy: check::retry_policy(started.retry_policy).unwrap_or_default(),
             },
         );
         Ok(())
