@@ -13,4 +13,5 @@ mod server_crash;
 mod server_stop;
 mod starts;
 mod user_code;
+mod why;
 mod worker_crash;

@@ -1,0 +1,133 @@
+//! The claims of a turn: due runs go to workers with room, in the same commit.
+
+use std::collections::HashSet;
+
+use kagzi_model::{Command, RunId, WorkerId};
+
+use super::Turn;
+use crate::{Backend, Demand, DueQuery, LaneStats, QueueKey, RunKey, StoreError};
+
+/// Runs claimed for one key in one turn; the rest follows in the next.
+const CLAIM_LEN_MAX: usize = 512;
+
+impl<B: Backend> Turn<'_, B> {
+    /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
+    /// or the end of one run and the claim of the next, share a commit.
+    pub(super) async fn give_out_fresh(&mut self) -> Result<(), StoreError> {
+        for id in self.fold.touched.rows.clone() {
+            let Some(entry) = self.fold.entry(id) else { continue };
+            let run = &entry.aggregate.run;
+            let Some(due) = run.due_at() else { continue };
+            let key = QueueKey::of(run);
+            let Some(state) = self.board.key_mut(&key) else { continue };
+            if due > self.now {
+                state.next_due = Some(state.next_due.map_or(due, |known| known.min(due)));
+                continue;
+            }
+            // Older runs wait in the database: this one queues behind them.
+            if state.backlog || !self.give(&key, id).await? {
+                self.board.key_mut(&key).expect("watched above").backlog = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leases one run to the worker with the most room; false when there is none.
+    async fn give(&mut self, key: &QueueKey, id: RunId) -> Result<bool, StoreError> {
+        let (roster, served) = (&*self.roster, &self.served);
+        let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) };
+        let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
+        let (demand_id, once) = (demand.id, demand.once);
+        let command = Command::Lease {
+            namespace: key.namespace.clone(),
+            run: id,
+            worker: demand.worker,
+            until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)),
+        };
+        match self.decide(&command).await? {
+            Ok(_) => {
+                LaneStats::add(&self.stats.leases, 1);
+                if once {
+                    self.served.insert(demand_id);
+                }
+                self.assigned.push((demand_id, id));
+                self.count_leases();
+            }
+            Err(rejection) => {
+                // The index said due and the row says no: report it and do not try it again at once.
+                tracing::error!(run = %id, %rejection, "a due run could not be leased");
+            }
+        }
+        Ok(true)
+    }
+
+    /// Claims waiting runs, key by key, for workers that have room.
+    pub(super) async fn claim_backlog(&mut self) -> Result<(), StoreError> {
+        for key in self.board.backlogged() {
+            let room = {
+                let (roster, served) = (&*self.roster, &self.served);
+                self.board.room(
+                    &key,
+                    |demand| {
+                        if served.contains(&demand.id) { 0 } else { roster.room(demand) }
+                    },
+                )
+            };
+            let limit = room.min(CLAIM_LEN_MAX);
+            if limit == 0 {
+                continue;
+            }
+            let query = DueQuery { key: &key, now: self.now, limit };
+            let due = self.backend.due(&query).await?;
+            let found = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
+            self.load_runs(due.iter().map(|(_, id)| found(id)).collect()).await?;
+            let short = due.len() < limit;
+            // Several demands of one worker promise its free slots more than once, so some may be left over.
+            let mut left_over = false;
+            for (_, id) in due {
+                if !self.give(&key, id).await? {
+                    left_over = true;
+                    break;
+                }
+            }
+            if short && !left_over {
+                let next_due = self.backend.next_due(&key, self.now).await?;
+                if let Some(state) = self.board.key_mut(&key) {
+                    state.backlog = false;
+                    state.next_due = next_due;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts leases that began or ended since the last look.
+    fn count_leases(&mut self) {
+        for moved in &self.fold.touched.leases[self.lease_moves_counted..] {
+            self.roster.count(moved);
+        }
+        self.lease_moves_counted = self.fold.touched.leases.len();
+    }
+
+    /// Counts before anything is written, because loading a worker counts its leases in the database.
+    pub(super) async fn count_all_leases(&mut self) -> Result<(), StoreError> {
+        let moves = &self.fold.touched.leases[self.lease_moves_counted..];
+        let workers: HashSet<WorkerId> = moves.iter().map(|moved| moved.worker).collect();
+        for id in workers {
+            self.load_worker(id).await?;
+        }
+        self.count_leases();
+        Ok(())
+    }
+
+    /// After a failed commit the roster is empty: load those who stand by.
+    pub(super) async fn warm_up(&mut self) -> Result<(), StoreError> {
+        if self.roster.cold {
+            for id in self.board.workers() {
+                self.load_worker(id).await?;
+            }
+            self.roster.cold = false;
+        }
+        Ok(())
+    }
+}

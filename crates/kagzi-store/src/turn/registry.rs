@@ -1,0 +1,214 @@
+//! The worker registry's part of a turn: who stands by, who lives, who leaves.
+
+use std::collections::HashSet;
+
+use kagzi_model::{Command, LeaseRef, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
+
+use super::Turn;
+use crate::{
+    Backend, Beat, BeatAnswer, Demand, Outcome, RegistryError, RunKey, StoreError, WorkerCommand, WorkerReply,
+};
+
+/// How a worker goes.
+pub(super) enum Leaving {
+    Politely,
+    Lost,
+}
+
+impl<B: Backend> Turn<'_, B> {
+    pub(super) async fn stand_by(
+        &mut self,
+        demand: &Demand,
+    ) -> Result<Result<(), RegistryError>, StoreError> {
+        self.refresh_worker(demand.worker).await?;
+        let worker = match self.roster.online(demand.worker) {
+            Ok(worker) => worker,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let registration = &worker.registration;
+        if let Some(name) = demand.types.iter().find(|name| !registration.workflow_types.contains(name)) {
+            let name = name.clone();
+            return Ok(Err(RegistryError::UnknownType { worker: demand.worker, name }));
+        }
+        self.board.add(&registration.namespace, &registration.task_queue, demand.clone());
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn load_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        if !self.roster.contains(id)
+            && let Some(worker) = self.backend.load_worker(id).await?
+        {
+            let active = self.backend.leased_by(id).await?.len();
+            self.roster.insert(worker, u32::try_from(active).unwrap_or(u32::MAX));
+        }
+        Ok(())
+    }
+
+    /// Loads a worker whose row or leases another server may have changed: somebody drained it there, or took
+    /// a run back.
+    async fn refresh_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        if self.shared {
+            // No lease of this batch is counted twice: what is not counted yet is not written yet either.
+            self.roster.doubt(id);
+        }
+        self.load_worker(id).await
+    }
+
+    pub(super) async fn worker(
+        &mut self,
+        command: &WorkerCommand,
+    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        match command {
+            WorkerCommand::Register { id, registration } => {
+                // Known already when the answer was lost and the worker asks again: it may hold runs.
+                self.refresh_worker(*id).await?;
+                Ok(Ok(self.register(*id, registration)))
+            }
+            WorkerCommand::Beat(beat) => self.beat(beat).await,
+            WorkerCommand::Drain { id } => {
+                self.refresh_worker(*id).await?;
+                let status = self.roster.get(*id).map(|member| member.worker.status);
+                match status {
+                    None => Ok(Err(RegistryError::Unknown(*id))),
+                    Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(*id))),
+                    Some(WorkerStatus::Online | WorkerStatus::Draining) => {
+                        self.roster.change(*id, |worker| worker.status = WorkerStatus::Draining);
+                        self.board.remove_worker(*id);
+                        let worker = self.roster.get(*id).expect("loaded above").worker.clone();
+                        Ok(Ok(WorkerReply::Draining(worker)))
+                    }
+                }
+            }
+            WorkerCommand::Deregister { id } => {
+                self.refresh_worker(*id).await?;
+                if self.roster.get(*id).is_none() {
+                    return Ok(Err(RegistryError::Unknown(*id)));
+                }
+                let released = self.take_offline(*id, Leaving::Politely).await?;
+                Ok(Ok(WorkerReply::Deregistered { released }))
+            }
+        }
+    }
+
+    fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
+        let known = self.roster.get(id);
+        let active = known.map_or(0, |known| known.active);
+        // Rises even while the clock stands: servers that share a database tell an old registration from a new
+        // one by it, and let a drained or lost worker come back only with a new one.
+        let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
+        let worker = Worker {
+            id,
+            registration: registration.clone(),
+            status: WorkerStatus::Online,
+            completed_total: known.map_or(0, |known| known.worker.completed_total),
+            failed_total: known.map_or(0, |known| known.worker.failed_total),
+            registered_at: self.now.max(after),
+            heartbeat_at: self.now,
+            deregistered_at: None,
+        };
+        self.roster.insert(worker.clone(), active);
+        self.roster.change(id, |_| ());
+        WorkerReply::Registered(worker)
+    }
+
+    async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        self.refresh_worker(beat.id).await?;
+        let status = match self.roster.get(beat.id).map(|member| member.worker.status) {
+            None => return Ok(Err(RegistryError::Unknown(beat.id))),
+            Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),
+            Some(status @ (WorkerStatus::Online | WorkerStatus::Draining)) => status,
+        };
+        let now = self.now;
+        self.roster.change(beat.id, |worker| worker.heartbeat_at = now);
+        let held = match self.shared || beat.unlisted_after_ms.is_some() {
+            true => self.backend.leased_by(beat.id).await?,
+            false => Vec::new(),
+        };
+        if self.shared {
+            let held: HashSet<RunId> = held.iter().map(|key| key.run).collect();
+            for lease in beat.runs.iter().filter(|lease| !held.contains(&lease.run)) {
+                self.fold.doubt(lease.run);
+            }
+        }
+        let listed = |lease: &LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
+        self.load_runs(beat.runs.iter().map(listed).collect()).await?;
+        let mut lost = Vec::new();
+        for lease in &beat.runs {
+            if let Err(rejection) = self.renew(lease, beat.lease_ms).await? {
+                lost.push((lease.clone(), rejection));
+            }
+        }
+        if let Some(after_ms) = beat.unlisted_after_ms {
+            self.give_back_unlisted(beat, after_ms, held).await?;
+        }
+        Ok(Ok(WorkerReply::Beat(BeatAnswer { status, lost })))
+    }
+
+    /// Renews a lease once less than two thirds of it are left, so that most heartbeats write no run.
+    async fn renew(&mut self, lease: &LeaseRef, lease_ms: i64) -> Result<Outcome, StoreError> {
+        let lease_ms = self.lease_ms(lease.run, lease_ms);
+        let held = self.fold.entry(lease.run).and_then(|entry| entry.aggregate.run.lease());
+        let until = match held {
+            Some(held) if held.until.remaining_ms(self.now) > lease_ms * 2 / 3 => held.until,
+            Some(_) | None => self.now.plus_ms(lease_ms),
+        };
+        self.apply(&Command::Renew { lease: lease.clone(), until }).await
+    }
+
+    /// How long a lease of this run lasts: its own heartbeat timeout, or the server's length.
+    pub(super) fn lease_ms(&self, run: RunId, standard_ms: i64) -> i64 {
+        let entry = self.fold.entry(run);
+        entry.and_then(|entry| entry.aggregate.run.options.timeouts.heartbeat_ms).unwrap_or(standard_ms)
+    }
+
+    async fn give_back_unlisted(
+        &mut self,
+        beat: &Beat,
+        after_ms: i64,
+        held: Vec<RunKey>,
+    ) -> Result<(), StoreError> {
+        let listed: HashSet<RunId> = beat.runs.iter().map(|lease| lease.run).collect();
+        let unlisted: Vec<_> = held.into_iter().filter(|key| !listed.contains(&key.run)).collect();
+        self.load_found(&unlisted).await?;
+        for RunKey { run: id, .. } in unlisted {
+            let Some(run) = self.fold.entry(id).map(|entry| &entry.aggregate.run) else { continue };
+            let old = run.lease().is_some_and(|lease| lease.since.plus_ms(after_ms) <= self.now);
+            if old {
+                let lease = LeaseRef { namespace: run.namespace.clone(), run: id, epoch: run.epoch };
+                let why = "the worker does not know of it: its delivery was lost".to_owned();
+                // Refused only when the run moved on in this very batch.
+                let _ = self.apply(&Command::Release { lease, why }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn take_offline(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
+        let now = self.now;
+        self.roster.change(id, |worker| {
+            worker.status = WorkerStatus::Offline;
+            worker.deregistered_at = worker.deregistered_at.or(Some(now));
+        });
+        self.offline.push(id);
+        let held = self.backend.leased_by(id).await?;
+        self.load_found(&held).await?;
+        let mut released = 0;
+        for RunKey { run, .. } in held {
+            let Some(entry) = self.fold.entry(run) else { continue };
+            let row = &entry.aggregate.run;
+            if row.lease().is_none_or(|lease| lease.worker != id) {
+                continue;
+            }
+            let (namespace, epoch) = (row.namespace.clone(), row.epoch);
+            let command = match how {
+                Leaving::Politely => {
+                    let why = "its worker left".to_owned();
+                    Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
+                }
+                Leaving::Lost => Command::Orphan { namespace, run, epoch },
+            };
+            released += u32::from(self.apply(&command).await?.is_ok());
+        }
+        Ok(released)
+    }
+}

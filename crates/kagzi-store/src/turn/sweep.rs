@@ -1,0 +1,58 @@
+//! Housekeeping's part of a turn: what time alone ends.
+
+use kagzi_model::Command;
+
+use super::{Turn, registry::Leaving};
+use crate::{Backend, RunKey, StoreError, SweepKind, Swept};
+
+/// Runs and workers swept in one turn.
+const SWEEP_LEN_MAX: usize = 500;
+
+impl<B: Backend> Turn<'_, B> {
+    pub(super) async fn sweep(&mut self, kind: SweepKind) -> Result<Swept, StoreError> {
+        match kind {
+            SweepKind::Expired => {
+                // Rows of this batch must be visible to the search for expired ones.
+                self.write().await?;
+                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
+                let (count, more) = (keys.len(), keys.len() == SWEEP_LEN_MAX);
+                self.load_found(&keys).await?;
+                for RunKey { run, namespace } in keys {
+                    // Refused only when the run is gone; then there is nothing to expire.
+                    let _ = self.apply(&Command::Expire { namespace, run }).await?;
+                }
+                self.write().await?;
+                Ok(Swept { count, more, next_at: self.backend.next_sweep().await? })
+            }
+            SweepKind::Deadlines => {
+                self.write().await?;
+                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
+                self.load_found(&keys).await?;
+                let mut count = 0;
+                for RunKey { run, namespace } in keys {
+                    let deadline = self.fold.entry(run).and_then(|entry| entry.aggregate.run.deadline_at);
+                    if deadline.is_some_and(|at| at <= self.now) {
+                        // Refused only when the run is gone; then there is nothing to expire.
+                        let _ = self.apply(&Command::Expire { namespace, run }).await?;
+                        count += 1;
+                    }
+                }
+                Ok(Swept { count, more: false, next_at: None })
+            }
+            SweepKind::StaleWorkers { before } => {
+                let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
+                let more = stale.len() == SWEEP_LEN_MAX;
+                let mut count = 0;
+                for id in stale {
+                    self.load_worker(id).await?;
+                    // A heartbeat earlier in this batch keeps it alive.
+                    if self.roster.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
+                        self.take_offline(id, Leaving::Lost).await?;
+                        count += 1;
+                    }
+                }
+                Ok(Swept { count, more, next_at: None })
+            }
+        }
+    }
+}
