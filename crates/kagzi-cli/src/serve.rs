@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to keep the data, e.g. sqlite:/var/lib/kagzi/kagzi.db.
+    /// Where to keep the data: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many servers.
     #[arg(long, value_name = "URL", env = "KAGZI_STORE")]
     store: StoreUrl,
     /// The address to listen on; port 0 takes any free one.
