@@ -129,9 +129,13 @@ impl Engine {
         self.hub().running.of(run, epoch)
     }
 
+    /// A new id for a worker that brings none.
+    pub fn new_worker_id() -> WorkerId {
+        WorkerId(Uuid::now_v7())
+    }
+
     /// Adds a worker to the registry.
-    pub async fn register(&self, registration: Registration) -> Result<Worker, EngineError> {
-        let id = WorkerId(Uuid::now_v7());
+    pub async fn register(&self, id: WorkerId, registration: Registration) -> Result<Worker, EngineError> {
         match self.store().worker(WorkerCommand::Register { id, registration }).await?? {
             WorkerReply::Registered(worker) => Ok(worker),
             WorkerReply::Beat(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {

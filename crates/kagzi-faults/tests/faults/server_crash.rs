@@ -233,6 +233,24 @@ async fn a_run_whose_assignment_was_lost_on_the_stream_is_given_back_at_no_charg
     assert_eq!(stage.close().await, Evidence { runs: 1, completed: 1, results: 1, executions: 1 });
 }
 
+#[tokio::test]
+async fn a_worker_that_never_heard_its_welcome_is_known_again_and_gets_its_run() {
+    let stage = stage!(Pace::Steady);
+    let proxy = Proxy::to(stage.address).await;
+    proxy.lose_answers();
+    let _worker = stage.worker_at(proxy.address, &[]).await;
+
+    let run = stage.start(&Script::steps(&["charge"])).await;
+    stage.until(&run, WorkflowStatus::Running).await;
+    proxy.cut();
+    let ended = stage.completed(&run).await;
+
+    assert_eq!((ended.dispatch_count, ended.attempts), (2, 0));
+    let kinds = stage.kinds(&run).await;
+    assert!(!kinds.contains(&"lease_lost".to_owned()), "{kinds:?}");
+    assert_eq!(stage.close().await, Evidence { runs: 1, completed: 1, results: 1, executions: 1 });
+}
+
 fn now_secs() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_secs()).expect("before the end of time")

@@ -2460,7 +2460,7 @@ pub mod worker_message {
 pub struct Hello {
     #[prost(message, optional, tag = "1")]
     pub registration: ::core::option::Option<RegisterWorkerRequest>,
-    /// when coming back
+    /// a UUID that the worker made or was given; the same on every stream it opens
     #[prost(string, tag = "2")]
     pub worker_id: ::prost::alloc::string::String,
     /// when coming back: runs still being executed

@@ -10,7 +10,10 @@ pub async fn handle(
     engine: &Engine,
     request: v1::RegisterWorkerRequest,
 ) -> Result<v1::RegisterWorkerResponse, Status> {
-    let worker = engine.register(wire::read_registration(request)?).await.map_err(from_engine)?;
+    let worker = engine
+        .register(Engine::new_worker_id(), wire::read_registration(request)?)
+        .await
+        .map_err(from_engine)?;
     let settings = engine.settings();
     // Whole seconds, rounded so that a worker beats rather too often and knows rather too early.
     let seconds = |duration: std::time::Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);

@@ -1,9 +1,9 @@
 //! The greeting: a new worker is registered, one that comes back keeps what it still holds.
 
-use kagzi_engine::{Delivery, EngineError, Session};
+use kagzi_engine::{Delivery, Engine, EngineError, Session};
 use kagzi_model::{LeaseRef, Name, Registration, WorkerId, WorkerStatus};
 use kagzi_proto::v1;
-use kagzi_store::BeatAnswer;
+use kagzi_store::{BeatAnswer, RegistryError};
 use tonic::Status;
 
 use crate::{
@@ -26,9 +26,9 @@ pub async fn greet(services: &Services, hello: v1::Hello) -> Result<(v1::Welcome
         .iter()
         .map(|lease| check::lease_ref(&namespace, Some(lease)))
         .collect::<Result<Vec<_>, _>>()?;
-    let (worker, answer) = match returning(services, &hello.worker_id, held.clone()).await? {
-        Some(known) => known,
-        None => register(services, registration.clone(), held).await?,
+    let (worker, answer) = match recognise(services, &hello.worker_id, held.clone()).await? {
+        Known::Here(worker, answer) => (worker, answer),
+        Known::Not(id) => register(services, id, registration.clone(), held).await?,
     };
     // A worker that is draining still finishes and reports what it holds; it just gets nothing new.
     let types = registration.workflow_types;
@@ -47,31 +47,37 @@ pub async fn greet(services: &Services, hello: v1::Hello) -> Result<(v1::Welcome
     Ok((welcome, namespace, session))
 }
 
-/// A worker that names its former id and is still in the registry keeps it.
-async fn returning(
-    services: &Services,
-    id: &str,
-    held: Vec<LeaseRef>,
-) -> Result<Option<(WorkerId, BeatAnswer)>, Status> {
+/// Whether the registry has the worker.
+enum Known {
+    Here(WorkerId, BeatAnswer),
+    /// Not yet, or no longer: this is the id to register it by.
+    Not(WorkerId),
+}
+
+/// A worker that names its id and is still in the registry keeps it, even when it never heard our welcome: what
+/// was leased to it meanwhile is given back, because it does not hold it.
+async fn recognise(services: &Services, id: &str, held: Vec<LeaseRef>) -> Result<Known, Status> {
     if id.is_empty() {
-        return Ok(None);
+        return Ok(Known::Not(Engine::new_worker_id()));
     }
     let id = check::worker_id(id)?;
     match services.engine.beat(id, held, Delivery::Reconnected).await {
-        Ok(answer) => Ok(Some((id, answer))),
-        // Declared lost meanwhile, or unknown to this database: it starts anew, its leases are looked at one by one.
-        Err(EngineError::Registry(_)) => Ok(None),
+        Ok(answer) => Ok(Known::Here(id, answer)),
+        Err(EngineError::Registry(RegistryError::Unknown(_))) => Ok(Known::Not(id)),
+        // Declared lost meanwhile: it starts anew, its leases are looked at one by one.
+        Err(EngineError::Registry(_)) => Ok(Known::Not(Engine::new_worker_id())),
         Err(error) => Err(from_engine(error)),
     }
 }
 
 async fn register(
     services: &Services,
+    id: WorkerId,
     registration: Registration,
     held: Vec<LeaseRef>,
 ) -> Result<(WorkerId, BeatAnswer), Status> {
     let engine = &services.engine;
-    let worker = engine.register(registration).await.map_err(from_engine)?;
+    let worker = engine.register(id, registration).await.map_err(from_engine)?;
     let answer = if held.is_empty() {
         BeatAnswer { status: WorkerStatus::Online, lost: Vec::new() }
     } else {

@@ -36,6 +36,7 @@ impl Session {
     fn on_welcome(&mut self, welcome: v1::Welcome) {
         tracing::info!(worker = %welcome.worker_id, "worker connected");
         self.worker_id = welcome.worker_id;
+        self.known = true;
         self.uplink.set_payload_bytes_max(welcome.payload_max_bytes);
         let interval = Some(from_millis(welcome.heartbeat_interval_ms)).filter(|period| !period.is_zero());
         self.heartbeat = every(interval.unwrap_or(limits::HEARTBEAT_INTERVAL_DEFAULT));

@@ -34,8 +34,11 @@ pub(crate) struct Setup {
 
 pub(crate) struct Session {
     registration: v1::RegisterWorkerRequest,
-    /// Empty until the first welcome.
+    /// Ours from the first greeting on, so that a server whose welcome was lost knows us again. The server gives
+    /// another one to a worker that it has declared lost.
     pub(crate) worker_id: String,
+    /// Some server has taken us in.
+    pub(crate) known: bool,
     pub(crate) handlers: Arc<Handlers>,
     shutdown: CancellationToken,
     signals: Signals,
@@ -64,7 +67,8 @@ impl Session {
         }
         Session {
             registration: setup.registration,
-            worker_id: String::new(),
+            worker_id: uuid::Uuid::now_v7().to_string(),
+            known: false,
             handlers: setup.handlers,
             shutdown: setup.shutdown,
             signals: setup.signals,
@@ -138,7 +142,7 @@ impl Session {
         }
         // A newcomer that is turned away is set up wrongly, and trying again would hide it. One that was
         // welcome before holds runs: it keeps trying.
-        if self.worker_id.is_empty() && is_verdict(&error) {
+        if !self.known && is_verdict(&error) {
             return Err(error);
         }
         tracing::warn!(worker = %self.worker_id, %error, "worker lost its server, will reconnect");
