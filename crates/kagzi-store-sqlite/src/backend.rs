@@ -1,15 +1,13 @@
 //! The writing side: plain statements on the one connection that writes.
 
-use kagzi_model::{
-    Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
-};
+use kagzi_model::{Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{Backend, DueQuery, EventRow, QueueKey, RunKey, StoreError, WriteSet};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    error::from_sqlite,
+    db::Db,
     file_lock::FileLock,
     row::{self, lease_worker},
+    value::{Row, bind, json},
 };
 
 const LOAD_RUN: &str =
@@ -128,120 +126,187 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 
 /// The connection that writes, and the lock that makes it the only one.
 pub struct SqliteBackend {
-    connection: Connection,
+    db: Db,
     _lock: FileLock,
 }
 
 impl SqliteBackend {
-    pub fn new(connection: Connection, lock: FileLock) -> Self {
-        SqliteBackend { connection, _lock: lock }
+    pub fn new(db: Db, lock: FileLock) -> Self {
+        SqliteBackend { db, _lock: lock }
     }
 
-    fn run_keys(&self, sql: &str, bind: impl rusqlite::Params) -> rusqlite::Result<Vec<RunKey>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let key = |found: &rusqlite::Row<'_>| {
-            Ok(RunKey { run: RunId(row::uuid(found, 0)?), namespace: row::name(found, 1)? })
-        };
-        statement.query_map(bind, key)?.collect()
-    }
-
-    fn load_one(&self, id: RunId) -> rusqlite::Result<Option<Aggregate>> {
-        let mut load_run = self.connection.prepare_cached(LOAD_RUN)?;
-        let Some(run) = load_run.query_row([id.0.as_bytes()], row::run).optional()? else {
+    fn load_one(&self, id: RunId) -> Result<Option<Aggregate>, StoreError> {
+        let Some(run) = self.db.first(LOAD_RUN, bind![id], row::run)? else {
             return Ok(None);
         };
         let mut aggregate = Aggregate::new(run, 0);
-        let mut load_events = self.connection.prepare_cached(LOAD_EVENTS)?;
-        let mut rows = load_events.query([id.0.as_bytes()])?;
-        while let Some(found) = rows.next()? {
-            let kind: EventKind = row::json(found, 2)?;
-            aggregate.last_seq = found.get::<_, i64>(0)?.cast_unsigned();
-            aggregate.absorb(Timestamp(found.get(1)?), &kind);
-        }
+        self.db.each(LOAD_EVENTS, bind![id], |row| {
+            aggregate.last_seq = row.get(0)?;
+            aggregate.absorb(row.get(1)?, &row.json(2)?);
+            Ok(())
+        })?;
         Ok(Some(aggregate))
     }
 
-    fn insert_run(&self, run: &Run) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(INSERT_RUN)?.execute(params![
-            &*run.namespace,
-            run.id.0.as_bytes(),
-            row::chosen_business_id(run),
-            &*run.workflow_type,
-            &*run.task_queue,
-            run.state.status() as u8,
-            to_json(&run.state),
-            run.version.cast_signed(),
-            run.epoch.cast_signed(),
-            run.due_at().map(|at| at.0),
-            run.sweep_at().map(|at| at.0),
-            lease_worker(run),
-            run.attempts,
-            run.dispatch_count,
-            run.crashes,
-            run.created_at.0,
-            run.started_at.map(|at| at.0),
-            run.finished_at.map(|at| at.0),
-            run.deadline_at.map(|at| at.0),
-            to_json(&run.options),
-        ])
+    fn insert_run(&self, run: &Run) -> Result<usize, StoreError> {
+        self.db.execute(
+            INSERT_RUN,
+            bind![
+                run.namespace,
+                run.id,
+                row::chosen_business_id(run),
+                run.workflow_type,
+                run.task_queue,
+                run.state.status() as u8,
+                json(&run.state),
+                run.version,
+                run.epoch,
+                run.due_at(),
+                run.sweep_at(),
+                lease_worker(run),
+                run.attempts,
+                run.dispatch_count,
+                run.crashes,
+                run.created_at,
+                run.started_at,
+                run.finished_at,
+                run.deadline_at,
+                json(&run.options),
+            ],
+        )
     }
 
-    fn update_run(&self, run: &Run) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(UPDATE_RUN)?.execute(params![
-            run.id.0.as_bytes(),
-            run.state.status() as u8,
-            to_json(&run.state),
-            run.epoch.cast_signed(),
-            run.due_at().map(|at| at.0),
-            run.sweep_at().map(|at| at.0),
-            lease_worker(run),
-            run.attempts,
-            run.dispatch_count,
-            run.crashes,
-            run.started_at.map(|at| at.0),
-            run.finished_at.map(|at| at.0),
-            run.version.cast_signed(),
-            // Changes when a run is reopened after its deadline.
-            run.deadline_at.map(|at| at.0),
-        ])
+    fn update_run(&self, run: &Run) -> Result<usize, StoreError> {
+        self.db.execute(
+            UPDATE_RUN,
+            bind![
+                run.id,
+                run.state.status() as u8,
+                json(&run.state),
+                run.epoch,
+                run.due_at(),
+                run.sweep_at(),
+                lease_worker(run),
+                run.attempts,
+                run.dispatch_count,
+                run.crashes,
+                run.started_at,
+                run.finished_at,
+                run.version,
+                // Changes when a run is reopened after its deadline.
+                run.deadline_at,
+            ],
+        )
     }
 
-    fn insert_event(&self, row: &EventRow) -> rusqlite::Result<usize> {
+    fn insert_event(&self, row: &EventRow) -> Result<usize, StoreError> {
         let event = &row.event;
-        self.connection.prepare_cached(INSERT_EVENT)?.execute(params![
-            row.run.0.as_bytes(),
-            event.seq.cast_signed(),
-            event.at.0,
-            event.kind.number(),
-            event.kind.step().map(|(step, _)| &**step),
-            to_json(&event.kind),
-            event.payload.as_ref().map(|payload| &*payload.data),
-            event.payload.as_ref().map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
-        ])
+        let payload = event.payload.as_ref();
+        self.db.execute(
+            INSERT_EVENT,
+            bind![
+                row.run,
+                event.seq,
+                event.at,
+                event.kind.number(),
+                event.kind.step().map(|(step, _)| &**step),
+                json(&event.kind),
+                payload.map(|payload| &*payload.data),
+                payload.map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
+            ],
+        )
     }
 
-    fn put_worker(&self, worker: &Worker) -> rusqlite::Result<usize> {
+    fn put_worker(&self, worker: &Worker) -> Result<usize, StoreError> {
         let registration = &worker.registration;
-        self.connection.prepare_cached(PUT_WORKER)?.execute(params![
-            &*registration.namespace,
-            worker.id.0.as_bytes(),
-            &*registration.task_queue,
-            &*registration.hostname,
-            registration.pid,
-            &*registration.version,
-            to_json(&registration.workflow_types),
-            to_json(&registration.labels),
-            registration.max_concurrent,
-            worker.status as u8,
-            worker.completed_total,
-            worker.failed_total,
-            worker.registered_at.0,
-            worker.heartbeat_at.0,
-            worker.deregistered_at.map(|at| at.0),
-        ])
+        self.db.execute(
+            PUT_WORKER,
+            bind![
+                registration.namespace,
+                worker.id,
+                registration.task_queue,
+                registration.hostname,
+                registration.pid,
+                registration.version,
+                json(&registration.workflow_types),
+                json(&registration.labels),
+                registration.max_concurrent,
+                worker.status as u8,
+                worker.completed_total,
+                worker.failed_total,
+                worker.registered_at,
+                worker.heartbeat_at,
+                worker.deregistered_at,
+            ],
+        )
+    }
+}
+
+impl Backend for SqliteBackend {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.db.begin()
     }
 
-    fn write_all(&self, set: &WriteSet) -> rusqlite::Result<()> {
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        self.db.commit()
+    }
+
+    async fn rollback(&mut self) {
+        self.db.rollback();
+    }
+
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
+        keys.iter().filter_map(|key| self.load_one(key.run).transpose()).collect()
+    }
+
+    async fn find_business(
+        &mut self,
+        namespace: &Name,
+        business_id: &Name,
+    ) -> Result<Option<(RunId, Payload)>, StoreError> {
+        self.db.first(FIND_BUSINESS, bind![namespace, business_id], |row| {
+            let input = row::payload(row, 1)?.unwrap_or_else(|| Payload::new(&b""[..]));
+            Ok((row.get(0)?, input))
+        })
+    }
+
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
+        let QueueKey { namespace, task_queue, workflow_type } = query.key;
+        self.db.all(DUE, bind![namespace, task_queue, workflow_type, query.now, query.limit], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
+    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let QueueKey { namespace, task_queue, workflow_type } = key;
+        self.db.first(NEXT_DUE, bind![namespace, task_queue, workflow_type, now], |row| row.get(0))
+    }
+
+    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
+        self.db.all(SWEEP_DUE, bind![now, limit], run_key)
+    }
+
+    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.db.first(NEXT_SWEEP, &[], |row| row.get(0))
+    }
+
+    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        self.db.first(HANDLER_QUEUE, bind![namespace, FAILURE_HANDLER], |row| row.get(0))
+    }
+
+    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
+        self.db.first(LOAD_WORKER, bind![id], row::worker)
+    }
+
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
+        self.db.all(LEASED_BY, bind![id], run_key)
+    }
+
+    async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
+        self.db.all(STALE_WORKERS, bind![before, limit], |row| row.get(0))
+    }
+
+    async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
         // One prepared statement per row: SQLite has no round trip that a batch could save.
         for run in &set.inserted {
             self.insert_run(run)?;
@@ -249,7 +314,7 @@ impl SqliteBackend {
         for run in &set.updated {
             if self.update_run(run)? != 1 {
                 // We are alone on the file, so memory and disk disagree: reload rather than overwrite.
-                return Err(rusqlite::Error::StatementChangedRows(0));
+                return Err(StoreError::Conflict("a run has another version than memory says".into()));
             }
         }
         for event in &set.events {
@@ -262,141 +327,18 @@ impl SqliteBackend {
     }
 }
 
-impl Backend for SqliteBackend {
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        self.execute("BEGIN")
-    }
-
-    async fn commit(&mut self) -> Result<(), StoreError> {
-        self.execute("COMMIT")
-    }
-
-    async fn rollback(&mut self) {
-        // Fails only when SQLite has rolled back by itself, as it does when the disk is full.
-        if let Err(error) = self.execute("ROLLBACK") {
-            tracing::debug!(%error, "nothing to roll back");
-        }
-    }
-
-    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
-        keys.iter()
-            .filter_map(|key| self.load_one(key.run).transpose())
-            .collect::<Result<_, _>>()
-            .map_err(from_sqlite)
-    }
-
-    async fn find_business(
-        &mut self,
-        namespace: &Name,
-        business_id: &Name,
-    ) -> Result<Option<(RunId, Payload)>, StoreError> {
-        let find = || {
-            self.connection
-                .prepare_cached(FIND_BUSINESS)?
-                .query_row([&**namespace, &**business_id], |found| {
-                    let input = row::payload(found, 1)?.unwrap_or_else(|| Payload::new(&b""[..]));
-                    Ok((RunId(row::uuid(found, 0)?), input))
-                })
-                .optional()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
-        let QueueKey { namespace, task_queue, workflow_type } = query.key;
-        let find = || {
-            let mut statement = self.connection.prepare_cached(DUE)?;
-            let bind =
-                params![&**namespace, &**task_queue, &**workflow_type, query.now.0, query.limit as i64];
-            statement
-                .query_map(bind, |found| Ok((Timestamp(found.get(0)?), RunId(row::uuid(found, 1)?))))?
-                .collect::<rusqlite::Result<_>>()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let find = || {
-            self.connection
-                .prepare_cached(NEXT_DUE)?
-                .query_row(params![&*key.namespace, &*key.task_queue, &*key.workflow_type, now.0], |found| {
-                    Ok(Timestamp(found.get(0)?))
-                })
-                .optional()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
-        self.run_keys(SWEEP_DUE, params![now.0, limit as i64]).map_err(from_sqlite)
-    }
-
-    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        let find = || {
-            let mut statement = self.connection.prepare_cached(NEXT_SWEEP)?;
-            statement.query_row([], |found| Ok(Timestamp(found.get(0)?))).optional()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
-        let find = || {
-            self.connection
-                .prepare_cached(HANDLER_QUEUE)?
-                .query_row([&**namespace, FAILURE_HANDLER], |found| {
-                    Ok(Name::from(found.get::<_, String>(0)?))
-                })
-                .optional()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
-        let find = || {
-            self.connection.prepare_cached(LOAD_WORKER)?.query_row([id.0.as_bytes()], row::worker).optional()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
-        self.run_keys(LEASED_BY, [id.0.as_bytes()]).map_err(from_sqlite)
-    }
-
-    async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
-        let find = || {
-            let mut statement = self.connection.prepare_cached(STALE_WORKERS)?;
-            let bind = params![before.0, limit as i64];
-            statement
-                .query_map(bind, |found| Ok(WorkerId(row::uuid(found, 0)?)))?
-                .collect::<rusqlite::Result<_>>()
-        };
-        find().map_err(from_sqlite)
-    }
-
-    async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
-        self.write_all(&set).map_err(from_sqlite)
-    }
-}
-
-impl SqliteBackend {
-    fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let run = || self.connection.prepare_cached(sql)?.execute([]);
-        run().map(|_| ()).map_err(from_sqlite)
-    }
+fn run_key(row: &Row<'_>) -> Result<RunKey, StoreError> {
+    Ok(RunKey { run: row.get(0)?, namespace: row.get(1)? })
 }
 
 impl Drop for SqliteBackend {
     /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the WAL
     /// beside it still holds what is missing.
     fn drop(&mut self) {
-        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+        if let Err(error) = self.db.batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "could not move the write-ahead log into the database file");
         }
     }
-}
-
-fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("our own types are always valid JSON")
 }
 
 #[cfg(test)]

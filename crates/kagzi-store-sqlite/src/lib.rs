@@ -4,14 +4,15 @@
 //! one is refused (see [`open`](SqliteStore::open)), because two would each believe their own memory.
 
 mod backend;
-mod connection;
-mod error;
+mod db;
 mod file_lock;
 mod migrate;
 mod pool;
 mod reads;
 mod row;
+mod sqlite;
 mod store;
+mod value;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use reads::STATEMENTS as READ_STATEMENTS;

@@ -1,22 +1,20 @@
 //! Readers: a few threads, each with its own connection, fed by one queue.
 
 use std::{
-    path::Path,
     sync::{Arc, mpsc},
     thread,
 };
 
 use kagzi_store::StoreError;
 use parking_lot::Mutex;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::{connection, error::from_sqlite};
+use crate::db::Db;
 
 /// Reads beyond this wait for their turn in the caller.
 const QUEUE_LEN_MAX: usize = 1024;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+type Job = Box<dyn FnOnce(&Db) + Send>;
 
 /// A pool of read-only connections. The threads end when the last handle is dropped.
 #[derive(Clone)]
@@ -25,12 +23,11 @@ pub struct ReadPool {
 }
 
 impl ReadPool {
-    /// Opens `size` connections.
-    pub fn open(path: &Path, size: usize) -> Result<Self, StoreError> {
+    /// Starts a thread for each connection.
+    pub fn over(connections: Vec<Db>) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE_LEN_MAX);
         let queue = Arc::new(Mutex::new(queue));
-        for number in 0..size {
-            let mut connection = connection::reader(path)?;
+        for (number, db) in connections.into_iter().enumerate() {
             let queue = queue.clone();
             thread::Builder::new()
                 .name(format!("kagzi-read-{number}"))
@@ -39,7 +36,7 @@ impl ReadPool {
                         // The lock is held while waiting, never while reading.
                         let job = queue.lock().recv();
                         match job {
-                            Ok(job) => job(&mut connection),
+                            Ok(job) => job(&db),
                             Err(mpsc::RecvError) => break,
                         }
                     }
@@ -52,18 +49,17 @@ impl ReadPool {
     /// Runs a read on one of the connections.
     pub async fn read<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        job: impl FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
+        let job: Job = Box::new(move |db| {
             // The caller may have given up; then nobody needs the answer.
-            let _ = reply.send(job(connection));
+            let _ = reply.send(job(db));
         });
         self.jobs.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many reads at once".into()),
             mpsc::TrySendError::Disconnected(_) => StoreError::Unavailable("the store has stopped".into()),
         })?;
-        let answer = answer.await.map_err(|_| StoreError::Unavailable("a reader has stopped".into()))?;
-        answer.map_err(from_sqlite)
+        answer.await.map_err(|_| StoreError::Unavailable("a reader has stopped".into()))?
     }
 }

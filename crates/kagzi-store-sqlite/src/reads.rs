@@ -5,11 +5,12 @@ use kagzi_model::{Event, EventKind, Name, Run, RunId, WorkerId};
 use kagzi_store::{
     Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView,
 };
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use crate::{
+    db::Db,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, WORKER_COLUMNS},
+    value::{Bind, Row, Value, bind},
 };
 
 const RUN: &str =
@@ -103,12 +104,7 @@ impl Reads for SqliteReads {
     ) -> Result<Option<RunId>, StoreError> {
         let (namespace, business_id) = (namespace.clone(), business_id.clone());
         self.pool
-            .read(move |db| {
-                let mut statement = db.prepare_cached(RUN_BY_BUSINESS)?;
-                statement
-                    .query_row([&*namespace, &*business_id], |found| Ok(RunId(row::uuid(found, 0)?)))
-                    .optional()
-            })
+            .read(move |db| db.first(RUN_BY_BUSINESS, bind![namespace, business_id], |row| row.get(0)))
             .await
     }
 
@@ -135,23 +131,12 @@ impl Reads for SqliteReads {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let namespace = namespace.clone();
-        self.pool
-            .read(move |db| {
-                let mut statement = db.prepare_cached(EVENTS)?;
-                let bind = params![run.0.as_bytes(), after_seq.cast_signed(), &*namespace, limit as i64];
-                statement.query_map(bind, row::event)?.collect()
-            })
-            .await
+        self.pool.read(move |db| db.all(EVENTS, bind![run, after_seq, namespace, limit], row::event)).await
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
         let namespace = namespace.clone();
-        self.pool
-            .read(move |db| {
-                let mut statement = db.prepare_cached(WORKER)?;
-                statement.query_row(params![id.0.as_bytes(), &*namespace], worker_view).optional()
-            })
-            .await
+        self.pool.read(move |db| db.first(WORKER, bind![id, namespace], worker_view)).await
     }
 
     async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError> {
@@ -170,7 +155,7 @@ impl Reads for SqliteReads {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        self.pool.read(|db| db.query_row("SELECT 1", [], |_| Ok(()))).await
+        self.pool.read(|db| db.each("SELECT 1", &[], |_| Ok(()))).await
     }
 }
 
@@ -183,13 +168,7 @@ impl SqliteReads {
     ) -> Result<Vec<uuid::Uuid>, StoreError> {
         let Some((low, high)) = prefix_range(digits) else { return Ok(Vec::new()) };
         let namespace = namespace.clone();
-        self.pool
-            .read(move |db| {
-                let mut statement = db.prepare_cached(sql)?;
-                let bind = params![&*namespace, low.as_bytes(), high.as_bytes()];
-                statement.query_map(bind, |found| row::uuid(found, 0))?.collect()
-            })
-            .await
+        self.pool.read(move |db| db.all(sql, bind![namespace, low, high], |row| row.get(0))).await
     }
 }
 
@@ -200,51 +179,47 @@ fn prefix_range(digits: &str) -> Option<(uuid::Uuid, uuid::Uuid)> {
     Some((low, high))
 }
 
-fn read_run(db: &mut Connection, namespace: &Name, id: RunId) -> rusqlite::Result<Option<RunView>> {
+fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError> {
     // One snapshot, so that row and payloads belong together.
-    let snapshot = db.transaction()?;
-    let run = snapshot
-        .prepare_cached(RUN)?
-        .query_row(params![id.0.as_bytes(), &**namespace], row::run)
-        .optional()?;
-    let Some(run) = run else { return Ok(None) };
-    let payload = |found: &rusqlite::Row<'_>| row::payload(found, 0);
-    let input = snapshot.prepare_cached(INPUT)?.query_row([id.0.as_bytes()], payload).optional()?;
-    let output = if run.state.finished() {
-        let bind = params![id.0.as_bytes(), EventKind::RUN_COMPLETED];
-        snapshot.prepare_cached(OUTPUT)?.query_row(bind, payload).optional()?
-    } else {
-        None
-    };
-    Ok(Some(RunView { run, input: input.flatten(), output: output.flatten() }))
+    db.transaction(|| {
+        let Some(run) = db.first(RUN, bind![id, namespace], row::run)? else { return Ok(None) };
+        let payload = |row: &Row<'_>| row::payload(row, 0);
+        let input = db.first(INPUT, bind![id], payload)?;
+        let output = if run.state.finished() {
+            db.first(OUTPUT, bind![id, EventKind::RUN_COMPLETED], payload)?
+        } else {
+            None
+        };
+        Ok(Some(RunView { run, input: input.flatten(), output: output.flatten() }))
+    })
 }
 
-fn worker_view(found: &rusqlite::Row<'_>) -> rusqlite::Result<WorkerView> {
-    Ok(WorkerView { worker: row::worker(found)?, active: found.get(15)? })
+fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {
+    Ok(WorkerView { worker: row::worker(row)?, active: row.get(15)? })
 }
 
 /// The conditions of a listing, gathered with the values they bind.
 struct Conditions {
     sql: Vec<String>,
-    values: Vec<Box<dyn ToSql>>,
+    values: Vec<Box<dyn Bind>>,
 }
 
 impl Conditions {
     fn in_namespace(namespace: &Name) -> Self {
         let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
-        conditions.add("namespace_id =", namespace.to_string());
+        conditions.add("namespace_id =", namespace.clone());
         conditions
     }
 
-    fn add(&mut self, condition: &str, value: impl ToSql + 'static) {
+    fn add(&mut self, condition: &str, value: impl Bind + 'static) {
         self.values.push(Box::new(value));
         self.sql.push(format!("{condition} ?{}", self.values.len()));
     }
 
     /// Rows on one side of the cursor, in the order (time, id).
     fn beyond(&mut self, (time, id): (&str, &str), operator: &str, from: Cursor) {
-        self.values.push(Box::new(from.at.0));
-        self.values.push(Box::new(from.id.as_bytes().to_vec()));
+        self.values.push(Box::new(from.at));
+        self.values.push(Box::new(from.id));
         let n = self.values.len();
         self.sql.push(format!("({time}, {id}) {operator} (?{}, ?{n})", n - 1));
     }
@@ -253,8 +228,8 @@ impl Conditions {
         self.sql.join(" AND ")
     }
 
-    fn bind(&self) -> impl rusqlite::Params + '_ {
-        rusqlite::params_from_iter(self.values.iter())
+    fn bind(&self) -> Vec<Value<'_>> {
+        self.values.iter().map(|value| value.value()).collect()
     }
 }
 
@@ -265,12 +240,12 @@ struct Listing<'a> {
 }
 
 fn list_page<T>(
-    db: &Connection,
+    db: &Db,
     listing: &Listing<'_>,
     conditions: impl Fn() -> Conditions,
     page: &PageRequest,
-    read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Page<T>> {
+    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
     let Listing { columns, table, order } = listing;
     let (time, id) = order;
     let (operator, other, sort) = match page.direction {
@@ -286,75 +261,74 @@ fn list_page<T>(
         wanted.text(),
         page.limit + 1
     );
-    let rows: Vec<T> =
-        db.prepare_cached(&sql)?.query_map(wanted.bind(), read)?.collect::<rusqlite::Result<_>>()?;
+    let rows = db.all(&sql, &wanted.bind(), read)?;
     let other_side = match page.from {
         None => false,
         Some(from) => {
             let mut behind = conditions();
             behind.beyond(*order, other, from);
             let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {})", behind.text());
-            db.prepare_cached(&sql)?.query_row(behind.bind(), |found| found.get(0))?
+            db.first(&sql, &behind.bind(), |row| row.get(0))?.unwrap_or(false)
         }
     };
     Ok(Page::from_probe(rows, page, other_side))
 }
 
 fn list_runs(
-    db: &mut Connection,
+    db: &Db,
     namespace: &Name,
     filter: &RunFilter,
     page: &PageRequest,
-) -> rusqlite::Result<Page<Run>> {
-    let snapshot = db.transaction()?;
+) -> Result<Page<Run>, StoreError> {
     let conditions = || {
         let mut conditions = Conditions::in_namespace(namespace);
         if let Some(status) = filter.status {
             conditions.add("status =", status as u8);
         }
         if let Some(name) = &filter.workflow_type {
-            conditions.add("workflow_type =", name.to_string());
+            conditions.add("workflow_type =", name.clone());
         }
         if let Some(name) = &filter.task_queue {
-            conditions.add("task_queue =", name.to_string());
+            conditions.add("task_queue =", name.clone());
         }
         if let Some(code) = &filter.error_code {
-            conditions.add("json_extract(state, '$.failure.code') =", code.to_string());
+            conditions.add("json_extract(state, '$.failure.code') =", code.clone());
         }
         if let Some(reason) = &filter.reason {
-            conditions.add("json_extract(state, '$.is') =", reason.to_string());
+            conditions.add("json_extract(state, '$.is') =", reason.clone());
         }
         conditions
     };
     let listing = Listing { columns: RUN_COLUMNS, table: "runs", order: ("created_at", "run_id") };
-    list_page(&snapshot, &listing, conditions, page, row::run)
+    db.transaction(|| list_page(db, &listing, conditions, page, row::run))
 }
 
 fn list_workers(
-    db: &mut Connection,
+    db: &Db,
     namespace: &Name,
     filter: &WorkerFilter,
     page: &PageRequest,
-) -> rusqlite::Result<(Page<WorkerView>, u64)> {
-    let snapshot = db.transaction()?;
+) -> Result<(Page<WorkerView>, u64), StoreError> {
     let conditions = || {
         let mut conditions = Conditions::in_namespace(namespace);
         if let Some(status) = filter.status {
             conditions.add("status =", status as u8);
         }
         if let Some(name) = &filter.task_queue {
-            conditions.add("task_queue =", name.to_string());
+            conditions.add("task_queue =", name.clone());
         }
         conditions
     };
     let columns =
         format!("{WORKER_COLUMNS}, (SELECT count(*) FROM runs WHERE runs.lease_worker = workers.worker_id)");
     let listing = Listing { columns: &columns, table: "workers", order: ("registered_at", "worker_id") };
-    let rows = list_page(&snapshot, &listing, conditions, page, worker_view)?;
     let all = conditions();
-    let sql = format!("SELECT count(*) FROM workers WHERE {}", all.text());
-    let total: i64 = snapshot.prepare_cached(&sql)?.query_row(all.bind(), |found| found.get(0))?;
-    Ok((rows, total.cast_unsigned()))
+    let count = format!("SELECT count(*) FROM workers WHERE {}", all.text());
+    db.transaction(|| {
+        let rows = list_page(db, &listing, conditions, page, worker_view)?;
+        let total = db.first(&count, &all.bind(), |row| row.get(0))?.unwrap_or(0);
+        Ok((rows, total))
+    })
 }
 
 #[cfg(test)]

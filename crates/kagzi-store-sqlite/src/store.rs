@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, thread};
 
 use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
 
-use crate::{backend::SqliteBackend, connection, file_lock::FileLock, migrate::migrate, pool::ReadPool};
+use crate::{backend::SqliteBackend, file_lock::FileLock, migrate::migrate, pool::ReadPool, sqlite};
 
 pub use crate::reads::SqliteReads;
 
@@ -28,10 +28,11 @@ impl SqliteStore {
             })?;
         }
         let lock = FileLock::take(path)?;
-        let mut connection = connection::writer(path)?;
-        migrate(&mut connection)?;
-        let pool = ReadPool::open(path, READERS)?;
-        let backend = SqliteBackend::new(connection, lock);
+        let writer = sqlite::writer(path)?;
+        migrate(&writer)?;
+        let readers = (0..READERS).map(|_| sqlite::reader(path)).collect::<Result<_, _>>()?;
+        let pool = ReadPool::over(readers)?;
+        let backend = SqliteBackend::new(writer, lock);
         let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
         // A thread of its own: a commit blocks for an fsync, which must not hold up an async worker thread.
         thread::Builder::new()
