@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kagzi_model::{Millis, RetryPolicy};
+use kagzi_model::{Millis, RetryPolicy, limits::PAYLOAD_LIMIT_BYTES_MAX};
 
 /// Settings of one engine.
 #[derive(Debug, Clone)]
@@ -62,6 +62,13 @@ impl Settings {
             ));
         }
         self.retry.check().map_err(|error| format!("retry.{error}"))?;
+        if !(1..=PAYLOAD_LIMIT_BYTES_MAX).contains(&self.payload_max_bytes) {
+            return Err(format!(
+                "payload.max_size_bytes is {}, it must be between 1 and {PAYLOAD_LIMIT_BYTES_MAX}; Kagzi is no blob \
+                 storage",
+                self.payload_max_bytes
+            ));
+        }
         if self.lease < self.stale_after {
             return Err(format!(
                 "lease is {:?}, it must not be shorter than stale_after ({:?})",
@@ -91,5 +98,16 @@ mod tests {
         let settings = Settings { stale_after: Duration::from_secs(4), ..Settings::default() };
 
         assert!(settings.check().unwrap_err().contains("at least twice"));
+    }
+
+    #[test]
+    fn the_payload_limit_is_itself_limited() {
+        let with = |payload_max_bytes| Settings { payload_max_bytes, ..Settings::default() }.check();
+
+        assert_eq!(with(PAYLOAD_LIMIT_BYTES_MAX), Ok(()));
+        assert!(
+            with(PAYLOAD_LIMIT_BYTES_MAX + 1).unwrap_err().contains("payload.max_size_bytes is 16777217")
+        );
+        assert!(with(0).is_err());
     }
 }

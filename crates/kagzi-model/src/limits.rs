@@ -26,3 +26,5 @@ pub const CRASHES_MAX: u32 = 3;
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.
 pub const SCHEDULE_LEN_MAX: usize = 100;
+/// Largest limit on payloads that a server can be given: four times of it must fit into a message that the SDK takes.
+pub const PAYLOAD_LIMIT_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -1,8 +1,10 @@
 //! The public contract as Rust types. `src/generated` is written by `cargo test -p kagzi-proto` from
 //! `proto/kagzi/v1` and committed, so that building Kagzi needs no `protoc`.
 
+mod encoded;
 mod idempotency_key;
 
+pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, PAYLOAD_TOO_LARGE, WORKFLOW_FAILED, key_id};
 pub use idempotency_key::{IDEMPOTENCY_KEY_BYTES_MAX, idempotency_key};
 
 /// Messages, clients and servers of package `kagzi.v1`.

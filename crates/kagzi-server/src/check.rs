@@ -1,16 +1,19 @@
 //! Checking what comes in. Every refusal names the field, the value and the rule.
 
+mod payload;
+
 use std::collections::HashMap;
 
 use kagzi_model::{
-    Backoff, LeaseRef, Millis, Name, Payload, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
-    check_name, check_step_path,
+    Backoff, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId, check_name,
+    check_step_path,
     limits::{CONCURRENT_PER_WORKER_MAX, LABELS_MAX, REASON_BYTES_MAX, WAIT_MS_MAX},
 };
 use kagzi_proto::v1;
 use tonic::Status;
-use tracing::warn;
 use uuid::Uuid;
+
+pub use payload::{PayloadLimits, is_too_large, payload, too_large};
 
 /// The namespace that is meant when none is named.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -70,38 +73,6 @@ pub fn lease_ref(namespace: &Name, lease_ref: Option<&v1::LeaseRef>) -> Result<L
 pub fn step(path: &str, position: u32) -> Result<StepRef, Status> {
     check_step_path(path).map_err(|rule| invalid("step_id", path, format_args!("it {rule}")))?;
     Ok(StepRef { path: Name::from(path), position })
-}
-
-/// A payload within the limit. One check for every entrance.
-pub fn payload(limits: PayloadLimits, field: &str, payload: Option<v1::Payload>) -> Result<Payload, Status> {
-    let v1::Payload { data, content_type } = payload.unwrap_or_default();
-    let size = data.len();
-    if size > limits.max_bytes {
-        return Err(too_large(limits, field, size));
-    }
-    if size > limits.warn_bytes {
-        warn!(field, size, "large payload: consider storing it elsewhere and passing a reference");
-    }
-    if !content_type.is_empty() {
-        check_name(&content_type)
-            .map_err(|rule| invalid("content_type", &content_type, format_args!("it {rule}")))?;
-    }
-    Ok(Payload { data, content_type: Name::from(content_type) })
-}
-
-/// The refusal of an oversize payload.
-pub fn too_large(limits: PayloadLimits, field: &str, size: usize) -> Status {
-    Status::invalid_argument(format!(
-        "{field} is {size} bytes, the limit is {} bytes: store large data elsewhere and pass a reference",
-        limits.max_bytes
-    ))
-}
-
-/// How large payloads may be.
-#[derive(Debug, Clone, Copy)]
-pub struct PayloadLimits {
-    pub warn_bytes: usize,
-    pub max_bytes: usize,
 }
 
 /// A retry policy that makes sense.
@@ -247,16 +218,6 @@ mod tests {
 
         assert!(status.message().len() < 200, "{}", status.message());
         assert!(status.message().contains("600 bytes"), "{}", status.message());
-    }
-
-    #[test]
-    fn payload_limits_are_exact() {
-        let limits = PayloadLimits { warn_bytes: 1, max_bytes: 3 };
-        let of = |size: usize| Some(v1::Payload { data: vec![0; size].into(), content_type: String::new() });
-
-        assert!(payload(limits, "input", of(3)).is_ok());
-        let message = payload(limits, "input", of(4)).unwrap_err().message().to_owned();
-        assert!(message.contains("input is 4 bytes, the limit is 3 bytes"), "{message}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod check;
 mod embedded;
 mod handler_input;
 mod http;
+mod message_limit;
 mod metrics;
 mod page_token;
 mod rpc;

@@ -23,10 +23,12 @@ use tonic::{
 };
 use tracing::{info, warn};
 
-use crate::{StoreUrl, http, services::Services};
+use crate::{
+    StoreUrl, http,
+    message_limit::{Worded, message_bytes_max},
+    services::Services,
+};
 
-/// Room for a request's other fields above its payload.
-const ENVELOPE_BYTES: usize = 64 * 1024;
 /// Calls in flight on one connection. Long polls and waits each hold one.
 const STREAMS_MAX: u32 = 10_000;
 
@@ -140,7 +142,7 @@ impl Server {
     /// All services on one router.
     pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
         let services = Services { engine: self.engine.clone(), stop: self.stop.clone() };
-        let decode_max = self.engine.settings().payload_max_bytes + ENVELOPE_BYTES;
+        let decode_max = message_bytes_max(self.engine.settings().payload_max_bytes);
         let (health, health_service) = tonic_health::server::health_reporter();
         tokio::spawn(async move {
             health.set_serving::<WorkflowServiceServer<Services>>().await;
@@ -155,16 +157,16 @@ impl Server {
             .add_service(health_service)
             .add_service(reflection)
             // Many starts may share a call, so this service takes twice the payload limit.
-            .add_service(
+            .add_service(Worded(
                 WorkflowServiceServer::new(services.clone())
                     .max_decoding_message_size(2 * decode_max)
                     .max_encoding_message_size(usize::MAX),
-            )
-            .add_service(
+            ))
+            .add_service(Worded(
                 WorkerServiceServer::new(services.clone())
                     .max_decoding_message_size(decode_max)
                     .max_encoding_message_size(usize::MAX),
-            )
+            ))
             .add_service(AdminServiceServer::new(services));
         Ok(Transport::builder()
             .accept_http1(true)

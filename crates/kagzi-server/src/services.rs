@@ -35,8 +35,7 @@ impl Services {
 
 /// The payload limits in force.
 pub fn limits(engine: &Engine) -> PayloadLimits {
-    let settings = engine.settings();
-    PayloadLimits { warn_bytes: settings.payload_warn_bytes, max_bytes: settings.payload_max_bytes }
+    PayloadLimits::of(engine)
 }
 
 /// The heartbeat interval that workers are told.

@@ -20,7 +20,8 @@ use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
 use crate::{
-    check, handler_input, rpc::worker_heartbeat::lost, services::Services, status::from_engine, wire,
+    check, handler_input, message_limit::clearer, rpc::worker_heartbeat::lost, services::Services,
+    status::from_engine, wire,
 };
 
 /// Messages that wait to be written. A worker that does not read stops being read.
@@ -80,7 +81,7 @@ async fn serve(
     mut incoming: Streaming<v1::WorkerMessage>,
     out: &mpsc::Sender<Result<v1::ServerMessage, Status>>,
 ) -> Result<(), Status> {
-    let first = incoming.next().await.transpose()?.and_then(|message| message.message);
+    let first = incoming.next().await.transpose().map_err(clearer)?.and_then(|message| message.message);
     let Some(Up::Hello(hello)) = first else {
         return Err(Status::invalid_argument("the first message must be a Hello"));
     };
@@ -141,7 +142,7 @@ impl Stage<'_> {
         let mut reports = Vec::new();
         let mut goodbye = false;
         for message in chunk {
-            match message?.message {
+            match message.map_err(clearer)?.message {
                 Some(Up::Report(report)) => reports.push(report),
                 Some(Up::StepStarted(started)) => self.note_step(started)?,
                 Some(Up::Heartbeat(heartbeat)) => self.beat(heartbeat).await?,

@@ -24,8 +24,9 @@ pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// announced again, which the hook must bear anyway.
 pub(crate) const ANNOUNCED_LEN_MAX: usize = 4096;
 
-/// Largest gRPC message accepted from the server: an assignment with its first page of journal.
-pub(crate) const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest gRPC message accepted from the server. A server's limit on payloads is at most 16 MiB, and a message holds
+/// at most an input of a failed run as base64 with a page of journal, or an input and an output.
+pub(crate) const DECODE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Longest error code.
 pub(crate) const CODE_BYTES_MAX: usize = 255;

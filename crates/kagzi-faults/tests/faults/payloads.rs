@@ -1,9 +1,12 @@
 //! Payloads at the limit, above it, and far above it.
 
 use bytes::Bytes;
-use kagzi_faults::{Pace, Script, stage, start_request};
-use kagzi_proto::v1::{self, Payload};
-use tonic::Code;
+use kagzi_faults::{Pace, QUEUE, Script, Stage, stage, start_request};
+use kagzi_proto::v1::{
+    self, Payload, report::Body, server_message::Message as Said, worker_message::Message,
+};
+use tokio::sync::mpsc;
+use tonic::{Code, Status, Streaming};
 
 const LIMIT: usize = 2 * 1024 * 1024;
 const CONTENT_TYPE: &str = "application/x-noise";
@@ -68,8 +71,16 @@ async fn a_payload_of_exactly_the_limit_comes_back_as_it_was() {
     stage.close().await;
 }
 
+/// The refusal says the same everywhere: which field, the limit, the size, and a code for programs.
+fn assert_names(refusal: &Status, field: &str, limit: usize, size: usize) {
+    assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
+    let expected = format!("{field} exceeds maximum size of {limit} bytes ({size} bytes)");
+    assert!(refusal.message().contains(&expected), "{refusal}");
+    assert_eq!(refusal.metadata().get("kagzi-error-code").unwrap(), "PAYLOAD_TOO_LARGE");
+}
+
 #[tokio::test]
-async fn one_byte_more_is_refused_by_field_size_and_limit() {
+async fn one_byte_more_is_refused_by_field_size_and_limit_at_every_entrance() {
     let stage = stage!(Pace::Steady);
     let worker = stage.hand_worker("by-hand").await;
     let run = stage.start_with(start(Bytes::new())).await.unwrap().run_id;
@@ -82,44 +93,203 @@ async fn one_byte_more_is_refused_by_field_size_and_limit() {
         lease_epoch: held.lease_epoch,
         ..Default::default()
     };
+    let progress = v1::ReportStepProgressRequest {
+        run_id: run.clone(),
+        step_id: "charge".into(),
+        lease_epoch: held.lease_epoch,
+        progress: Some(Payload { data: output.clone(), content_type: CONTENT_TYPE.into() }),
+        ..Default::default()
+    };
     let complete = v1::CompleteWorkflowRequest {
         run_id: run.clone(),
         output: output.clone(),
         lease_epoch: held.lease_epoch,
         ..Default::default()
     };
+    let many = v1::StartWorkflowsRequest { requests: vec![start(output.clone()), start(Bytes::new())] };
 
     let refusals = [
         ("input", stage.start_with(start(output)).await.unwrap_err()),
         ("output", worker.rpc.clone().complete_step(complete_step).await.unwrap_err()),
+        ("progress", worker.rpc.clone().report_step_progress(progress).await.unwrap_err()),
         ("output", worker.rpc.clone().complete_workflow(complete).await.unwrap_err()),
     ];
+    let each = stage.workflows().start_workflows(many).await.unwrap().into_inner().results;
 
     for (field, refusal) in refusals {
-        assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
-        let expected = format!("{field} is {} bytes, the limit is {LIMIT} bytes", LIMIT + 1);
-        assert!(refusal.message().contains(&expected), "{refusal}");
+        assert_names(&refusal, field, LIMIT, LIMIT + 1);
     }
+    assert!(each[0].error.contains("input exceeds maximum size"), "{}", each[0].error);
+    assert_eq!(each[1].error, "", "its neighbour is started");
     assert_eq!(stage.kinds(&run).await, ["run_started", "run_claimed"], "nothing was written");
     worker.complete(&held, "done").await.unwrap();
+    assert_eq!(stage.close().await.runs, 2);
+}
+
+#[tokio::test]
+async fn a_result_over_the_limit_is_refused_on_the_stream_by_its_code_and_the_stream_lives_on() {
+    let stage = stage!(Pace::Steady);
+    let run = stage.start_with(start(Bytes::new())).await.unwrap().run_id;
+    let (up, mut down) = hand_stream(&stage).await;
+    let lease = assigned(&mut down).await;
+    let recorded = |data| {
+        Body::StepRecorded(v1::StepRecorded {
+            step: Some(v1::StepRef { path: "charge".into(), position: 0 }),
+            result: Some(Payload { data, content_type: CONTENT_TYPE.into() }),
+            attempt: 1,
+            elapsed_ms: 1,
+        })
+    };
+
+    report(&up, 1, &lease, recorded(noise(LIMIT + 1))).await;
+    let refused = answer(&mut down, 1).await;
+    let failure = v1::Failure { code: refused.code.clone(), non_retryable: true, ..Default::default() };
+    let step = Some(v1::StepRef { path: "charge".into(), position: 0 });
+    let failed = v1::StepFailed { step, failure: Some(failure), attempt: 1, ..Default::default() };
+    report(&up, 2, &lease, Body::StepFailed(failed)).await;
+    let output = Some(Payload { data: noise(LIMIT), content_type: CONTENT_TYPE.into() });
+    report(&up, 3, &lease, Body::RunCompleted(v1::RunCompleted { output })).await;
+
+    assert_eq!((refused.code.as_str(), refused.retryable), ("PAYLOAD_TOO_LARGE", false));
+    let expected = format!("result exceeds maximum size of {LIMIT} bytes ({} bytes)", LIMIT + 1);
+    assert!(refused.message.starts_with(&expected), "{}", refused.message);
+    stage.completed(&run).await;
+    assert!(stage.kinds(&run).await.contains(&"step_failed".to_owned()));
+    assert_eq!(stage.close().await.completed, 1);
+}
+
+#[tokio::test]
+async fn a_long_error_is_cut_and_never_refused() {
+    let stage = stage!(Pace::Steady);
+    let worker = stage.hand_worker("by-hand").await;
+    let run = stage.start_with(start(Bytes::new())).await.unwrap().run_id;
+    let held = worker.poll(5_000).await.expect("a run");
+    let fail = v1::FailWorkflowRequest {
+        run_id: run.clone(),
+        error: "é".repeat(30_000),
+        lease_epoch: held.lease_epoch,
+        ..Default::default()
+    };
+
+    worker.rpc.clone().fail_workflow(fail).await.unwrap();
+
+    let error = stage.run(&run).await.error.unwrap();
+    assert_eq!((error.code.as_str(), error.message.len()), ("ERROR", 4096));
     assert_eq!(stage.close().await.runs, 1);
 }
 
 #[tokio::test]
-async fn a_payload_of_64_mib_is_cut_off_before_it_is_buffered() {
+async fn a_history_with_many_large_payloads_comes_in_pages_that_a_client_can_take() {
+    let stage = stage!(Pace::Steady);
+    let worker = stage.hand_worker("by-hand").await;
+    let run = stage.start_with(start(noise(LIMIT))).await.unwrap().run_id;
+    let held = worker.poll(5_000).await.expect("a run");
+    for position in 0..6 {
+        let complete_step = v1::CompleteStepRequest {
+            run_id: run.clone(),
+            step_id: format!("step-{position}"),
+            position,
+            output: noise(LIMIT),
+            lease_epoch: held.lease_epoch,
+            ..Default::default()
+        };
+        worker.rpc.clone().complete_step(complete_step).await.unwrap();
+    }
+
+    let mut sequences = Vec::new();
+    loop {
+        let after_sequence = sequences.last().copied().unwrap_or(0);
+        let request = v1::ListRunEventsRequest { run_id: run.clone(), after_sequence, ..Default::default() };
+        let small = stage.workflows().max_decoding_message_size(5 << 20);
+        let page = small.clone().list_run_events(request).await.unwrap().into_inner();
+        sequences.extend(page.events.iter().map(|event| event.sequence));
+        if !page.has_more {
+            break;
+        }
+    }
+
+    assert_eq!(sequences, (1..=8).collect::<Vec<u64>>(), "each event once, in order");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn messages_of_64_mib_are_cut_off_before_they_are_buffered() {
     let stage = stage!(Pace::Steady);
     let run = stage.start_with(start(noise(100))).await.unwrap().run_id;
+    let huge = Bytes::from(vec![7; 64 << 20]);
+    let complete_step =
+        v1::CompleteStepRequest { run_id: run.clone(), output: huge.clone(), ..Default::default() };
+    let many = v1::StartWorkflowsRequest { requests: vec![start(huge.clone())] };
+    let (up, mut down) = hand_stream(&stage).await;
+    let lease = assigned(&mut down).await;
     let peak_before = stage.server_memory_kib("VmHWM");
 
-    for _ in 0..3 {
-        let refusal = stage.start_with(start(Bytes::from(vec![7; 64 << 20]))).await.unwrap_err();
-        // The transport refuses by the announced length, so it knows neither field nor payload limit.
-        assert_eq!(refusal.code(), Code::OutOfRange, "{refusal}");
-        assert!(refusal.message().contains("too large"), "{refusal}");
-    }
+    let refusals = [
+        stage.start_with(start(huge.clone())).await.unwrap_err(),
+        stage.workflows().start_workflows(many).await.unwrap_err(),
+        stage.registry().complete_step(complete_step).await.unwrap_err(),
+        {
+            let output = Some(Payload { data: huge, content_type: String::new() });
+            report(&up, 1, &lease, Body::RunCompleted(v1::RunCompleted { output })).await;
+            loop {
+                if let Err(refusal) = down.message().await {
+                    break refusal;
+                }
+            }
+        },
+    ];
     let grown = stage.server_memory_kib("VmHWM") - peak_before;
 
+    for refusal in &refusals {
+        assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
+        assert!(refusal.message().contains("the message exceeds maximum size of"), "{refusal}");
+        assert!(refusal.message().contains("(671"), "the size is told: {refusal}");
+    }
     assert!(grown < 24 * 1024, "the server's memory grew by {grown} KiB");
     assert_eq!(stage.run(&run).await.input.unwrap().data.len(), 100, "it still works");
-    assert_eq!(stage.close().await.runs, 1);
+    stage.close().await;
+}
+
+type Up = mpsc::Sender<v1::WorkerMessage>;
+type Down = Streaming<v1::ServerMessage>;
+
+/// A worker stream by hand: what a worker in another language could send.
+async fn hand_stream(stage: &Stage) -> (Up, Down) {
+    let (up, messages) = mpsc::channel(16);
+    let registration = v1::RegisterWorkerRequest {
+        task_queue: QUEUE.into(),
+        workflow_types: vec!["by-hand".into()],
+        ..Default::default()
+    };
+    let hello = v1::Hello { registration: Some(registration), ..Default::default() };
+    up.send(v1::WorkerMessage { message: Some(Message::Hello(hello)) }).await.unwrap();
+    let messages = futures_util::stream::unfold(messages, |mut messages| async {
+        messages.recv().await.map(|message| (message, messages))
+    });
+    (up, stage.registry().work(messages).await.unwrap().into_inner())
+}
+
+async fn assigned(down: &mut Down) -> v1::LeaseRef {
+    loop {
+        let message = down.message().await.unwrap().expect("the stream is open").message;
+        if let Some(Said::Assign(assign)) = message {
+            return assign.lease.expect("a run comes with its lease");
+        }
+    }
+}
+
+async fn report(up: &Up, seq: u64, lease: &v1::LeaseRef, body: Body) {
+    let report = v1::Report { seq, lease: Some(lease.clone()), body: Some(body) };
+    up.send(v1::WorkerMessage { message: Some(Message::Report(report)) }).await.unwrap();
+}
+
+async fn answer(down: &mut Down, seq: u64) -> v1::Refused {
+    loop {
+        let message = down.message().await.unwrap().expect("the stream is open").message;
+        let Some(Said::Ack(ack)) = message else { continue };
+        if let Some(answer) = ack.answers.into_iter().find(|answer| answer.seq == seq) {
+            let Some(v1::answer::Body::Refused(refused)) = answer.body else { panic!("{answer:?}") };
+            return refused;
+        }
+    }
 }

@@ -2,7 +2,10 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, Status as RunStatus, Timestamp};
-use kagzi_proto::v1::{self, answer::Body as Said, report::Body};
+use kagzi_proto::{
+    PAYLOAD_TOO_LARGE,
+    v1::{self, answer::Body as Said, report::Body},
+};
 use kagzi_store::Outcome;
 use tonic::Status;
 
@@ -15,18 +18,15 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -
     let mut seqs = Vec::with_capacity(reports.len());
     for report in reports {
         let seq = report.seq;
-        let size = payload_len(&report);
-        if size > limits(&engine).max_bytes {
-            let refused = check::too_large(limits(&engine), "payload", size);
-            ack.answers.push(refuse(seq, "PAYLOAD_TOO_LARGE", refused.message(), false));
-            continue;
-        }
         match read(&engine, &namespace, report) {
             Ok(command) => {
                 commands.push(command);
                 seqs.push(seq);
             }
-            Err(status) => ack.answers.push(refuse(seq, "INVALID", status.message(), false)),
+            Err(status) => {
+                let code = if check::is_too_large(&status) { PAYLOAD_TOO_LARGE } else { "INVALID" };
+                ack.answers.push(refuse(seq, code, status.message(), false));
+            }
         }
     }
     let kept: Vec<_> = commands.iter().map(lease_and_kind).collect();
@@ -46,26 +46,6 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -
         }
     }
     ack
-}
-
-/// The size of the payload that a report carries.
-fn payload_len(report: &v1::Report) -> usize {
-    let payload = match &report.body {
-        Some(Body::StepRecorded(recorded)) => &recorded.result,
-        Some(Body::RunCompleted(completed)) => &completed.output,
-        Some(Body::StepProgressed(progressed)) => &progressed.progress,
-        Some(
-            Body::StepFailed(_)
-            | Body::SleepScheduled(_)
-            | Body::SleepOver(_)
-            | Body::RunFailed(_)
-            | Body::RunParked(_)
-            | Body::RunReleased(_)
-            | Body::RunBlocked(_),
-        )
-        | None => &None,
-    };
-    payload.as_ref().map_or(0, |payload| payload.data.len())
 }
 
 fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command, Status> {
