@@ -15,11 +15,19 @@ pub struct RunningStep {
     pub position: u32,
     pub attempt: u32,
     pub since: Timestamp,
+    /// When its worker last said so: later than `since` after a reconnect.
+    pub told_at: Timestamp,
     pub epoch: u64,
     pub namespace: Name,
-    /// When the server ends the attempt, and by which policy it is retried.
+    /// How long after `since` the server ends the attempt, and by which policy it is retried.
     pub timeout_ms: Option<Millis>,
     pub policy: RetryPolicy,
+}
+
+impl RunningStep {
+    fn timeout_at(&self) -> Option<Timestamp> {
+        self.timeout_ms.map(|ms| self.since.plus_ms(ms))
+    }
 }
 
 /// What runs where.
@@ -31,7 +39,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// A worker says that a step began.
+    /// A worker says that a step began, or that it still runs.
     pub fn begin(&self, run: RunId, step: RunningStep) {
         let mut steps = self.steps.lock();
         if steps.len() >= RUNS_MAX && !steps.contains_key(&run) {
@@ -42,6 +50,19 @@ impl Running {
         list.push(step.clone());
         drop(steps);
         self.unwritten.lock().push_back((run, step));
+    }
+
+    /// Runs with a step that should have ended by `now`, although its worker said after `told_after` that it runs.
+    pub fn overdue(&self, now: Timestamp, told_after: Timestamp, limit: usize) -> Vec<Command> {
+        let steps = self.steps.lock();
+        let late = |step: &RunningStep| {
+            step.told_at >= told_after && step.timeout_at().is_some_and(|timeout_at| timeout_at <= now)
+        };
+        let expire = |(run, list): (&RunId, &Vec<RunningStep>)| {
+            let namespace = list.iter().find(|step| late(step))?.namespace.clone();
+            Some(Command::Expire { namespace, run: *run })
+        };
+        steps.iter().filter_map(expire).take(limit).collect()
     }
 
     /// Steps that began before `before` and still run: now they are worth a line of history, so that the server
@@ -57,7 +78,10 @@ impl Running {
             if running.iter().any(|known| known.path == step.path && known.attempt == step.attempt) {
                 let lease = LeaseRef { namespace: step.namespace, run, epoch: step.epoch };
                 let named = StepRef { path: step.path, position: step.position };
-                let (timeout_ms, policy) = (step.timeout_ms, step.policy);
+                // Of a step that is told again a part has passed.
+                let passed_ms = step.told_at.remaining_ms(step.since);
+                let timeout_ms = step.timeout_ms.map(|ms| ms.saturating_sub(passed_ms).max(0));
+                let policy = step.policy;
                 commands.push(Command::BeginStep { lease, step: named, timeout_ms, policy });
             }
         }

@@ -22,35 +22,29 @@ const WRITE_LEN_MAX: usize = 500;
 /// Runs until told to stop. An error is reported and tried again; it never ends the sweeper.
 pub async fn run(engine: Engine, stop: CancellationToken) {
     // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
-    let grace = |from: Timestamp| from + engine.settings().stale_after;
-    let mut quiet_until = grace(engine.clock().now());
-    // Measured apart from the injected clock, which tests move in leaps: this is about the process itself.
-    let mut looked = Instant::now();
+    let grace = |from: Timestamp| Quiet { since: from, until: from + engine.settings().stale_after };
+    let mut quiet = grace(engine.clock().now());
+    let mut presence = Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval);
     loop {
         let now = engine.clock().now();
-        let unseen = std::mem::replace(&mut looked, Instant::now()).elapsed();
-        if unseen > PAUSE_MAX + engine.settings().heartbeat_interval {
+        if let Some(away) = presence.was_away() {
             // The process was stopped, or its machine was: the heartbeats of that time still wait to be read.
-            warn!(?unseen, "the server itself was away, nobody counts as lost yet");
-            quiet_until = grace(now);
+            warn!(?away, "the server itself was away, nobody counts as lost yet");
+            quiet = grace(now);
         }
         let mut wake_at = now + PAUSE_MAX;
         write_long_steps(&engine, now).await;
-        if now >= quiet_until {
-            match round(&engine, now).await {
-                Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
-                Ok(None) => {}
-                Err(error) => {
-                    error!(%error, "sweep failed, trying again");
-                    quiet_until = grace(engine.clock().now());
-                }
-            }
+        let swept = if now >= quiet.until {
+            round(&engine, now).await
         } else {
-            wake_at = wake_at.min(quiet_until);
-            // A deadline is the caller's word: it has no grace.
-            if let Err(error) = engine.store().sweep(SweepKind::Deadlines).await {
+            quiet_round(&engine, now, &quiet).await.map(|()| Some(quiet.until))
+        };
+        match swept {
+            Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
+            Ok(None) => {}
+            Err(error) => {
                 error!(%error, "sweep failed, trying again");
-                quiet_until = grace(engine.clock().now());
+                quiet = grace(engine.clock().now());
             }
         }
         loop {
@@ -58,9 +52,55 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
                 () = stop.cancelled() => return,
                 () = engine.clock().sleep_until(wake_at) => break,
                 sooner = engine.hub().due_before(wake_at) => wake_at = sooner,
+                () = tokio::time::sleep(PAUSE_MAX) => presence.tell(),
             }
         }
     }
+}
+
+/// The time in which nobody counts as lost.
+struct Quiet {
+    since: Timestamp,
+    until: Timestamp,
+}
+
+/// Whether this process runs at all. Real time, apart from the injected clock: that one may stand still for as long
+/// as a test likes, and leap, without anybody having been away.
+struct Presence {
+    told: Instant,
+    away: Option<Duration>,
+    gap_max: Duration,
+}
+
+impl Presence {
+    fn new(gap_max: Duration) -> Presence {
+        Presence { told: Instant::now(), away: None, gap_max }
+    }
+
+    /// To be called at least every [`PAUSE_MAX`].
+    fn tell(&mut self) {
+        let gap = std::mem::replace(&mut self.told, Instant::now()).elapsed();
+        if gap > self.gap_max {
+            self.away = Some(gap);
+        }
+    }
+
+    /// For how long nobody called, if that was too long.
+    fn was_away(&mut self) -> Option<Duration> {
+        self.tell();
+        self.away.take()
+    }
+}
+
+/// What has no grace: a deadline is the caller's word, and a worker that said just now that it is in a step is not
+/// lost, so the step's time counts.
+async fn quiet_round(engine: &Engine, now: Timestamp, quiet: &Quiet) -> Result<(), StoreError> {
+    engine.store().sweep(SweepKind::NoGrace { since: quiet.since }).await?;
+    let overdue = engine.hub().running.overdue(now, quiet.since, WRITE_LEN_MAX);
+    if !overdue.is_empty() {
+        engine.store().apply(overdue).await?;
+    }
+    Ok(())
 }
 
 /// Writes down steps that have run for a second. An error is harmless: the worker's own timeout still holds.

@@ -11,9 +11,11 @@ pub struct Aggregate {
     pub steps: HashMap<Name, Step>,
     /// The sequence number of the last event.
     pub last_seq: u64,
-    /// Retries granted to all steps together, and the waiting they added up to.
+    /// Retries granted to all steps together, and the waiting they added up to: by policy, and because the
+    /// failure itself named a time.
     pub retries: u32,
     pub retry_ms: Millis,
+    pub asked_ms: Millis,
     /// Failure handlers that were started for it.
     pub handlers: Vec<RunId>,
 }
@@ -21,7 +23,8 @@ pub struct Aggregate {
 impl Aggregate {
     /// A run as loaded, before its events are absorbed.
     pub fn new(run: Run, last_seq: u64) -> Self {
-        Aggregate { run, steps: HashMap::new(), last_seq, retries: 0, retry_ms: 0, handlers: Vec::new() }
+        let (retries, retry_ms, asked_ms) = (0, 0, 0);
+        Aggregate { run, steps: HashMap::new(), last_seq, retries, retry_ms, asked_ms, handlers: Vec::new() }
     }
 
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
@@ -50,7 +53,9 @@ impl Aggregate {
                 let state = match retry_at {
                     Some(due) => {
                         self.retries = self.retries.saturating_add(1);
-                        self.retry_ms = self.retry_ms.saturating_add(due.remaining_ms(at));
+                        let asked = failure.retry_after_ms.is_some();
+                        let waited = if asked { &mut self.asked_ms } else { &mut self.retry_ms };
+                        *waited = waited.saturating_add(due.remaining_ms(at));
                         StepState::Retry { at: *due, failure }
                     }
                     None => StepState::Failed { failure, finality: finality.unwrap_or(Finality::Exhausted) },
@@ -127,7 +132,7 @@ impl Aggregate {
 
     /// Failed steps get a fresh set of attempts, and so do the run-wide limits.
     fn forgive(&mut self, now: Timestamp) {
-        (self.retries, self.retry_ms) = (0, 0);
+        (self.retries, self.retry_ms, self.asked_ms) = (0, 0, 0);
         for step in self.steps.values_mut() {
             if let StepState::Failed { failure, .. } = &step.state {
                 let failure = failure.clone();

@@ -35,7 +35,7 @@ pub enum BeginAnswer {
     /// It has a result: read it from the journal.
     Recorded,
     /// It failed for good.
-    Failed { failure: Failure },
+    Failed { failure: Failure, attempts: u32, finality: Finality },
     /// Its next attempt may begin at `at`.
     NotReady { at: Timestamp },
 }

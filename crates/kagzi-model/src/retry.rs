@@ -69,9 +69,11 @@ pub struct FailedAttempt<'a> {
     pub seed: u64,
     /// Time since the step's first attempt began.
     pub elapsed_ms: Millis,
-    /// Retries that the run was granted before, and the waiting they added up to.
+    /// Retries that the run was granted before, and the waiting they added up to: by policy, and because
+    /// failures named a time.
     pub run_retries: u32,
     pub run_retry_ms: Millis,
+    pub run_asked_ms: Millis,
 }
 
 /// What follows a failed attempt.
@@ -230,10 +232,15 @@ impl RetryPolicy {
         // Whoever asks for retries without end gets them, unless the run is limited on purpose.
         let endless = limit < 0;
         let retries_max = self.run_retries_max.unwrap_or(if endless { -1 } else { Self::RUN_RETRIES_MAX });
-        let budget_ms =
-            self.run_retry_budget_ms.unwrap_or(if endless { -1 } else { Self::RUN_RETRY_BUDGET_MS });
         let too_many = retries_max >= 0 && failed.run_retries >= retries_max.unsigned_abs();
-        if too_many || too_late(budget_ms, failed.run_retry_ms) {
+        let over_budget = match self.run_retry_budget_ms {
+            Some(budget_ms) => too_late(budget_ms, failed.run_retry_ms.saturating_add(failed.run_asked_ms)),
+            // The default is there to end policies that wait too much. A receiver that names an hour is neither
+            // to be asked sooner nor a reason to give up.
+            None if endless || failure.retry_after_ms.is_some() => false,
+            None => too_late(Self::RUN_RETRY_BUDGET_MS, failed.run_retry_ms),
+        };
+        if too_many || over_budget {
             return Verdict::Final(Finality::RunBudget);
         }
         Verdict::RetryAfter { delay_ms }
@@ -269,7 +276,15 @@ mod tests {
     use super::*;
 
     fn failed(attempt: u32, failure: &Failure) -> FailedAttempt<'_> {
-        FailedAttempt { attempt, failure, seed: 0, elapsed_ms: 0, run_retries: 0, run_retry_ms: 0 }
+        FailedAttempt {
+            attempt,
+            failure,
+            seed: 0,
+            elapsed_ms: 0,
+            run_retries: 0,
+            run_retry_ms: 0,
+            run_asked_ms: 0,
+        }
     }
 
     #[test]
@@ -360,6 +375,23 @@ mod tests {
         assert_eq!(with(20, 0), Verdict::Final(Finality::RunBudget));
         assert_eq!(with(0, 30 * 60_000 - 1_000), Verdict::RetryAfter { delay_ms: 1_000 });
         assert_eq!(with(0, 30 * 60_000 - 999), Verdict::Final(Finality::RunBudget));
+    }
+
+    #[test]
+    fn a_wait_that_the_failure_asks_for_is_measured_only_by_a_budget_that_was_set() {
+        let an_hour = Failure::new("BUSY", "x").retry_after(3_600_000);
+        let plain = Failure::new("X", "x");
+        let unset = RetryPolicy::default();
+        let set = RetryPolicy { run_retry_budget_ms: Some(5_400_000), ..Default::default() };
+        let after_one =
+            |failure| FailedAttempt { run_retries: 1, run_asked_ms: 3_600_000, ..failed(1, failure) };
+        let granted = |delay_ms| Verdict::RetryAfter { delay_ms };
+
+        assert_eq!(unset.verdict(&failed(1, &an_hour)), granted(3_600_000));
+        assert_eq!(unset.verdict(&after_one(&an_hour)), granted(3_600_000));
+        assert_eq!(unset.verdict(&after_one(&plain)), granted(1_000));
+        assert_eq!(set.verdict(&failed(1, &an_hour)), granted(3_600_000));
+        assert_eq!(set.verdict(&after_one(&an_hour)), Verdict::Final(Finality::RunBudget));
     }
 
     #[test]

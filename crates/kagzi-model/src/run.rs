@@ -199,15 +199,20 @@ impl State {
         }
     }
 
-    /// The code of the failure that ended the run, or that it waits to retry.
-    pub fn error_code(&self) -> Option<&Name> {
+    /// The failure that ended the run, or after which it waits for its next attempt.
+    pub fn last_failure(&self) -> Option<&Failure> {
         match self {
             State::Failed { failure } | State::TimedOut { failure } | State::Retry { failure, .. } => {
-                Some(&failure.code)
+                Some(failure)
             }
             State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Paused { .. } => None,
             State::Completed | State::Cancelled { .. } => None,
         }
+    }
+
+    /// The code of [`last_failure`](State::last_failure), by which runs are found.
+    pub fn error_code(&self) -> Option<&Name> {
+        self.last_failure().map(|failure| &failure.code)
     }
 
     /// Ended for good: nothing may change any more.

@@ -12,7 +12,7 @@ use futures_util::{
     stream::{FuturesUnordered, Stream},
 };
 use kagzi_engine::{Assigned, Delivery, EngineError, Next, RunningStep, Session, SessionEvent};
-use kagzi_model::{Name, WorkerStatus};
+use kagzi_model::{Name, WorkerStatus, limits::WAIT_MS_MAX};
 use kagzi_proto::v1::{self, server_message::Message as Down, worker_message::Message as Up};
 use kagzi_store::{Assignment, JournalEntry, LostLease};
 use tokio::sync::mpsc;
@@ -169,13 +169,15 @@ impl Stage<'_> {
         let named = started.step.unwrap_or_default();
         let step = check::step(&named.path, named.position)?;
         let engine = &self.services.engine;
+        let now = engine.clock().now();
         engine.step_started(
             lease.run,
             RunningStep {
                 path: step.path,
                 position: step.position,
                 attempt: started.attempt,
-                since: engine.clock().now(),
+                since: now.plus_ms(-started.elapsed_ms.clamp(0, WAIT_MS_MAX)),
+                told_at: now,
                 epoch: lease.epoch,
                 namespace: lease.namespace,
                 // The worker's own timeout comes first; ours is for a worker that hangs.
@@ -309,7 +311,7 @@ fn entry_bytes(entry: &JournalEntry) -> usize {
     use kagzi_store::JournalState;
     match &entry.state {
         JournalState::Completed { result } => result.data.len(),
-        JournalState::Failed { failure } | JournalState::Retry { failure, .. } => failure.message.len(),
+        JournalState::Failed { failure, .. } | JournalState::Retry { failure, .. } => failure.message.len(),
         JournalState::Begun | JournalState::Sleeping { .. } | JournalState::Slept => 0,
     }
 }

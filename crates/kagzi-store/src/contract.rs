@@ -140,8 +140,9 @@ pub enum RegistryError {
 pub enum SweepKind {
     /// Leases that ran out and deadlines that passed.
     Expired,
-    /// Deadlines that passed, and nothing else: for the time after a start, when leases have a grace.
-    Deadlines,
+    /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began after
+    /// `since` and ran too long.
+    NoGrace { since: Timestamp },
     /// Workers not heard of since `before`: marked offline, their runs taken back.
     StaleWorkers { before: Timestamp },
 }

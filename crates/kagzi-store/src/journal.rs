@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Name, Payload, Timestamp};
+use kagzi_model::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub enum JournalState {
     },
     Failed {
         failure: Failure,
+        /// Code may ask for it, so replay must answer what the first execution heard.
+        finality: Finality,
     },
     Retry {
         at: Timestamp,
@@ -49,11 +51,14 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
                 let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 journal.set(step, *position, *attempt, JournalState::Completed { result });
             }
-            EventKind::StepFailed { step, position, attempt, failure, retry_at, .. } => {
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality } => {
                 let failure = failure.clone();
                 let state = match retry_at {
                     Some(at) => JournalState::Retry { at: *at, failure },
-                    None => JournalState::Failed { failure },
+                    None => {
+                        let finality = finality.unwrap_or(Finality::Exhausted);
+                        JournalState::Failed { failure, finality }
+                    }
                 };
                 journal.set(step, *position, *attempt, state);
             }
@@ -123,7 +128,7 @@ impl Journal {
     /// Failed steps begin anew.
     fn forgive(&mut self, now: Timestamp) {
         for entry in &mut self.entries {
-            if let JournalState::Failed { failure } = &entry.state {
+            if let JournalState::Failed { failure, .. } = &entry.state {
                 entry.state = JournalState::Retry { at: now, failure: failure.clone() };
             }
         }

@@ -22,7 +22,11 @@ pub fn decide(
     let answer = |answer| Ok(Change::nothing(Reply::Begin(answer)));
     match known.map(|known| &known.state) {
         Some(StepState::Completed | StepState::Slept) => answer(BeginAnswer::Recorded),
-        Some(StepState::Failed { failure, .. }) => answer(BeginAnswer::Failed { failure: failure.clone() }),
+        Some(StepState::Failed { failure, finality }) => answer(BeginAnswer::Failed {
+            failure: failure.clone(),
+            attempts: known.map_or(0, |known| known.attempts),
+            finality: *finality,
+        }),
         Some(StepState::Retry { at, .. } | StepState::Sleeping { until: at }) if *at > now => {
             answer(BeginAnswer::NotReady { at: *at })
         }

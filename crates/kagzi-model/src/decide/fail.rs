@@ -45,6 +45,7 @@ fn retry_at(now: Timestamp, seen: &Aggregate, failure: &Failure) -> Option<Times
         elapsed_ms: run.started_at.map_or(0, |at| now.remaining_ms(at)),
         run_retries: 0,
         run_retry_ms: 0,
+        run_asked_ms: 0,
     };
     match policy.verdict(&failed) {
         Verdict::RetryAfter { delay_ms } => Some(now.plus_ms(delay_ms)),

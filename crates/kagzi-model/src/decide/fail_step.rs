@@ -80,6 +80,7 @@ pub fn judge(
         elapsed_ms: known.map_or(0, |known| now.remaining_ms(known.since)),
         run_retries: seen.retries,
         run_retry_ms: seen.retry_ms,
+        run_asked_ms: seen.asked_ms,
     };
     let (retry_at, finality, reply) = match policy.or(&seen.run.options.retry).verdict(&failed) {
         Verdict::RetryAfter { delay_ms } => {

@@ -165,7 +165,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Begin(answer) => match answer {
             kagzi_model::BeginAnswer::Execute { attempt } => format!("execute attempt {attempt}"),
             kagzi_model::BeginAnswer::Recorded => "recorded".to_owned(),
-            kagzi_model::BeginAnswer::Failed { failure } => format!("failed {}", failure.code),
+            kagzi_model::BeginAnswer::Failed { failure, .. } => format!("failed {}", failure.code),
             kagzi_model::BeginAnswer::NotReady { at } => format!("not ready before {}", after(*at)),
         },
         Reply::Done { already: true } => "done already".to_owned(),

@@ -120,6 +120,9 @@ pub struct JournalEntry {
     /// what an unfinished attempt said about how far it was; status RUNNING = none has ended
     #[prost(message, optional, tag = "7")]
     pub progress: ::core::option::Option<Payload>,
+    /// when FAILED, why there was no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
+    #[prost(string, tag = "8")]
+    pub finality: ::prost::alloc::string::String,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -141,6 +144,7 @@ pub struct WorkflowRun {
     pub input: ::core::option::Option<Payload>,
     #[prost(message, optional, tag = "8")]
     pub output: ::core::option::Option<Payload>,
+    /// what ended it, or after what it waits for its next attempt
     #[prost(message, optional, tag = "9")]
     pub error: ::core::option::Option<Failure>,
     /// failed executions that were charged
@@ -2254,7 +2258,7 @@ pub struct BeginStepResponse {
     pub cached_result: ::prost::bytes::Bytes,
     #[prost(string, tag = "3")]
     pub cached_content_type: ::prost::alloc::string::String,
-    /// of the execution that may begin now
+    /// of the execution that may begin now, or with failure of the last one
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
     /// the same for every attempt of the step
@@ -2273,6 +2277,9 @@ pub struct BeginStepResponse {
     /// what the last attempt said about how far it was
     #[prost(message, optional, tag = "9")]
     pub progress: ::core::option::Option<Payload>,
+    /// with failure: why there is no retry, as in FailStepResponse
+    #[prost(string, tag = "10")]
+    pub finality: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportStepProgressRequest {
@@ -2481,6 +2488,9 @@ pub struct StepStarted {
     /// the step's own fields only
     #[prost(message, optional, tag = "5")]
     pub retry_policy: ::core::option::Option<RetryPolicy>,
+    /// since it began; not 0 when it is told again on a new stream
+    #[prost(int64, tag = "6")]
+    pub elapsed_ms: i64,
 }
 /// Something to make durable. Safe to send again on a new stream.
 #[derive(Clone, PartialEq, ::prost::Message)]

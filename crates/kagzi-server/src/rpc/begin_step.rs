@@ -48,7 +48,11 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
                 response.cached_content_type = result.content_type.to_string();
             }
         }
-        BeginAnswer::Failed { failure } => response.failure = Some(wire::failure(&failure)),
+        BeginAnswer::Failed { failure, attempts, finality } => {
+            response.failure = Some(wire::failure(&failure));
+            response.attempt = attempts;
+            response.finality = finality.name().to_owned();
+        }
         BeginAnswer::NotReady { at } => response.retry_in_ms = at.remaining_ms(engine.clock().now()),
     }
     Ok(response)

@@ -17,8 +17,9 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
             wire.set_status(StepStatus::Completed);
             wire.result = Some(payload(result));
         }
-        JournalState::Failed { failure: why } => {
+        JournalState::Failed { failure: why, finality } => {
             wire.set_status(StepStatus::Failed);
+            wire.finality = finality.name().to_owned();
             wire.failure = Some(failure(&why));
         }
         JournalState::Retry { at, failure: why } => {

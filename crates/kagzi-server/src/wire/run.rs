@@ -17,7 +17,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         status: run.state.status() as i32,
         input: input.map(payload),
         output: output.map(payload),
-        error: run.failure().map(failure),
+        error: run.state.last_failure().map(failure),
         attempts: run.attempts,
         dispatch_count: run.dispatch_count,
         wake_up_at: run.due_at().map(timestamp),
@@ -31,7 +31,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         reason: run.state.reason().unwrap_or_default().to_owned(),
         timeouts: timeouts(&run.options.timeouts),
         retry_policy: retry_policy(&run.options.retry),
-        run_retry_policy: run.options.run_retry.as_ref().and_then(retry_policy),
+        run_retry_policy: run.options.run_retry.as_ref().map(set_retry_policy),
         on_failure_workflow: handler.map(|handler| handler.workflow_type.to_string()).unwrap_or_default(),
         on_failure_task_queue: handler
             .and_then(|handler| handler.task_queue.as_deref())
@@ -65,8 +65,13 @@ fn timeouts(set: &Timeouts) -> Option<v1::TimeoutConfig> {
     })
 }
 
+/// A policy that sets nothing is left out; for run-level retries that would mean "none", so those are always told.
 fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
-    (*set != RetryPolicy::default()).then(|| v1::RetryPolicy {
+    (*set != RetryPolicy::default()).then(|| set_retry_policy(set))
+}
+
+fn set_retry_policy(set: &RetryPolicy) -> v1::RetryPolicy {
+    v1::RetryPolicy {
         maximum_attempts: set.maximum_attempts,
         initial_interval_ms: set.initial_interval_ms,
         backoff_coefficient: set.backoff_coefficient,
@@ -82,5 +87,5 @@ fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
         run_retries_max: set.run_retries_max,
         run_retry_budget_ms: set.run_retry_budget_ms,
         preset: String::new(),
-    })
+    }
 }

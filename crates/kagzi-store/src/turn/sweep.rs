@@ -1,6 +1,6 @@
 //! Housekeeping's part of a turn: what time alone ends.
 
-use kagzi_model::Command;
+use kagzi_model::{Aggregate, Command, StepState, Timestamp};
 
 use super::{Turn, registry::Leaving};
 use crate::{Backend, RunKey, StoreError, SweepKind, Swept};
@@ -24,14 +24,14 @@ impl<B: Backend> Turn<'_, B> {
                 self.write().await?;
                 Ok(Swept { count, more, next_at: self.backend.next_sweep().await? })
             }
-            SweepKind::Deadlines => {
+            SweepKind::NoGrace { since } => {
                 self.write().await?;
                 let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
                 self.load_found(&keys).await?;
                 let mut count = 0;
                 for RunKey { run, namespace } in keys {
-                    let deadline = self.fold.entry(run).and_then(|entry| entry.aggregate.run.deadline_at);
-                    if deadline.is_some_and(|at| at <= self.now) {
+                    let now = self.now;
+                    if self.fold.entry(run).is_some_and(|entry| has_no_grace(now, since, &entry.aggregate)) {
                         // Refused only when the run is gone; then there is nothing to expire.
                         let _ = self.apply(&Command::Expire { namespace, run }).await?;
                         count += 1;
@@ -55,4 +55,21 @@ impl<B: Backend> Turn<'_, B> {
             }
         }
     }
+}
+
+/// A deadline passed, or a step ran too long of which nothing can have been missed: it began after `since`. A lease
+/// that ran out is left alone, because its worker may still be on its way back.
+fn has_no_grace(now: Timestamp, since: Timestamp, seen: &Aggregate) -> bool {
+    if seen.run.deadline_at.is_some_and(|at| at <= now) {
+        return true;
+    }
+    let late = |state: &StepState| match state {
+        StepState::Running { since: began, timeout_at, .. } => {
+            *began >= since && timeout_at.is_some_and(|at| at <= now)
+        }
+        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
+        StepState::Sleeping { .. } | StepState::Slept => false,
+    };
+    let leased = seen.run.lease().is_some_and(|lease| lease.until > now);
+    leased && seen.steps.values().any(|step| late(&step.state))
 }

@@ -172,6 +172,7 @@ where
             attempt,
             timeout_ms: timeout.map_or(0, retry_policy::millis),
             retry_policy: options.retry_policy.to_proto(),
+            elapsed_ms: 0,
         });
         let began = Instant::now();
         let code = async { start(context.clone()).await };
@@ -266,7 +267,7 @@ async fn replay<T: DeserializeOwned>(
         },
         StepStatus::Failed => {
             let failure = entry.failure.unwrap_or_default();
-            let finality = Finality::from_wire("", &failure);
+            let finality = Finality::from_wire(&entry.finality, &failure);
             Replayed::Ended(Err(StepError::new(step.path.clone(), failure, entry.attempts, finality).into()))
         }
         StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => Replayed::Due {

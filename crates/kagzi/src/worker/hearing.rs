@@ -32,7 +32,8 @@ impl Session {
         }
     }
 
-    /// The order matters: first stop what is no longer ours, then repeat what was not acknowledged.
+    /// The order matters: first stop what is no longer ours, then repeat what was not acknowledged, then say what
+    /// still runs.
     fn on_welcome(&mut self, welcome: v1::Welcome) {
         tracing::info!(worker = %welcome.worker_id, "worker connected");
         self.worker_id = welcome.worker_id;
@@ -43,7 +44,11 @@ impl Session {
         for lost in welcome.lost {
             self.on_lost(lost);
         }
+        self.take_inbox();
         self.outbox.rewind();
+        for started in self.in_flight.running_steps() {
+            self.outbox.push_started(started);
+        }
         self.link.welcomed();
         self.welcomed = true;
         if !self.phase.is_serving() {

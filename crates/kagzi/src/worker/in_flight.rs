@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::future::Future;
 
-use kagzi_proto::v1::{Assign, JournalPage, LeaseRef};
+use kagzi_proto::v1::{Assign, JournalPage, LeaseRef, StepRef, StepStarted};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use crate::retry_policy;
 
 #[derive(Default)]
 pub(crate) struct InFlight {
@@ -17,6 +20,8 @@ pub(crate) struct InFlight {
 struct Held {
     epoch: u64,
     task: AbortHandle,
+    /// Steps that began and have not ended, for a server that must hear of them again. Few at a time.
+    steps: Vec<(Instant, StepStarted)>,
 }
 
 impl InFlight {
@@ -51,11 +56,38 @@ impl InFlight {
             run.await;
             ended
         });
-        self.runs.insert(lease.run_id, Held { epoch: lease.epoch, task });
+        self.runs.insert(lease.run_id, Held { epoch: lease.epoch, task, steps: Vec::new() });
     }
 
     pub(crate) fn holds(&self, lease: &LeaseRef) -> bool {
         self.runs.get(&lease.run_id).is_some_and(|held| held.epoch == lease.epoch)
+    }
+
+    /// A step began.
+    pub(crate) fn step_began(&mut self, started: &StepStarted) {
+        let Some(lease) = &started.lease else { return };
+        if let Some(held) = self.runs.get_mut(&lease.run_id)
+            && held.epoch == lease.epoch
+        {
+            held.steps.retain(|(_, known)| known.step != started.step);
+            held.steps.push((Instant::now(), started.clone()));
+        }
+    }
+
+    /// An attempt of a step ended, one way or the other.
+    pub(crate) fn step_ended(&mut self, lease: &LeaseRef, step: Option<&StepRef>) {
+        if let Some(held) = self.runs.get_mut(&lease.run_id) {
+            held.steps.retain(|(_, known)| known.step.as_ref() != step);
+        }
+    }
+
+    /// Every step that runs now, and for how long it has.
+    pub(crate) fn running_steps(&self) -> Vec<StepStarted> {
+        let again = |(began, started): &(Instant, StepStarted)| {
+            let elapsed_ms = retry_policy::millis(began.elapsed());
+            StepStarted { elapsed_ms, ..started.clone() }
+        };
+        self.runs.values().flat_map(|held| held.steps.iter().map(again)).collect()
     }
 
     /// Stops what is executed under this lease or an older one, and answers with that lease.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kagzi_proto::v1::{self, worker_message};
+use kagzi_proto::v1::{self, report, worker_message};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -180,13 +180,18 @@ impl Session {
     fn sort_received(&mut self) {
         for outgoing in self.received.drain(..) {
             match outgoing {
-                // While the server is away it is not worth keeping.
-                Outgoing::Started(started) if self.welcomed => {
-                    self.outbox.push_started(started);
+                Outgoing::Started(started) => {
+                    self.in_flight.step_began(&started);
+                    // A server that is away hears of it with the next welcome, if the step still runs then.
+                    if self.welcomed {
+                        self.outbox.push_started(started);
+                    }
                 }
-                Outgoing::Started(_) => {}
                 // What a stopped run said last would only be refused.
                 Outgoing::Report(submission) if self.in_flight.holds(&submission.lease) => {
+                    if let Some(step) = ended_step(&submission.body) {
+                        self.in_flight.step_ended(&submission.lease, step);
+                    }
                     self.outbox.push_submission(submission);
                 }
                 Outgoing::Report(_) => {}
@@ -205,6 +210,21 @@ impl Session {
                 None => return,
             }
         }
+    }
+}
+
+/// The step whose attempt a report ends.
+fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
+    use report::Body;
+    match body {
+        Body::StepRecorded(recorded) => Some(recorded.step.as_ref()),
+        Body::StepFailed(failed) => Some(failed.step.as_ref()),
+        Body::StepProgressed(_) | Body::SleepScheduled(_) | Body::SleepOver(_) => None,
+        Body::RunCompleted(_)
+        | Body::RunFailed(_)
+        | Body::RunParked(_)
+        | Body::RunReleased(_)
+        | Body::RunBlocked(_) => None,
     }
 }
 

@@ -27,6 +27,7 @@ async fn a_run_that_asked_for_it_is_executed_again_and_keeps_its_completed_steps
 
     let run = engine.client().workflow("w", "q", ()).run_retry_policy(RetryPolicy::default()).await.unwrap();
 
+    assert!(run.describe().await.unwrap().run_retry_policy.is_some(), "all defaults, but asked for");
     assert_eq!(run.result::<(u32, u32)>().await.unwrap(), (1, 3));
     assert_eq!(engine.now().duration_since(began).unwrap(), seconds(1 + 2));
     assert_eq!((functions.get(), charges.get()), (3, 1));

@@ -221,14 +221,22 @@ async fn a_final_failure_is_the_same_word_for_word_when_the_function_is_executed
 }
 
 #[tokio::test]
-async fn the_reason_of_a_final_failure_is_forgotten_when_the_function_is_executed_again() {
-    // Wrong: code that asks for the finality may take another path on replay. The journal entry of a failed
-    // step must carry it (`JournalEntry` has no such field), then both are `Denied` and this test is turned.
-    let denied = RetryPolicy::default().non_retryable_errors(["DECLINED"]);
+async fn the_reason_of_a_final_failure_is_the_same_when_the_function_is_executed_again() {
+    let declined = || StepFailure::new("DECLINED", "no money");
+    let too_late = RetryPolicy { retry_timeout: Some(Duration::ZERO), ..RetryPolicy::default() };
+    let used_up = RetryPolicy { run_retries_max: Some(0), ..RetryPolicy::default() };
 
-    let (at_first, again) = seen_twice(denied, || StepFailure::new("DECLINED", "no money")).await;
+    for (policy, reason) in [
+        (RetryPolicy::default().non_retryable_errors(["DECLINED"]), "Denied"),
+        (too_late, "RetryTimeout"),
+        (used_up, "RunBudget"),
+        (RetryPolicy::NONE, "Exhausted"),
+    ] {
+        let (at_first, again) = seen_twice(policy, declined).await;
 
-    assert!(at_first.contains("Denied") && again.contains("Exhausted"), "{at_first}, {again}");
+        assert!(at_first.contains(reason), "{at_first}");
+        assert_eq!(at_first, again);
+    }
 }
 
 #[tokio::test]
@@ -245,8 +253,10 @@ async fn waiting_retries_are_found_by_reason_and_error_code() {
     assert_eq!(list("", "BUSY").await, 1);
     assert_eq!(list("timer", "").await, 0);
     assert_eq!(list("retry", "OTHER").await, 0);
-    let detail = run.describe().await.unwrap().status_detail;
-    assert_eq!(detail, "attempt 1 of step 'charge' failed: later");
+    let seen = run.describe().await.unwrap();
+    assert_eq!(seen.status_detail, "attempt 1 of step 'charge' failed: later");
+    let error = seen.error.expect("what it waits for after");
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("BUSY", "later"));
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use kagzi::Error;
 use kagzi_proto::v1::{self, answer, report, server_message};
 use tonic::{Code, Status};
@@ -65,6 +67,31 @@ async fn after_an_outage_unacknowledged_reports_are_sent_again_under_their_numbe
     let mut held = stream.next_heartbeat().await;
     held.sort();
     assert_eq!(held, ["r1", "r3"]);
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_steps_that_still_run_are_told_again_with_their_age() {
+    let mut server = ScriptedServer::start();
+    let mut worker = server.worker().await;
+    register_all(&mut worker);
+    let worker = tokio::spawn(worker.run());
+    let (mut stream, _) = server.welcome().await;
+    stream.assign("r1", "endless").await;
+    stream.assign("r2", "one_step").await;
+    let first = stream.next_step_started("r1").await;
+    let (run, _, _) = stream.next_report().await;
+    assert_eq!((run.as_str(), first.elapsed_ms), ("r2", 0));
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    stream.fail(Status::unavailable("killed")).await;
+
+    let (mut stream, _) = server.welcome().await;
+    let (run, _, _) = stream.next_report().await;
+    let again = stream.next_step_started("r1").await;
+
+    assert_eq!(run, "r2", "what ended comes first");
+    assert_eq!((&again.step, again.attempt), (&first.step, 1));
+    assert!(again.elapsed_ms >= 7_000, "{again:?}");
     worker.abort();
 }
 

@@ -120,6 +120,17 @@ impl Stream {
         }
     }
 
+    /// The next notice that a step of this run runs.
+    pub async fn next_step_started(&mut self, run_id: &str) -> v1::StepStarted {
+        loop {
+            if let worker_message::Message::StepStarted(started) = self.next().await
+                && started.lease == Some(lease(run_id))
+            {
+                return started;
+            }
+        }
+    }
+
     /// The runs in the next heartbeat.
     pub async fn next_heartbeat(&mut self) -> Vec<String> {
         loop {
