@@ -21,6 +21,7 @@ mod rejection;
 mod reply;
 mod retry;
 mod run;
+pub mod schedule;
 mod step;
 mod time;
 mod worker;

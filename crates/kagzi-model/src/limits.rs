@@ -28,3 +28,23 @@ pub const POLICY_CODES_MAX: usize = 100;
 pub const SCHEDULE_LEN_MAX: usize = 100;
 /// Largest limit on payloads that a server can be given: four times of it must fit into a message that the SDK takes.
 pub const PAYLOAD_LIMIT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Shortest interval of a schedule.
+pub const INTERVAL_MS_MIN: i64 = 1_000;
+/// Longest name of a schedule: with the nominal time it must fit into a business id.
+pub const SCHEDULE_ID_BYTES_MAX: usize = 160;
+/// Most missed times that a schedule makes up for.
+pub const CATCHUP_MAX: u32 = 1_000;
+/// Missed times that a schedule makes up for unless told otherwise.
+pub const CATCHUP_STANDARD: u32 = 100;
+/// Widest jitter of a schedule: an hour.
+pub const JITTER_MS_MAX: i64 = 3_600_000;
+/// Times that may wait for an earlier run; beyond it they count as overlapped.
+pub const SCHEDULE_BUFFER_MAX: usize = 1_000;
+/// Runs of one schedule whose end it watches.
+pub const SCHEDULE_RUNNING_MAX: usize = 100;
+/// Times in one backfill.
+pub const BACKFILL_TIMES_MAX: u64 = 10_000;
+/// Backfills of one schedule that are not done.
+pub const BACKFILLS_MAX: usize = 10;
+/// Runs that one schedule starts in one turn, so that its catch-up lets others through.
+pub const SCHEDULE_SLICE: usize = 10;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId};
+use crate::{Failure, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, schedule::ScheduledBy};
 
 /// The state of one run, without its payloads (they live in its events).
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,9 @@ pub struct RunOptions {
     /// Set on failure handlers: the run whose failure they handle. They start no handlers themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_of: Option<RunId>,
+    /// Set on runs that a schedule started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<ScheduledBy>,
 }
 
 /// A failure handler.

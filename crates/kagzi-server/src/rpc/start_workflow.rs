@@ -55,7 +55,7 @@ pub fn read(
                 .map(|policy| check::retry_policy(Some(policy)))
                 .transpose()?,
             on_failure: on_failure(&request.on_failure_workflow, &request.on_failure_task_queue)?,
-            handler_of: None,
+            ..RunOptions::default()
         },
     })
 }

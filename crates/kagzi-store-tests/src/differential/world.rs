@@ -145,7 +145,7 @@ impl World {
             task_queue: QUEUES[usize::from(self.random.chance(15))].into(),
             input: Payload::new(if self.random.chance(90) { &b"\xff in"[..] } else { &b"else"[..] }),
             deadline_at,
-            options: RunOptions { retry, timeouts, run_retry, on_failure, handler_of: None },
+            options: RunOptions { retry, timeouts, run_retry, on_failure, ..RunOptions::default() },
         }))
     }
 

@@ -1,0 +1,77 @@
+//! The identity of a scheduled run: it follows from the schedule and the nominal time, so that it is started once.
+
+use uuid::{Builder, Uuid};
+
+use super::Schedule;
+use crate::{Millis, Name, RunId, Timestamp, backoff::seed};
+
+/// A time as everybody writes it: UTC, with a fraction only where there is one.
+pub fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.to_string())
+}
+
+/// The business id of the run for a nominal time. The database lets one run have it.
+pub fn business_id(schedule: &Name, at: Timestamp) -> Name {
+    Name::from(format!("schedule:{schedule}:{}", rfc3339(at)))
+}
+
+/// The business id of a run that somebody triggered.
+pub fn triggered_id(schedule: &Name, trigger: &Name) -> Name {
+    Name::from(format!("schedule:{schedule}:trigger:{trigger}"))
+}
+
+/// The id of the run for a nominal time: sorts by when it fired, and is the same when it is decided again.
+pub(super) fn run_id(schedule: &Schedule, at: Timestamp, now: Timestamp) -> RunId {
+    let nominal = at.0.to_be_bytes();
+    let bits = |salt: &[u8]| {
+        let parts = [schedule.uid.as_bytes(), &nominal[..], salt];
+        scramble(seed(&parts)).to_be_bytes()
+    };
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&bits(b"a"));
+    random[8..].copy_from_slice(&bits(b"b")[..2]);
+    let millis = u64::try_from(now.0 / 1000).unwrap_or(0);
+    let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+    RunId(id)
+}
+
+/// How long after its nominal time a run starts: below `jitter_ms`, and always the same for the same time.
+pub(super) fn jitter_ms(schedule: &Name, at: Timestamp, jitter_ms: Millis) -> Millis {
+    let Ok(width) = u64::try_from(jitter_ms) else { return 0 };
+    if width == 0 {
+        return 0;
+    }
+    let hash = scramble(seed(&[schedule.as_bytes(), &at.0.to_be_bytes()]));
+    i64::try_from(hash % width).unwrap_or(0)
+}
+
+/// Spreads the bits of a hash whose input differs in the last bytes only (splitmix64).
+fn scramble(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_canonical() {
+        let id = business_id(&"nightly".into(), Timestamp::from_millis(1_794_800_000_000));
+
+        assert_eq!(&*id, "schedule:nightly:2026-11-16T03:33:20Z");
+        assert_eq!(rfc3339(Timestamp(1_500_000)), "1970-01-01T00:00:01.5Z");
+    }
+
+    #[test]
+    fn jitter_is_fixed_per_time_and_spreads() {
+        let jitter = |n: i64| jitter_ms(&"nightly".into(), Timestamp::from_millis(n * 60_000), 10_000);
+
+        assert_eq!(jitter(7), jitter(7));
+        assert!((0..1_000).map(jitter).all(|ms| (0..10_000).contains(&ms)));
+        let distinct: std::collections::HashSet<_> = (0..100).map(jitter).collect();
+        assert!(distinct.len() > 80, "{}", distinct.len());
+        assert_eq!(jitter_ms(&"nightly".into(), Timestamp(0), 0), 0);
+    }
+}
