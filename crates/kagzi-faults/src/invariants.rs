@@ -1,14 +1,17 @@
-//! The guarantees of the design, checked on the file that a killed server left behind.
+//! The guarantees of the design, checked on the database that killed servers left behind. The rows that must not
+//! exist are looked for by SQL; what needs a history is checked on the rows themselves.
+
+mod postgres;
+mod rows;
+mod sqlite;
 
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
 };
 
-use rusqlite::{Connection, OpenFlags};
-use serde_json::Value;
-
 use crate::{Execution, ExecutionLog, Phase, StepResult};
+use rows::{Event, Rows, Run};
 
 /// What was found, so that a test can show that something happened at all.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,140 +39,41 @@ mod is {
     pub const HANDLER_ENDED: i64 = 21;
     pub const COMPLETED: i64 = 4;
     pub const FAILED: i64 = 5;
+    pub const TIMED_OUT: i64 = 7;
 }
 
-/// Panics at the first guarantee that is broken. The server must be stopped.
+/// Panics at the first guarantee that is broken on a SQLite file. Its server must be stopped.
 pub fn check_invariants(file: &Path, log: &ExecutionLog, acknowledged: &[String]) -> Evidence {
-    let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the file is there");
-    let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("SQLite looks");
-    assert_eq!(sound, "ok", "the file is sound");
+    check(&sqlite::read(file), log, acknowledged)
+}
 
-    let runs = runs(&db);
-    let events = events(&db);
+/// The same on a PostgreSQL database. All its servers must be stopped.
+pub async fn check_invariants_on(url: &str, log: &ExecutionLog, acknowledged: &[String]) -> Evidence {
+    check(&postgres::read(url).await, log, acknowledged)
+}
+
+fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence {
+    for (claim, count) in &found.must_be_none {
+        assert_eq!(*count, 0, "{claim}");
+    }
     let executions = log.read();
-
-    nothing_by_sql(&db);
-    for run in runs.values() {
-        let history = events.get(&run.id).map_or(&[][..], Vec::as_slice);
+    for run in found.runs.values() {
+        let history = found.events.get(&run.id).map_or(&[][..], Vec::as_slice);
         one_end(run, history);
         epochs_rise(run, history);
         one_reason(run);
         gapless(run, history);
         nothing_early(run, history);
+        one_handler(run, history, found);
     }
     for id in acknowledged {
-        assert!(runs.contains_key(id), "I5: the start of run {id} was acknowledged, and it is gone");
+        assert!(found.runs.contains_key(id), "I5: the start of run {id} was acknowledged, and it is gone");
     }
-    worker_counts_are_true(&db, &runs);
-    let results = one_effect(&events, &executions, log);
-    let completed = runs.values().filter(|run| run.status == is::COMPLETED).count();
+    worker_counts_are_true(found);
+    let results = one_effect(&found.events, &executions, log);
+    let completed = found.runs.values().filter(|run| run.status == is::COMPLETED).count();
     let began = executions.iter().filter(|execution| execution.phase == Phase::Began).count();
-    Evidence { runs: runs.len(), completed, results, executions: began }
-}
-
-struct Run {
-    id: String,
-    status: i64,
-    state: Value,
-    epoch: i64,
-    due_at: Option<i64>,
-    sweep_at: Option<i64>,
-    lease_worker: Option<String>,
-    finished_at: Option<i64>,
-    deadline_at: Option<i64>,
-}
-
-impl Run {
-    fn finished(&self) -> bool {
-        (4..=7).contains(&self.status)
-    }
-}
-
-struct Event {
-    seq: i64,
-    at: i64,
-    kind: i64,
-    step: Option<String>,
-    detail: Value,
-    payload: Option<Vec<u8>>,
-}
-
-const RUNS: &str = "
-    SELECT lower(hex(run_id)), status, state, epoch, due_at, sweep_at, lower(hex(lease_worker)), finished_at, deadline_at
-    FROM runs";
-
-fn runs(db: &Connection) -> HashMap<String, Run> {
-    let mut select = db.prepare(RUNS).expect("the schema is known");
-    let rows = select.query_map([], |row| {
-        let worker: String = row.get::<_, Option<String>>(6)?.unwrap_or_default();
-        Ok(Run {
-            id: dashed(&row.get::<_, String>(0)?),
-            status: row.get(1)?,
-            state: json(&row.get::<_, String>(2)?),
-            epoch: row.get(3)?,
-            due_at: row.get(4)?,
-            sweep_at: row.get(5)?,
-            lease_worker: (!worker.is_empty()).then(|| dashed(&worker)),
-            finished_at: row.get(7)?,
-            deadline_at: row.get(8)?,
-        })
-    });
-    rows.expect("runs can be read").map(|run| run.map(|run| (run.id.clone(), run)).unwrap()).collect()
-}
-
-const EVENTS: &str = "
-    SELECT lower(hex(run_id)), seq, at, kind, step, detail, payload
-    FROM events
-    ORDER BY run_id, seq";
-
-fn events(db: &Connection) -> HashMap<String, Vec<Event>> {
-    let mut select = db.prepare(EVENTS).expect("the schema is known");
-    let rows = select.query_map([], |row| {
-        let event = Event {
-            seq: row.get(1)?,
-            at: row.get(2)?,
-            kind: row.get(3)?,
-            step: row.get(4)?,
-            detail: json(&row.get::<_, String>(5)?),
-            payload: row.get(6)?,
-        };
-        Ok((dashed(&row.get::<_, String>(0)?), event))
-    });
-    let mut by_run: HashMap<String, Vec<Event>> = HashMap::new();
-    for row in rows.expect("events can be read") {
-        let (run, event) = row.unwrap();
-        by_run.entry(run).or_default().push(event);
-    }
-    by_run
-}
-
-/// Rows that must not exist, found by the database itself.
-fn nothing_by_sql(db: &Connection) {
-    let none = |claim: &str, sql: &str| {
-        let found: i64 = db.query_row(sql, [], |row| row.get(0)).expect("the schema is known");
-        assert_eq!(found, 0, "{claim}");
-    };
-    none(
-        "I2: a step has two recorded results",
-        "SELECT count(*) FROM
-            (SELECT 1 FROM events WHERE kind = 4 GROUP BY run_id, step HAVING count(*) > 1)",
-    );
-    none(
-        "two runs share a business id",
-        "SELECT count(*) FROM
-            (SELECT 1 FROM runs WHERE business_id IS NOT NULL
-             GROUP BY namespace_id, business_id HAVING count(*) > 1)",
-    );
-    none(
-        "an event belongs to no run",
-        "SELECT count(*) FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
-    );
-    none(
-        "I4: a run is leased to a worker that is not registered or has left",
-        "SELECT count(*) FROM runs
-         LEFT JOIN workers ON workers.worker_id = runs.lease_worker
-         WHERE runs.lease_worker IS NOT NULL AND (workers.worker_id IS NULL OR workers.status = 3)",
-    );
+    Evidence { runs: found.runs.len(), completed, results, executions: began }
 }
 
 /// I1: one end, nothing after it but news of its failure handler, and the status says the same. Only an operator
@@ -268,15 +172,28 @@ fn nothing_early(run: &Run, history: &[Event]) {
     }
 }
 
+/// I9: a run that failed and asked for a handler has exactly one, and says so once.
+fn one_handler(run: &Run, history: &[Event], found: &Rows) {
+    let Some(wanted) = run.options["on_failure"]["workflow_type"].as_str() else { return };
+    let told = history
+        .iter()
+        .filter(|event| event.kind == is::HANDLER_STARTED && event.detail["workflow_type"] == wanted);
+    let told: Vec<&str> = told.filter_map(|event| event.detail["handler"].as_str()).collect();
+    let handles =
+        |other: &&Run| other.workflow_type == wanted && other.options["handler_of"].as_str() == Some(&run.id);
+    let handlers: Vec<&str> = found.runs.values().filter(handles).map(|other| other.id.as_str()).collect();
+    // A run that was reopened after its failure keeps the handler that it had.
+    let reopened = history.iter().any(|event| event.kind == is::RUN_REOPENED);
+    let due = usize::from([is::FAILED, is::TIMED_OUT].contains(&run.status));
+    assert!(handlers.len() == due || reopened, "I9: run {} has {} handlers", run.id, handlers.len());
+    assert!(told == handlers, "I9: run {} tells of the handlers {told:?} and has {handlers:?}", run.id);
+}
+
 /// What workers are credited with is what their runs came to, no more after a crash and no less.
-fn worker_counts_are_true(db: &Connection, runs: &HashMap<String, Run>) {
-    let sum = |column: &str| -> i64 {
-        let sql = format!("SELECT coalesce(sum({column}), 0) FROM workers");
-        db.query_row(&sql, [], |row| row.get(0)).expect("the schema is known")
-    };
-    let count = |status: i64| runs.values().filter(|run| run.status == status).count() as i64;
-    assert_eq!(sum("completed_total"), count(is::COMPLETED), "workers' completed_total");
-    assert_eq!(sum("failed_total"), count(is::FAILED), "workers' failed_total");
+fn worker_counts_are_true(found: &Rows) {
+    let count = |status: i64| found.runs.values().filter(|run| run.status == status).count() as i64;
+    assert_eq!(found.completed_total, count(is::COMPLETED), "workers' completed_total");
+    assert_eq!(found.failed_total, count(is::FAILED), "workers' failed_total");
 }
 
 /// I12: one key per step, at least one execution per recorded result, and the result is one that was returned.
@@ -313,13 +230,4 @@ fn one_effect(events: &HashMap<String, Vec<Event>>, executions: &[Execution], lo
         }
     }
     results
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).expect("states and details are JSON")
-}
-
-/// An id as the API writes it.
-fn dashed(hex: &str) -> String {
-    uuid::Uuid::try_parse(hex).expect("ids are UUIDs").to_string()
 }

@@ -1,4 +1,5 @@
-//! The stage for fault tests: real server and worker processes on a SQLite file, and the means to hurt them.
+//! The stage for fault tests: real server and worker processes on a SQLite file or on PostgreSQL, and the means to
+//! hurt them.
 //!
 //! `fault-server` is the server with short leases, `fault-worker` a worker whose workflows follow a [`Script`] and
 //! log every real execution. A [`Stage`] owns both, kills only what it started, and ends with
@@ -6,6 +7,7 @@
 
 mod execution_log;
 mod hand_worker;
+mod home;
 mod invariants;
 mod metrics;
 mod process;
@@ -16,24 +18,33 @@ mod wait;
 
 pub use execution_log::{Execution, ExecutionLog, Phase};
 pub use hand_worker::HandWorker;
-pub use invariants::{Evidence, check_invariants};
+pub use home::Home;
+pub use invariants::{Evidence, check_invariants, check_invariants_on};
 pub use process::{Process, exit_when_stdin_closes};
 pub use proxy::Proxy;
 pub use script::{Move, Script, StepPlan, StepResult};
 pub use stage::{Binaries, Pace, QUEUE, Stage, start_request};
-pub use wait::{DEADLINE, eventually};
+pub use wait::{DEADLINE, eventually, eventually_within};
 
-/// A stage with this test crate's binaries, which only a test can name.
+/// A stage with this test crate's binaries, which only a test can name: on a SQLite file, or on a PostgreSQL
+/// database, where [`Stage::sibling`] starts more servers.
 #[macro_export]
 macro_rules! stage {
     ($pace:expr) => {
-        $crate::Stage::open(
-            $crate::Binaries {
-                server: env!("CARGO_BIN_EXE_fault-server"),
-                worker: env!("CARGO_BIN_EXE_fault-worker"),
-            },
-            $pace,
-        )
-        .await
+        $crate::Stage::open($crate::binaries!(), $pace, None).await
+    };
+    ($pace:expr, $database:expr) => {
+        $crate::Stage::open($crate::binaries!(), $pace, Some($database)).await
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! binaries {
+    () => {
+        $crate::Binaries {
+            server: env!("CARGO_BIN_EXE_fault-server"),
+            worker: env!("CARGO_BIN_EXE_fault-worker"),
+        }
     };
 }

@@ -2,8 +2,8 @@
 
 use std::{
     net::SocketAddr,
-    path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,9 +17,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::{
-    Evidence, Execution, ExecutionLog, HandWorker, Process, Script, check_invariants, eventually, metrics,
-};
+use crate::{Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, eventually, metrics};
 
 /// The queue of every fault test; each test has its own server, so one name is enough.
 pub const QUEUE: &str = "faults";
@@ -36,8 +34,12 @@ pub struct Binaries {
 pub enum Pace {
     /// After a second: for tests that lose workers.
     Fast,
+    /// After a few seconds: for tests that lose workers, and whose database may be busy.
+    Brisk,
     /// Late enough that a busy machine loses nobody by accident.
     Steady,
+    /// About as in production: for tests with much load, or with outages that must cost nobody a lease.
+    Calm,
 }
 
 impl Pace {
@@ -45,7 +47,9 @@ impl Pace {
     fn millis(self) -> (u64, u64, u64) {
         match self {
             Pace::Fast => (200, 1_000, 2_000),
+            Pace::Brisk => (300, 3_000, 4_000),
             Pace::Steady => (500, 8_000, 10_000),
+            Pace::Calm => (2_000, 20_000, 30_000),
         }
     }
 
@@ -62,18 +66,43 @@ pub struct Stage {
     binaries: Binaries,
     server: Mutex<Option<Process>>,
     channel: Channel,
-    /// Runs whose start was answered: they must survive everything.
-    acknowledged: Mutex<Vec<String>>,
-    dir: TempDir,
+    home: Home,
+    /// Runs whose start was answered, by this server or a sibling: they must survive everything.
+    acknowledged: Arc<Mutex<Vec<String>>>,
+    dir: Arc<TempDir>,
 }
 
 impl Stage {
-    /// A new directory and a running server.
-    pub async fn open(binaries: Binaries, pace: Pace) -> Stage {
+    /// A new directory and a running server, on a file of its own or on this PostgreSQL database.
+    pub async fn open(binaries: Binaries, pace: Pace, database: Option<String>) -> Stage {
         let dir = tempfile::Builder::new().prefix("kagzi-faults-").tempdir().expect("there is room in /tmp");
+        let home = match database {
+            Some(url) => Home::Postgres(url),
+            None => Home::File(dir.path().join("kagzi.db")),
+        };
+        Stage::start_in(Arc::new(dir), home, binaries, pace, Arc::default()).await
+    }
+
+    /// Another server on the same database, with its own clients, for the same workers and runs.
+    pub async fn sibling(&self) -> Stage {
+        self.sibling_on(self.home.clone()).await
+    }
+
+    /// The same, where the sibling reaches the database by another URL.
+    pub async fn sibling_on(&self, home: Home) -> Stage {
+        Stage::start_in(self.dir.clone(), home, self.binaries, self.pace, self.acknowledged.clone()).await
+    }
+
+    async fn start_in(
+        dir: Arc<TempDir>,
+        home: Home,
+        binaries: Binaries,
+        pace: Pace,
+        acknowledged: Arc<Mutex<Vec<String>>>,
+    ) -> Stage {
         let (server, address) = loop {
             let address = SocketAddr::from(([127, 0, 0, 1], random_port()));
-            if let Some(server) = serve(&binaries, &dir, address, pace).await {
+            if let Some(server) = serve(&binaries, &dir, &home, address, pace).await {
                 break (server, address);
             }
         };
@@ -85,13 +114,14 @@ impl Stage {
             binaries,
             server: Mutex::new(Some(server)),
             channel: endpoint.connect_lazy(),
-            acknowledged: Mutex::new(Vec::new()),
+            home,
+            acknowledged,
             dir,
         }
     }
 
-    pub fn file(&self) -> PathBuf {
-        self.dir.path().join("kagzi.db")
+    pub fn file(&self) -> &Path {
+        self.home.file()
     }
 
     /// The server process, for a test that ends it in its own way.
@@ -112,7 +142,7 @@ impl Stage {
     /// Starts the server again on the same file and the same port.
     pub async fn restart_server(&self) {
         assert!(self.server_slot().is_none(), "the former server is gone");
-        let server = serve(&self.binaries, &self.dir, self.address, self.pace).await;
+        let server = serve(&self.binaries, &self.dir, &self.home, self.address, self.pace).await;
         let server = server.unwrap_or_else(|| panic!("the server does not start\n{}", self.said()));
         *self.server_slot() = Some(server);
     }
@@ -132,7 +162,7 @@ impl Stage {
 
     /// Another server process on the same file, on any port; it is not expected to live.
     pub fn second_server(&self) -> Process {
-        let args = server_args(&self.file(), SocketAddr::from(([127, 0, 0, 1], 0)), self.pace);
+        let args = server_args(&self.home, SocketAddr::from(([127, 0, 0, 1], 0)), self.pace);
         Process::spawn(self.binaries.server, &args, &self.dir.path().join("second-server.log"))
     }
 
@@ -142,15 +172,15 @@ impl Stage {
     }
 
     /// A worker that reaches the server at another address.
-    pub async fn worker_at(&self, address: SocketAddr, args: &[&str]) -> Process {
+    pub async fn worker_at(&self, address: impl ToString, args: &[&str]) -> Process {
         let process = self.spawn_worker(address, args);
         let pid = process.pid();
         eventually("the worker registers", async || self.workers_of(pid).await.into_iter().next()).await;
         process
     }
 
-    /// A worker process, registered or not.
-    pub fn spawn_worker(&self, address: SocketAddr, args: &[&str]) -> Process {
+    /// A worker process, registered or not. The address may be a list, as users write it.
+    pub fn spawn_worker(&self, address: impl ToString, args: &[&str]) -> Process {
         let mut all = vec!["--address".into(), address.to_string()];
         all.extend(["--dir".into(), self.dir.path().display().to_string()]);
         all.extend(args.iter().map(ToString::to_string));
@@ -171,7 +201,8 @@ impl Stage {
 
     /// The workers that a process registered, newest first.
     pub async fn workers_of(&self, pid: u32) -> Vec<v1::Worker> {
-        let all = self.registry().list_workers(v1::ListWorkersRequest::default()).await;
+        let request = v1::ListWorkersRequest { page_size: 100, ..Default::default() };
+        let all = self.registry().list_workers(request).await;
         let all = all.expect("workers can be listed").into_inner().workers;
         all.into_iter().filter(|worker| worker.pid == pid.cast_signed()).collect()
     }
@@ -263,14 +294,14 @@ impl Stage {
         metrics::metric(self.address, name).await
     }
 
-    /// Kills the server and checks what it leaves behind. Every test ends here.
+    /// Kills the server and checks what it leaves behind. Every test ends here; siblings are dropped before.
     pub async fn close(self) -> Evidence {
         let server = self.server_slot().take();
         if let Some(server) = server {
             server.kill().await;
         }
         let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        check_invariants(&self.file(), &self.log, &acknowledged)
+        self.home.check(&self.log, &acknowledged).await
     }
 
     fn said(&self) -> String {
@@ -316,10 +347,10 @@ fn random_port() -> u16 {
     10_000 + u16::try_from(random % 20_000).expect("below 20,000")
 }
 
-fn server_args(file: &std::path::Path, listen: SocketAddr, pace: Pace) -> Vec<String> {
+fn server_args(home: &Home, listen: SocketAddr, pace: Pace) -> Vec<String> {
     let (heartbeat, stale, lease) = pace.millis();
     let pairs = [
-        ("--file", file.display().to_string()),
+        ("--store", home.url()),
         ("--listen", listen.to_string()),
         ("--heartbeat-ms", heartbeat.to_string()),
         ("--stale-ms", stale.to_string()),
@@ -329,8 +360,14 @@ fn server_args(file: &std::path::Path, listen: SocketAddr, pace: Pace) -> Vec<St
 }
 
 /// A server that serves, or none when the port is taken.
-async fn serve(binaries: &Binaries, dir: &TempDir, listen: SocketAddr, pace: Pace) -> Option<Process> {
-    let args = server_args(&dir.path().join("kagzi.db"), listen, pace);
+async fn serve(
+    binaries: &Binaries,
+    dir: &TempDir,
+    home: &Home,
+    listen: SocketAddr,
+    pace: Pace,
+) -> Option<Process> {
+    let args = server_args(home, listen, pace);
     let mut server = Process::spawn(binaries.server, &args, &dir.path().join("server.log"));
     server.announced("listening on ").await?;
     Some(server)

@@ -46,10 +46,34 @@ fn from_registry(refused: &RegistryError) -> Status {
 fn from_store(error: &StoreError) -> Status {
     match error {
         StoreError::Unavailable(_) | StoreError::Conflict(_) => {
-            Status::unavailable(format!("{error}; it is safe to send the request again"))
+            retry_soon(Status::unavailable(format!("{error}; it is safe to send the request again")))
         }
         StoreError::Full(_) => Status::resource_exhausted(error.to_string()),
         StoreError::Corrupt(_) => Status::data_loss(error.to_string()),
         StoreError::Bug(_) => Status::internal(error.to_string()),
+    }
+}
+
+/// How long a caller should wait before it tries again.
+const RETRY_AFTER_MS: &str = "500";
+
+/// Says when to try again in the way that gRPC's own retries understand.
+fn retry_soon(mut status: Status) -> Status {
+    let hint = tonic::metadata::MetadataValue::from_static(RETRY_AFTER_MS);
+    status.metadata_mut().insert("grpc-retry-pushback-ms", hint);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_away_is_told_with_when_to_try_again() {
+        let status = from_store(&StoreError::Unavailable("connection refused".into()));
+
+        assert_eq!(status.code(), tonic::Code::Unavailable);
+        assert!(status.message().contains("safe to send the request again"));
+        assert_eq!(status.metadata().get("grpc-retry-pushback-ms").unwrap(), RETRY_AFTER_MS);
     }
 }

@@ -15,21 +15,28 @@ use std::{
 
 use tokio_postgres::{Config, NoTls};
 
-/// Runs the database. Every line that it reads is a crash: the server dies at once and is started again. When the
-/// test process ends, however it ends, its end of the pipe closes, and the database goes with it. Only the process
-/// that was started here is ended, by its id.
+/// Runs the database and does what each line says: `crash` (without a warning, then again), `restart` (politely, as
+/// for an update), `stop` and `start`. When the test process ends, however it ends, its end of the pipe closes, and
+/// the database goes with it. Only the process that was started here is ended, by its id.
 const KEEPER: &str = r#"
 start() {
     "$1"/postgres -D "$2/data" -k "$2" -c listen_addresses= </dev/null >>"$2/log" 2>&1 &
     postgres=$!
 }
-start "$1" "$2"
-while read -r _; do
-    kill -QUIT "$postgres"
+end() {
+    kill -"$1" "$postgres"
     wait "$postgres"
-    start "$1" "$2"
+}
+start "$1" "$2"
+while read -r word; do
+    case $word in
+        crash) end QUIT; start "$1" "$2" ;;
+        restart) end INT; start "$1" "$2" ;;
+        stop) end INT ;;
+        start) start "$1" "$2" ;;
+    esac
 done
-kill -QUIT "$postgres"
+kill -QUIT "$postgres" 2>/dev/null
 wait "$postgres"
 rm -rf "$2"
 "#;
@@ -70,21 +77,49 @@ impl Server {
 
     /// Ends the server without a warning, and starts it again.
     pub fn crash(&mut self) {
-        let keeper = self.keeper.as_mut().expect("only a private server may be crashed");
-        let line = keeper.stdin.as_mut().expect("its input is ours").write_all(b"crash\n");
+        self.tell("crash");
+    }
+
+    /// Ends the server as an operator does, and starts it again.
+    pub fn restart(&mut self) {
+        self.tell("restart");
+    }
+
+    /// Ends the server until [`Server::start`].
+    pub fn stop(&mut self) {
+        self.tell("stop");
+    }
+
+    pub fn start(&mut self) {
+        self.tell("start");
+    }
+
+    fn tell(&mut self, word: &str) {
+        let keeper = self.keeper.as_mut().expect("only a private server may be hurt");
+        let line = writeln!(keeper.stdin.as_mut().expect("its input is ours"), "{word}");
         line.expect("the keeper lives as long as its server");
     }
 }
 
 /// A fresh database on the server of this test process; a URL that [`crate::PostgresStore::open`] reads.
 pub async fn database() -> String {
+    create("template1").await
+}
+
+/// A copy of a database of this test process that nobody is connected to.
+pub async fn copy(url: &str) -> String {
+    let config: Config = url.parse().expect("a URL of this fixture");
+    create(config.get_dbname().expect("a URL of this fixture names its database")).await
+}
+
+async fn create(template: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("kagzi_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
     let mut config = server().url.clone();
     // More than one at a time fails: the template must not be in use by another copy.
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    execute(&config, &format!("CREATE DATABASE {name}")).await;
+    execute(&config, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
     config.dbname(&name);
     to_text(&config)
 }
@@ -205,17 +240,21 @@ fn postgres_user() -> Option<(u32, u32)> {
 fn to_text(config: &Config) -> String {
     use tokio_postgres::config::Host;
     let host = match config.get_hosts().first() {
-        Some(Host::Unix(path)) => path.display().to_string(),
+        Some(Host::Unix(path)) => percent(&path.display().to_string()),
         Some(Host::Tcp(name)) => name.clone(),
         None => "localhost".into(),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    let mut text = format!("host={host} port={port} dbname={}", config.get_dbname().unwrap_or("postgres"));
-    if let Some(user) = config.get_user() {
-        text += &format!(" user={user}");
-    }
+    let mut login = percent(config.get_user().unwrap_or("postgres"));
     if let Some(password) = config.get_password() {
-        text += &format!(" password='{}'", String::from_utf8_lossy(password));
+        login += &format!(":{}", percent(&String::from_utf8_lossy(password)));
     }
-    text
+    format!("postgres://{login}@{host}:{port}/{}", percent(config.get_dbname().unwrap_or("postgres")))
+}
+
+/// Text as a part of a URL.
+fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encode = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encode).collect()
 }

@@ -131,7 +131,8 @@ pub fn too_slow(what: &str) -> StoreError {
     StoreError::Unavailable(format!("{what} took too long"))
 }
 
-/// Waits longer after each failure: 100 ms, doubled up to 5 s.
+/// Waits longer after each failure: 100 ms, doubled up to 1 s. Not more: a server that comes back later than its
+/// neighbours does not hear its workers for so long, and the neighbours would declare them lost.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
@@ -140,9 +141,9 @@ pub struct Backoff {
 impl Backoff {
     /// How long to wait after one more failure.
     pub fn next(&mut self) -> Duration {
-        let delay = Duration::from_millis(100) * 2u32.pow(self.failures.min(6));
+        let delay = Duration::from_millis(100) * 2u32.pow(self.failures.min(4));
         self.failures += 1;
-        delay.min(Duration::from_secs(5))
+        delay.min(Duration::from_secs(1))
     }
 
     /// It worked.

@@ -13,7 +13,7 @@ use kagzi_proto::v1::{self, WorkflowRun};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 
 use crate::addresses::Addresses;
 use crate::connection::Connection;
@@ -143,7 +143,8 @@ impl Client {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(status) => status,
             };
-            if status.code() == Code::Unavailable && self.connection.server_count() > 1 {
+            let error = Error::refused(attempted, &status);
+            if error.is_outage() && self.connection.server_count() > 1 {
                 self.connection.prefer_next();
                 let channel = self.connection.connect().await?;
                 *self.channel.lock() = channel;
@@ -151,7 +152,7 @@ impl Client {
                     continue;
                 }
             }
-            return Err(Error::refused(attempted, &status));
+            return Err(error);
         }
     }
 }

@@ -73,7 +73,10 @@ pub struct RunFailed {
 
 impl Error {
     pub(crate) fn refused(attempted: &'static str, status: &tonic::Status) -> Error {
-        Error::Refused { attempted, code: status.code(), message: status.message().to_owned() }
+        // A connection that breaks under a call is reported as UNKNOWN or CANCELLED, depending on where it broke;
+        // for the caller it is the same outage as a server that cannot be reached.
+        let code = if answered(status) { status.code() } else { Code::Unavailable };
+        Error::Refused { attempted, code, message: status.message().to_owned() }
     }
 
     /// Nobody answered: the same call may succeed on another server, or a moment later.
@@ -90,9 +93,23 @@ impl Error {
     }
 }
 
+/// The status is the server's word, not our own about a connection that broke: only that has a cause.
+pub(crate) fn answered(status: &tonic::Status) -> bool {
+    std::error::Error::source(status).is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_broke_under_a_call_is_an_outage_and_the_servers_word_is_not() {
+        let broken = tonic::Status::from_error(Box::new(std::io::Error::other("broken pipe")));
+        let refused = tonic::Status::unknown("the server says so");
+
+        assert!(Error::refused("start a run", &broken).is_outage());
+        assert!(!Error::refused("start a run", &refused).is_outage());
+    }
 
     #[test]
     fn a_failed_run_says_how_it_ended() {

@@ -1,6 +1,6 @@
 //! The server of the fault tests: the real one, with short leases.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
 use kagzi_server::{Options, Server, Settings, StoreUrl};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Parser)]
 struct Args {
     #[arg(long)]
-    file: PathBuf,
+    store: StoreUrl,
     #[arg(long)]
     listen: SocketAddr,
     #[arg(long)]
@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let options = Options {
         listen: args.listen,
-        store: StoreUrl::Sqlite(args.file),
+        store: args.store,
         insecure: false,
         settings: Settings {
             heartbeat_interval: Duration::from_millis(args.heartbeat_ms),

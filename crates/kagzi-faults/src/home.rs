@@ -1,0 +1,38 @@
+//! Where the servers of a stage keep their data.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Evidence, ExecutionLog, check_invariants, check_invariants_on};
+
+#[derive(Debug, Clone)]
+pub enum Home {
+    /// A SQLite file, for one server.
+    File(PathBuf),
+    /// A PostgreSQL database, for any number of them.
+    Postgres(String),
+}
+
+impl Home {
+    /// As `--store` takes it.
+    pub fn url(&self) -> String {
+        match self {
+            Home::File(path) => format!("sqlite:{}", path.display()),
+            Home::Postgres(url) => url.clone(),
+        }
+    }
+
+    pub fn file(&self) -> &Path {
+        match self {
+            Home::File(path) => path,
+            Home::Postgres(url) => panic!("{url} is not a file"),
+        }
+    }
+
+    /// Checks what the servers left behind.
+    pub async fn check(&self, log: &ExecutionLog, acknowledged: &[String]) -> Evidence {
+        match self {
+            Home::File(path) => check_invariants(path, log, acknowledged),
+            Home::Postgres(url) => check_invariants_on(url, log, acknowledged).await,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The rows of a PostgreSQL database.
+
+use std::collections::HashMap;
+
+use tokio_postgres::{Client, NoTls, Row};
+
+use super::rows::{COMPLETED_TOTAL, Event, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, json};
+
+/// Reads everything.
+pub async fn read(url: &str) -> Rows {
+    let (db, connection) = tokio_postgres::connect(url, NoTls).await.expect("the database answers");
+    let driving = tokio::spawn(connection);
+    // The statements are those of SQLite, without the schema.
+    db.batch_execute("SET search_path TO kagzi").await.expect("a session takes settings");
+    let mut must_be_none = Vec::new();
+    for (claim, sql) in MUST_BE_NONE {
+        must_be_none.push((*claim, number(&db, sql).await));
+    }
+    let rows = Rows {
+        runs: select(&db, RUNS).await.iter().map(run).map(|run| (run.id.clone(), run)).collect(),
+        events: events(&select(&db, EVENTS).await),
+        completed_total: number(&db, COMPLETED_TOTAL).await,
+        failed_total: number(&db, FAILED_TOTAL).await,
+        must_be_none,
+    };
+    driving.abort();
+    rows
+}
+
+async fn select(db: &Client, sql: &str) -> Vec<Row> {
+    db.query(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+}
+
+async fn number(db: &Client, sql: &str) -> i64 {
+    select(db, sql).await[0].get(0)
+}
+
+const RUNS: &str = "
+    SELECT run_id::text, workflow_type, status::bigint, state, epoch, due_at, sweep_at, lease_worker::text,
+           finished_at, deadline_at, options
+    FROM runs";
+
+fn run(row: &Row) -> Run {
+    Run {
+        id: row.get(0),
+        workflow_type: row.get(1),
+        status: row.get(2),
+        state: json(row.get(3)),
+        epoch: row.get(4),
+        due_at: row.get(5),
+        sweep_at: row.get(6),
+        lease_worker: row.get(7),
+        finished_at: row.get(8),
+        deadline_at: row.get(9),
+        options: json(row.get(10)),
+    }
+}
+
+const EVENTS: &str = "
+    SELECT run_id::text, seq, at, kind::bigint, step, detail, payload
+    FROM events
+    ORDER BY run_id, seq";
+
+fn events(rows: &[Row]) -> HashMap<String, Vec<Event>> {
+    let mut by_run: HashMap<String, Vec<Event>> = HashMap::new();
+    for row in rows {
+        let event = Event {
+            seq: row.get(1),
+            at: row.get(2),
+            kind: row.get(3),
+            step: row.get(4),
+            detail: json(row.get(5)),
+            payload: row.get(6),
+        };
+        by_run.entry(row.get(0)).or_default().push(event);
+    }
+    by_run
+}

@@ -1,0 +1,85 @@
+//! What the checks look at, read from whichever database there was.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Everything.
+pub struct Rows {
+    pub runs: HashMap<String, Run>,
+    /// By run, in order.
+    pub events: HashMap<String, Vec<Event>>,
+    /// Sums over all workers.
+    pub completed_total: i64,
+    pub failed_total: i64,
+    /// What [`MUST_BE_NONE`] found.
+    pub must_be_none: Vec<(&'static str, i64)>,
+}
+
+pub struct Run {
+    pub id: String,
+    pub workflow_type: String,
+    pub status: i64,
+    pub state: Value,
+    pub epoch: i64,
+    pub due_at: Option<i64>,
+    pub sweep_at: Option<i64>,
+    pub lease_worker: Option<String>,
+    pub finished_at: Option<i64>,
+    pub deadline_at: Option<i64>,
+    pub options: Value,
+}
+
+impl Run {
+    pub fn finished(&self) -> bool {
+        (4..=7).contains(&self.status)
+    }
+}
+
+pub struct Event {
+    pub seq: i64,
+    pub at: i64,
+    pub kind: i64,
+    pub step: Option<String>,
+    pub detail: Value,
+    pub payload: Option<Vec<u8>>,
+}
+
+/// Rows that must not exist, counted by the database itself: the claim, and a statement that both engines take.
+pub const MUST_BE_NONE: &[(&str, &str)] = &[
+    (
+        "I2: a step has two recorded results",
+        "SELECT count(*) FROM
+            (SELECT 1 FROM events WHERE kind = 4 GROUP BY run_id, step HAVING count(*) > 1) AS odd",
+    ),
+    (
+        "two runs share a business id",
+        "SELECT count(*) FROM
+            (SELECT 1 FROM runs WHERE business_id IS NOT NULL
+             GROUP BY namespace_id, business_id HAVING count(*) > 1) AS odd",
+    ),
+    (
+        "an event belongs to no run",
+        "SELECT count(*) FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
+    ),
+    (
+        "I4: a run is leased to a worker that is not registered or has left",
+        "SELECT count(*) FROM runs
+         LEFT JOIN workers ON workers.worker_id = runs.lease_worker
+         WHERE runs.lease_worker IS NOT NULL AND (workers.worker_id IS NULL OR workers.status = 3)",
+    ),
+    (
+        "I7: a worker holds more runs than it may",
+        "SELECT count(*) FROM
+            (SELECT 1 FROM runs JOIN workers ON workers.worker_id = runs.lease_worker
+             GROUP BY workers.worker_id, workers.max_concurrent
+             HAVING count(*) > workers.max_concurrent) AS odd",
+    ),
+];
+
+pub const COMPLETED_TOTAL: &str = "SELECT CAST(coalesce(sum(completed_total), 0) AS BIGINT) FROM workers";
+pub const FAILED_TOTAL: &str = "SELECT CAST(coalesce(sum(failed_total), 0) AS BIGINT) FROM workers";
+
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("states, options and details are JSON")
+}

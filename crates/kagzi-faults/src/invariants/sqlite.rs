@@ -1,0 +1,79 @@
+//! The rows of a SQLite file.
+
+use std::{collections::HashMap, path::Path};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::rows::{COMPLETED_TOTAL, Event, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, json};
+
+/// Reads everything, after SQLite itself has found the file sound.
+pub fn read(file: &Path) -> Rows {
+    let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the file is there");
+    let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("SQLite looks");
+    assert_eq!(sound, "ok", "the file is sound");
+    let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("the schema is known");
+    Rows {
+        runs: runs(&db),
+        events: events(&db),
+        completed_total: number(COMPLETED_TOTAL),
+        failed_total: number(FAILED_TOTAL),
+        must_be_none: MUST_BE_NONE.iter().map(|(claim, sql)| (*claim, number(sql))).collect(),
+    }
+}
+
+const RUNS: &str = "
+    SELECT lower(hex(run_id)), workflow_type, status, state, epoch, due_at, sweep_at, lower(hex(lease_worker)),
+           finished_at, deadline_at, options
+    FROM runs";
+
+fn runs(db: &Connection) -> HashMap<String, Run> {
+    let mut select = db.prepare(RUNS).expect("the schema is known");
+    let rows = select.query_map([], |row| {
+        let worker: String = row.get::<_, Option<String>>(7)?.unwrap_or_default();
+        Ok(Run {
+            id: dashed(&row.get::<_, String>(0)?),
+            workflow_type: row.get(1)?,
+            status: row.get(2)?,
+            state: json(&row.get::<_, String>(3)?),
+            epoch: row.get(4)?,
+            due_at: row.get(5)?,
+            sweep_at: row.get(6)?,
+            lease_worker: (!worker.is_empty()).then(|| dashed(&worker)),
+            finished_at: row.get(8)?,
+            deadline_at: row.get(9)?,
+            options: json(&row.get::<_, String>(10)?),
+        })
+    });
+    rows.expect("runs can be read").map(|run| run.map(|run| (run.id.clone(), run)).unwrap()).collect()
+}
+
+const EVENTS: &str = "
+    SELECT lower(hex(run_id)), seq, at, kind, step, detail, payload
+    FROM events
+    ORDER BY run_id, seq";
+
+fn events(db: &Connection) -> HashMap<String, Vec<Event>> {
+    let mut select = db.prepare(EVENTS).expect("the schema is known");
+    let rows = select.query_map([], |row| {
+        let event = Event {
+            seq: row.get(1)?,
+            at: row.get(2)?,
+            kind: row.get(3)?,
+            step: row.get(4)?,
+            detail: json(&row.get::<_, String>(5)?),
+            payload: row.get(6)?,
+        };
+        Ok((dashed(&row.get::<_, String>(0)?), event))
+    });
+    let mut by_run: HashMap<String, Vec<Event>> = HashMap::new();
+    for row in rows.expect("events can be read") {
+        let (run, event) = row.unwrap();
+        by_run.entry(run).or_default().push(event);
+    }
+    by_run
+}
+
+/// An id as the API writes it.
+fn dashed(hex: &str) -> String {
+    uuid::Uuid::try_parse(hex).expect("ids are UUIDs").to_string()
+}
