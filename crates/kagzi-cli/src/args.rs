@@ -1,6 +1,6 @@
 use crate::address::Address;
 use crate::output::Format;
-use crate::{bench, completions, demo, dev, run, serve, worker};
+use crate::{bench, completions, config, demo, dev, run, serve, worker};
 use clap::{Args, Parser, Subcommand};
 
 /// Kagzi: workflows that survive.
@@ -49,6 +49,9 @@ pub enum Verb {
     /// Look at workers and drain them.
     #[command(subcommand)]
     Worker(worker::Verb),
+    /// Show the configuration, or print one to start from.
+    #[command(subcommand)]
+    Config(config::Verb),
     /// Check that the server is well and that every run has a worker.
     Doctor,
     /// Watch a run survive the death of its worker: a tour of half a minute.

@@ -1,55 +1,69 @@
-use crate::logs::{self, LogFormat};
-use crate::{output, stop};
+use crate::config_args::{ConfigArgs, flag};
+use crate::{logs, output, serve, stop};
 use anyhow::Context;
-use kagzi_server::StoreUrl;
-use kagzi_server::{Options, Server, Settings};
+use kagzi_server::{Server, StoreUrl};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The address to listen on; port 0 takes any free one.
-    #[arg(long, default_value = "127.0.0.1:50051", value_name = "ADDR")]
-    listen: SocketAddr,
-    /// The directory that keeps the data.
-    #[arg(long, default_value = ".kagzi", value_name = "DIR")]
-    data: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The address to listen on; port 0 takes any free one [key: server.address] [default: 127.0.0.1:50051]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// The directory that keeps the data [default: .kagzi, unless store.url is configured]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// How log lines look [key: log.format] [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    log_format: Option<String>,
 }
 
 pub async fn perform(args: Args) -> anyhow::Result<()> {
-    logs::install(LogFormat::Text);
-    std::fs::create_dir_all(&args.data)
-        .with_context(|| format!("could not create data directory {}", args.data.display()))?;
-    let file = args.data.join("kagzi.db");
-    let options = Options {
-        listen: args.listen,
-        store: StoreUrl::Sqlite(file.clone()),
-        insecure: false,
-        settings: Settings::default(),
+    let flags = [
+        flag("--listen", "server.address", args.listen),
+        flag("--log-format", "log.format", args.log_format),
+    ];
+    let loaded = args.config.load(flags.into_iter().flatten().collect())?;
+    logs::install(&loaded)?;
+    let store = match (args.data, &loaded.config.store.url) {
+        (None, Some(configured)) => configured.clone(),
+        (data, _) => in_directory(data.unwrap_or_else(|| ".kagzi".into()))?,
     };
+    let options = serve::options(&loaded, store.clone());
     let shutdown = CancellationToken::new();
     let ready = move |address| {
         // A closed stdout means that nobody reads the greeting; the server serves all the same.
-        let _ = output::print(&greeting(address, &file));
+        let _ = output::print(&greeting(address, &store));
     };
     stop::on_signal(shutdown.clone(), Server::serve(options, ready, shutdown)).await
 }
 
-fn greeting(address: SocketAddr, file: &Path) -> String {
+fn in_directory(data: PathBuf) -> anyhow::Result<StoreUrl> {
+    std::fs::create_dir_all(&data)
+        .with_context(|| format!("could not create data directory {}", data.display()))?;
+    Ok(StoreUrl::Sqlite(data.join("kagzi.db")))
+}
+
+fn greeting(address: SocketAddr, store: &StoreUrl) -> String {
     let to_it = match address.to_string().as_str() {
         "127.0.0.1:50051" => String::new(),
         elsewhere => format!(" --address {elsewhere}"),
+    };
+    let data = match store {
+        StoreUrl::Sqlite(file) => file.display().to_string(),
+        StoreUrl::Postgres(_) | StoreUrl::Memory => store.to_string(),
     };
     format!(
         "\
 Kagzi is ready.
   address  {address}
-  data     {}
+  data     {data}
   next     kagzi run start hello --input '{{\"name\":\"Ada\"}}'{to_it}
            kagzi doctor{to_it}
-Stop with Ctrl-C; the data stays.",
-        file.display()
+Stop with Ctrl-C; the data stays."
     )
 }
 
@@ -59,7 +73,8 @@ mod tests {
 
     #[test]
     fn the_greeting_names_address_data_and_a_next_command_that_reaches_this_server() {
-        let greeting = greeting("127.0.0.1:7000".parse().unwrap(), Path::new(".kagzi/kagzi.db"));
+        let greeting =
+            greeting("127.0.0.1:7000".parse().unwrap(), &StoreUrl::Sqlite(".kagzi/kagzi.db".into()));
 
         insta::assert_snapshot!(greeting, @r#"
         Kagzi is ready.

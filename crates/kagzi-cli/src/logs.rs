@@ -1,18 +1,29 @@
+use crate::exit::Trouble;
 use crate::output::wants_colours;
+use kagzi_server::config::{Loaded, LogFormat};
 use tracing_subscriber::EnvFilter;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
+/// Sends logs to stderr, stdout is for data.
+pub fn install(loaded: &Loaded) -> anyhow::Result<()> {
+    let log = &loaded.config.log;
+    let filter = EnvFilter::try_new(&log.level).map_err(|error| {
+        let from = loaded.origin("log.level");
+        Trouble::usage(format!("{from}: log.level: {error}; write info, or info,kagzi_store=debug"))
+    })?;
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Text => logs.with_ansi(wants_colours(&std::io::stderr())).init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+    Ok(())
 }
 
-/// Sends logs to stderr, stdout is for data. `RUST_LOG` chooses what is said; the default is INFO.
-pub fn install(format: LogFormat) {
+/// The same for workers, which have no configuration: `RUST_LOG` chooses what is said.
+pub fn install_plain() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => logs.with_ansi(wants_colours(&std::io::stderr())).init(),
-        LogFormat::Json => logs.json().init(),
-    }
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(wants_colours(&std::io::stderr()))
+        .init();
 }

@@ -5,6 +5,8 @@ mod args;
 mod bench;
 mod child;
 mod completions;
+mod config;
+mod config_args;
 mod demo;
 mod dev;
 mod doctor;
@@ -42,6 +44,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
+        Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Doctor => doctor::perform(&session).await,
         Verb::Demo => demo::perform().await,
         Verb::Bench(args) => bench::perform(args, &session).await,

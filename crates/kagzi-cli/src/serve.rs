@@ -1,42 +1,64 @@
-use crate::logs::{self, LogFormat};
-use crate::{output, stop};
-use kagzi_server::StoreUrl;
-use kagzi_server::{Options, Server, Settings};
+use crate::config_args::{ConfigArgs, flag};
+use crate::exit::Trouble;
+use crate::{logs, output, stop};
+use kagzi_server::config::Loaded;
+use kagzi_server::{Options, Server, StoreUrl};
 use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to keep the data: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many servers.
-    #[arg(long, value_name = "URL", env = "KAGZI_STORE")]
-    store: StoreUrl,
-    /// The address to listen on; port 0 takes any free one.
-    #[arg(long, default_value = "127.0.0.1:50051", value_name = "ADDR")]
-    listen: SocketAddr,
-    /// Listen on an address that other machines can reach, without authentication.
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Where to keep the data: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many servers
+    /// [key: store.url] [env: KAGZI_STORE]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The address to listen on; port 0 takes any free one [key: server.address] [default: 127.0.0.1:50051]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Listen on an address that other machines can reach, without authentication [key: server.insecure]
     #[arg(long)]
     insecure: bool,
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    log_format: LogFormat,
+    /// How log lines look [key: log.format] [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    log_format: Option<String>,
     /// Stop when stdin closes.
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
 }
 
 pub async fn perform(args: Args) -> anyhow::Result<()> {
-    logs::install(args.log_format);
+    let flags = [
+        flag("--store", "store.url", args.store),
+        flag("--listen", "server.address", args.listen),
+        flag("--insecure", "server.insecure", args.insecure.then(|| "true".into())),
+        flag("--log-format", "log.format", args.log_format),
+    ];
+    let loaded = args.config.load(flags.into_iter().flatten().collect())?;
+    logs::install(&loaded)?;
+    let store = loaded.config.store.url.clone().ok_or_else(|| Trouble::usage(NO_STORE))?;
     let shutdown = CancellationToken::new();
     if args.until_stdin_closes {
         stop::when_stdin_closes(shutdown.clone());
     }
-    let options = Options {
-        listen: args.listen,
-        store: args.store,
-        insecure: args.insecure,
-        settings: Settings::default(),
-    };
-    stop::on_signal(shutdown.clone(), Server::serve(options, announce, shutdown)).await
+    stop::on_signal(shutdown.clone(), Server::serve(options(&loaded, store), announce, shutdown)).await
 }
+
+/// How to run the server that the configuration describes.
+pub fn options(loaded: &Loaded, store: StoreUrl) -> Options {
+    let config = &loaded.config;
+    Options {
+        listen: config.server.address,
+        store,
+        insecure: config.server.insecure,
+        database: config.store.database(),
+        settings: config.settings(),
+    }
+}
+
+const NO_STORE: &str = "no store is named; say --store sqlite:PATH or --store postgres://HOST/DATABASE, or set \
+                        KAGZI__STORE__URL, or url in [store] of the configuration file";
 
 /// `demo`, `bench` and scripts wait for this line; its form is a contract.
 fn announce(address: SocketAddr) {

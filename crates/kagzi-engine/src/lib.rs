@@ -22,4 +22,4 @@ pub use explain::{Explanation, moment};
 pub use hub::Hub;
 pub use running::RunningStep;
 pub use session::{Next, Session, SessionEvent};
-pub use settings::Settings;
+pub use settings::{SchedulerSettings, SettingError, Settings};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kagzi_model::{Millis, RetryPolicy, limits::PAYLOAD_LIMIT_BYTES_MAX};
 
 /// Settings of one engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Workers are told to send a heartbeat this often.
     pub heartbeat_interval: Duration,
@@ -25,6 +25,34 @@ pub struct Settings {
     pub start_to_close: Duration,
     /// Fills the fields that a run's own retry policy leaves open.
     pub retry: RetryPolicy,
+    /// How schedules are fired.
+    pub scheduler: SchedulerSettings,
+}
+
+/// Settings of the scheduler (the seeds' `KAGZI_SCHEDULER_*`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedulerSettings {
+    /// Schedules fire from an armed timer; this often the scheduler looks around anyway.
+    pub interval: Duration,
+    /// Schedules read at once.
+    pub batch_size: usize,
+    /// Runs started before others get their turn.
+    pub max_workflows_per_tick: usize,
+}
+
+impl Default for SchedulerSettings {
+    fn default() -> Self {
+        SchedulerSettings { interval: Duration::from_secs(5), batch_size: 100, max_workflows_per_tick: 1000 }
+    }
+}
+
+/// A setting under which the engine could not work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {rule}")]
+pub struct SettingError {
+    /// As the configuration calls it: `worker.lease`.
+    pub key: &'static str,
+    pub rule: String,
 }
 
 impl Default for Settings {
@@ -39,6 +67,7 @@ impl Default for Settings {
             step_concurrency_max: 10,
             start_to_close: Duration::from_secs(600),
             retry: RetryPolicy::default(),
+            scheduler: SchedulerSettings::default(),
         }
     }
 }
@@ -49,33 +78,78 @@ impl Settings {
         millis(self.lease)
     }
 
-    /// Refuses settings under which workers could not keep their leases.
-    pub fn check(&self) -> Result<(), String> {
-        if self.heartbeat_interval.is_zero() {
-            return Err("heartbeat_interval must be above zero".into());
+    /// Refuses settings under which workers could not keep their leases, or nothing could be done at all.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let broken = |key, rule: String| Err(SettingError { key, rule });
+        let zero = [
+            ("worker.heartbeat_interval", self.heartbeat_interval.is_zero()),
+            ("server.wait_max", self.wait_max.is_zero()),
+            ("step.start_to_close", self.start_to_close.is_zero()),
+            ("step.concurrency_max", self.step_concurrency_max == 0),
+            ("payload.max_size_bytes", self.payload_max_bytes == 0),
+            ("scheduler.interval_secs", self.scheduler.interval.is_zero()),
+            ("scheduler.batch_size", self.scheduler.batch_size == 0),
+            ("scheduler.max_workflows_per_tick", self.scheduler.max_workflows_per_tick == 0),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return broken(key, "it must be above zero".into());
         }
         if self.stale_after < self.heartbeat_interval * 2 {
-            return Err(format!(
-                "stale_after is {:?}, it must be at least twice heartbeat_interval ({:?}), or one late heartbeat \
-                 loses a worker",
-                self.stale_after, self.heartbeat_interval
-            ));
-        }
-        self.retry.check().map_err(|error| format!("retry.{error}"))?;
-        if !(1..=PAYLOAD_LIMIT_BYTES_MAX).contains(&self.payload_max_bytes) {
-            return Err(format!(
-                "payload.max_size_bytes is {}, it must be between 1 and {PAYLOAD_LIMIT_BYTES_MAX}; Kagzi is no blob \
-                 storage",
-                self.payload_max_bytes
-            ));
+            return broken(
+                "worker.stale_after",
+                format!(
+                    "it is {:?} and must be at least twice worker.heartbeat_interval ({:?}), or one late heartbeat \
+                     loses a worker",
+                    self.stale_after, self.heartbeat_interval
+                ),
+            );
         }
         if self.lease < self.stale_after {
-            return Err(format!(
-                "lease is {:?}, it must not be shorter than stale_after ({:?})",
-                self.lease, self.stale_after
-            ));
+            return broken(
+                "worker.lease",
+                format!(
+                    "it is {:?} and must not be shorter than worker.stale_after ({:?})",
+                    self.lease, self.stale_after
+                ),
+            );
+        }
+        if self.payload_warn_bytes > self.payload_max_bytes {
+            return broken(
+                "payload.warn_threshold_bytes",
+                format!(
+                    "it is {} and must not be above payload.max_size_bytes ({})",
+                    self.payload_warn_bytes, self.payload_max_bytes
+                ),
+            );
+        }
+        if self.payload_max_bytes > PAYLOAD_LIMIT_BYTES_MAX {
+            return broken(
+                "payload.max_size_bytes",
+                format!(
+                    "it is {} and must not be above {PAYLOAD_LIMIT_BYTES_MAX}; Kagzi is no blob storage",
+                    self.payload_max_bytes
+                ),
+            );
+        }
+        if let Err(error) = self.retry.check() {
+            return broken(retry_key(error.field), format!("it is {} and {}", error.value, error.rule));
         }
         Ok(())
+    }
+}
+
+/// What the configuration calls a field of the retry policy.
+fn retry_key(field: &str) -> &'static str {
+    match field {
+        "maximum_attempts" => "retry.maximum_attempts",
+        "initial_interval_ms" => "retry.initial_interval",
+        "backoff_coefficient" => "retry.backoff_coefficient",
+        "maximum_interval_ms" => "retry.maximum_interval",
+        "jitter" => "retry.jitter",
+        "non_retryable_errors" => "retry.non_retryable_errors",
+        "run_retries_max" => "retry.run_retries_max",
+        "run_retry_budget_ms" => "retry.run_retry_budget",
+        _ => "retry",
     }
 }
 
@@ -97,7 +171,9 @@ mod tests {
     fn a_worker_must_be_allowed_one_late_heartbeat() {
         let settings = Settings { stale_after: Duration::from_secs(4), ..Settings::default() };
 
-        assert!(settings.check().unwrap_err().contains("at least twice"));
+        let broken = settings.check().unwrap_err();
+        assert_eq!(broken.key, "worker.stale_after");
+        assert!(broken.rule.contains("at least twice"));
     }
 
     #[test]
@@ -105,9 +181,9 @@ mod tests {
         let with = |payload_max_bytes| Settings { payload_max_bytes, ..Settings::default() }.check();
 
         assert_eq!(with(PAYLOAD_LIMIT_BYTES_MAX), Ok(()));
-        assert!(
-            with(PAYLOAD_LIMIT_BYTES_MAX + 1).unwrap_err().contains("payload.max_size_bytes is 16777217")
-        );
+        let broken = with(PAYLOAD_LIMIT_BYTES_MAX + 1).unwrap_err();
+        assert_eq!(broken.key, "payload.max_size_bytes");
+        assert!(broken.rule.contains("it is 16777217"), "{broken}");
         assert!(with(0).is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! The transport: it reads requests, asks the engine, writes answers. It never decides and never sees SQL.
 
 mod check;
+pub mod config;
+mod database_settings;
 mod embedded;
 mod handler_input;
 mod http;
@@ -15,6 +17,7 @@ mod store_url;
 mod wire;
 mod work_stream;
 
+pub use database_settings::DatabaseSettings;
 pub use embedded::Embedded;
 pub use kagzi_engine::Settings;
 pub use kagzi_model::Timestamp;

@@ -13,7 +13,7 @@ use kagzi_proto::{
 };
 use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
 #[cfg(feature = "postgres")]
-use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresStore};
+use kagzi_store_postgres::{PostgresClock, PostgresStore};
 use kagzi_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use tonic::{
 use tracing::{info, warn};
 
 use crate::{
-    StoreUrl, http,
+    DatabaseSettings, StoreUrl, http,
     message_limit::{Worded, message_bytes_max},
     services::Services,
 };
@@ -43,6 +43,7 @@ pub struct Options {
     pub store: StoreUrl,
     /// Allows an address that other machines can reach, although there is no authentication yet.
     pub insecure: bool,
+    pub database: DatabaseSettings,
     pub settings: Settings,
 }
 
@@ -55,15 +56,22 @@ pub struct Server {
 impl Server {
     /// Opens the store and starts the engine.
     pub async fn open(store: &StoreUrl, settings: Settings) -> anyhow::Result<Server> {
+        Server::connect(store, &DatabaseSettings::default(), settings).await
+    }
+
+    /// The same, with a say in how to talk to the database.
+    pub async fn connect(
+        store: &StoreUrl,
+        database: &DatabaseSettings,
+        settings: Settings,
+    ) -> anyhow::Result<Server> {
         let clock: Arc<dyn Clock> = match store {
             // The database's clock decides, so that servers agree on what is due.
             #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(url) => {
-                Arc::new(PostgresClock::start(url, &PostgresOptions::default()).await?)
-            }
+            StoreUrl::Postgres(url) => Arc::new(PostgresClock::start(url, &database.postgres()).await?),
             _ => Arc::new(SystemClock::new()),
         };
-        Server::open_with(store, settings, clock).await
+        Server::open_on(store, database, settings, clock).await
     }
 
     /// The same, on a clock of the caller's choice.
@@ -72,14 +80,23 @@ impl Server {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Server> {
-        settings.check().map_err(anyhow::Error::msg)?;
+        Server::open_on(store, &DatabaseSettings::default(), settings, clock).await
+    }
+
+    async fn open_on(
+        store: &StoreUrl,
+        #[cfg_attr(not(feature = "postgres"), expect(unused, reason = "files need no connection"))]
+        database: &DatabaseSettings,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Server> {
+        settings.check()?;
         let hub = Arc::new(Hub::default());
         let store: Arc<dyn Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => {
-                let options = PostgresOptions::default();
-                Arc::new(PostgresStore::open(url, options, clock.clone(), hub.clone()).await?)
+                Arc::new(PostgresStore::open(url, database.postgres(), clock.clone(), hub.clone()).await?)
             }
             #[cfg(not(feature = "postgres"))]
             StoreUrl::Postgres(_) => bail!("this build has no PostgreSQL"),
@@ -106,7 +123,7 @@ impl Server {
             .await
             .with_context(|| format!("could not listen on {}; is another server running?", options.listen))?;
         let address = listener.local_addr()?;
-        let server = Server::open(&options.store, options.settings).await?;
+        let server = Server::connect(&options.store, &options.database, options.settings).await?;
         info!(%address, store = %options.store, "serving");
         ready(address);
         // Without TCP_NODELAY every answer waits up to 40 ms for the peer's delayed acknowledgement.

@@ -36,6 +36,15 @@ impl FromStr for StoreUrl {
 }
 
 impl StoreUrl {
+    /// For showing a configuration: a password becomes `***`, so that one sees that there is one.
+    pub fn masked(&self) -> String {
+        let shown = self.to_string();
+        match self {
+            StoreUrl::Postgres(url) if has_password(url) => shown.replacen('@', ":***@", 1),
+            StoreUrl::Postgres(_) | StoreUrl::Sqlite(_) | StoreUrl::Memory => shown,
+        }
+    }
+
     /// The whole URL, password and all: for handing it on, never for showing it.
     pub fn to_url(&self) -> String {
         match self {
@@ -54,6 +63,11 @@ impl fmt::Display for StoreUrl {
             StoreUrl::Memory => f.write_str("memory:"),
         }
     }
+}
+
+fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.rsplit_once('@').is_some_and(|(login, _)| login.contains(':'))
 }
 
 fn without_password(url: &str) -> String {
@@ -80,6 +94,8 @@ mod tests {
     fn a_password_is_never_shown() {
         assert_eq!(without_password("postgres://me:secret@db:5432/kagzi?x=y"), "postgres://me@db:5432/kagzi");
         assert_eq!(without_password("postgres://db/kagzi"), "postgres://db/kagzi");
+        let masked = StoreUrl::Postgres("postgres://me:se@cret@db/kagzi".into()).masked();
+        assert_eq!(masked, "postgres://me:***@db/kagzi");
     }
 
     #[test]

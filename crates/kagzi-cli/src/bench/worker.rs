@@ -1,7 +1,7 @@
 //! The worker process that a benchmark starts.
 
 use super::workload::{Input, Output, WORKFLOW_TYPE};
-use crate::logs::{self, LogFormat};
+use crate::logs;
 use crate::session::Session;
 use crate::stop;
 use kagzi::{Worker, WorkflowContext};
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    logs::install(LogFormat::Text);
+    logs::install_plain();
     let parent_left = CancellationToken::new();
     stop::when_stdin_closes(parent_left.clone());
     let builder = Worker::builder(session.address.to_string(), args.queue);

@@ -1,7 +1,7 @@
 //! The worker process of the tour, made to be killed.
 
 use super::order::{self, Order};
-use crate::logs::{self, LogFormat};
+use crate::logs;
 use crate::session::Session;
 use crate::stop;
 use kagzi::{Worker, WorkflowContext};
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    logs::install(LogFormat::Text);
+    logs::install_plain();
     let parent_left = CancellationToken::new();
     stop::when_stdin_closes(parent_left.clone());
     let mut worker = Worker::builder(session.address.to_string(), order::QUEUE).build().await?;

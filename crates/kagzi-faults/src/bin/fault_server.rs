@@ -30,6 +30,7 @@ async fn main() -> anyhow::Result<()> {
         listen: args.listen,
         store: args.store,
         insecure: false,
+        database: Default::default(),
         settings: Settings {
             heartbeat_interval: Duration::from_millis(args.heartbeat_ms),
             stale_after: Duration::from_millis(args.stale_ms),

@@ -1,0 +1,202 @@
+//! Everything that can be set. A new key is a line here; the reader, the names of the variables, the example and
+//! the documentation follow.
+
+use std::{net::SocketAddr, time::Duration};
+
+use kagzi_engine::{SchedulerSettings, Settings};
+use kagzi_model::RetryPolicy;
+use serde_json::Value;
+
+use super::{
+    section::{KeyDoc, SetError, Shown, config, section},
+    value::{Raw, Setting, text},
+};
+use crate::{DatabaseSettings, StoreUrl};
+
+config! {
+    /// The whole configuration of a server.
+    Config {
+        server: ServerSection,
+        store: StoreSection,
+        log: LogSection,
+        worker: WorkerSection,
+        step: StepSection,
+        retry: RetrySection,
+        payload: PayloadSection,
+        scheduler: SchedulerSection,
+    }
+}
+
+impl Config {
+    /// Every key.
+    pub fn keys() -> Vec<KeyDoc> {
+        Config::default().values().into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+section! {
+    /// Where the server listens.
+    ServerSection as "server" {
+        /// The address to listen on; port 0 takes any free one.
+        address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 50051)),
+        /// Allow an address that other machines can reach, although there is no authentication yet.
+        insecure: bool = false,
+        /// Longest wait of one poll or one wait for a result; the caller then asks again.
+        wait_max: Duration = Settings::default().wait_max,
+    }
+}
+
+section! {
+    /// Where the data lives. All keys but `url` are for PostgreSQL.
+    StoreSection as "store" {
+        /// sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for any number of servers.
+        url: Option<StoreUrl> = None,
+        /// Servers ring each other with NOTIFY. Off behind a pooler in transaction mode (PgBouncer): they then find
+        /// each other's work by polling.
+        notify: bool = DatabaseSettings::default().notify,
+        /// How often to look for other servers' work unasked. When not set: 5s with `notify`, 1s without.
+        poll_interval: Option<Duration> = DatabaseSettings::default().poll_interval,
+        /// Longest time of one statement, or of one wait for a lock.
+        statement_timeout: Duration = DatabaseSettings::default().statement_timeout,
+        /// Longest time that connecting may take.
+        connect_timeout: Duration = DatabaseSettings::default().connect_timeout,
+        /// Connections for reading. One more writes; with `notify` one listens and one rings.
+        readers: usize = DatabaseSettings::default().readers,
+    }
+}
+
+section! {
+    /// What the server says, on stderr.
+    LogSection as "log" {
+        /// text for people, json for machines.
+        format: LogFormat = LogFormat::Text,
+        /// error, warn, info, debug or trace; also by module: "info,kagzi_store=debug".
+        level: String = "info".into(),
+    }
+}
+
+section! {
+    /// How workers prove that they live, and when their runs are taken over.
+    WorkerSection as "worker" {
+        /// Workers are told to send a heartbeat this often.
+        heartbeat_interval: Duration = Settings::default().heartbeat_interval,
+        /// A worker not heard of for this long is lost: its runs are taken over at once. At least twice
+        /// `heartbeat_interval`.
+        stale_after: Duration = Settings::default().stale_after,
+        /// A lease lasts this long beyond the last heartbeat that named it. At least `stale_after`.
+        lease: Duration = Settings::default().lease,
+    }
+}
+
+section! {
+    /// How steps are executed.
+    StepSection as "step" {
+        /// Longest execution of one attempt of a step that sets no limit itself.
+        start_to_close: Duration = Settings::default().start_to_close,
+        /// Steps of one run that a worker executes at once.
+        concurrency_max: u32 = Settings::default().step_concurrency_max,
+    }
+}
+
+section! {
+    /// How failed steps are retried where neither the step nor the run says otherwise (docs/retries.md).
+    RetrySection as "retry" {
+        /// Executions of a step, the first included; -1 = no limit. When not set: 5.
+        maximum_attempts: Option<i32> = None,
+        /// Delay before the first retry. When not set: 1s.
+        initial_interval: Option<Duration> = None,
+        /// By how much each delay is longer than the one before. When not set: 2.0.
+        backoff_coefficient: Option<f64> = None,
+        /// Longest delay. When not set: 60s.
+        maximum_interval: Option<Duration> = None,
+        /// Half-width of the jitter, 0 to 1. When not set: 0.5.
+        jitter: Option<f64> = None,
+        /// Error codes, or beginnings of messages, that are never retried.
+        non_retryable_errors: Vec<String> = Vec::new(),
+        /// Retries of all steps of a run together; -1 = no limit. When not set: 20.
+        run_retries_max: Option<i32> = None,
+        /// Waiting for retries of all steps of a run together. When not set: 30m.
+        run_retry_budget: Option<Duration> = None,
+    }
+}
+
+section! {
+    /// How large inputs, results and outputs may be.
+    PayloadSection as "payload" {
+        /// Payloads above this are logged.
+        warn_threshold_bytes: usize = Settings::default().payload_warn_bytes,
+        /// Payloads above this are refused.
+        max_size_bytes: usize = Settings::default().payload_max_bytes,
+    }
+}
+
+section! {
+    /// How schedules are fired.
+    SchedulerSection as "scheduler" {
+        /// Schedules fire from an armed timer; this often the scheduler looks around anyway.
+        interval_secs: u64 = SchedulerSettings::default().interval.as_secs(),
+        /// Schedules read at once.
+        batch_size: usize = SchedulerSettings::default().batch_size,
+        /// Runs started before others get their turn.
+        max_workflows_per_tick: usize = SchedulerSettings::default().max_workflows_per_tick,
+    }
+}
+
+impl RetrySection {
+    /// As the engine knows it. What is not set stays open: runs store only what somebody chose.
+    pub fn policy(&self) -> RetryPolicy {
+        let ms = |duration: Option<Duration>| {
+            duration.map(|duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+        };
+        RetryPolicy {
+            maximum_attempts: self.maximum_attempts,
+            initial_interval_ms: ms(self.initial_interval),
+            backoff_coefficient: self.backoff_coefficient,
+            maximum_interval_ms: ms(self.maximum_interval),
+            jitter: self.jitter,
+            non_retryable_errors: self.non_retryable_errors.clone(),
+            run_retries_max: self.run_retries_max,
+            run_retry_budget_ms: ms(self.run_retry_budget),
+            ..RetryPolicy::default()
+        }
+    }
+}
+
+impl StoreSection {
+    /// How to talk to a database.
+    pub fn database(&self) -> DatabaseSettings {
+        DatabaseSettings {
+            notify: self.notify,
+            poll_interval: self.poll_interval,
+            statement_timeout: self.statement_timeout,
+            connect_timeout: self.connect_timeout,
+            readers: self.readers,
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Setting for LogFormat {
+    const EXPECTED: &'static str = "\"text\" or \"json\"";
+
+    fn read(raw: &Raw) -> Option<Self> {
+        match text(raw)? {
+            "text" => Some(LogFormat::Text),
+            "json" => Some(LogFormat::Json),
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> Value {
+        Value::from(match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        })
+    }
+}
