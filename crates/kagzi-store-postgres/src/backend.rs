@@ -83,6 +83,18 @@ const LOAD_WORKER: &str =
    FROM kagzi.workers
   WHERE worker_id = $1";
 
+// Takes the row's lock, and with it waits for whoever leases to the worker at another server.
+const STAND_BY: &str = "UPDATE kagzi.workers
+    SET stands_by = $2
+  WHERE worker_id = $1
+ RETURNING namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
+
+const STANDING: &str = "SELECT worker_id
+   FROM kagzi.workers
+  WHERE worker_id = ANY($1)
+    AND stands_by = $2";
+
 // Only asked when a run fails; a namespace has few workers, and the newest that registered it decides.
 const HANDLER_QUEUE: &str = "SELECT task_queue
    FROM kagzi.workers
@@ -115,6 +127,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("SWEEP_DUE", SWEEP_DUE),
     ("NEXT_SWEEP", NEXT_SWEEP),
     ("LOAD_WORKER", LOAD_WORKER),
+    ("STAND_BY", STAND_BY),
+    ("STANDING", STANDING),
     ("HANDLER_QUEUE", HANDLER_QUEUE),
     ("LEASED_BY", LEASED_BY),
     ("STALE_WORKERS", STALE_WORKERS),
@@ -127,6 +141,8 @@ const FLIGHT_LEN_MAX: usize = 30;
 pub struct PostgresBackend {
     config: Config,
     options: PostgresOptions,
+    /// Names this server in the rows of the workers that stand by here.
+    server: Uuid,
     begin_sql: String,
     session: Option<Arc<Session>>,
     /// BEGIN was sent. It waits for the first statement of the transaction, and an empty one sends nothing at all.
@@ -143,6 +159,7 @@ impl PostgresBackend {
     pub async fn connect(
         config: Config,
         options: PostgresOptions,
+        server: Uuid,
         stop: DropGuard,
     ) -> Result<Self, StoreError> {
         let local =
@@ -151,6 +168,7 @@ impl PostgresBackend {
             begin_sql: format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {local}"),
             config,
             options,
+            server,
             session: None,
             begun: false,
             held_back: Vec::new(),
@@ -210,7 +228,7 @@ impl PostgresBackend {
             ahead.push(begin);
         }
         for set in self.held_back.drain(..) {
-            ahead.extend(write::statements(session, set));
+            ahead.extend(write::statements(session, self.server, set));
         }
         debug_assert!(ahead.len() < FLIGHT_LEN_MAX, "a longer flight would be sent out of order");
         // Twice the statement's own timeout: the server is the first to give up, and says why.
@@ -351,6 +369,19 @@ impl Backend for PostgresBackend {
         rows.first().map(row::worker).transpose()
     }
 
+    async fn stand_by(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
+        let server = self.server;
+        let rows = self.query(STAND_BY, &[&id.0, &server]).await?;
+        rows.first().map(row::worker).transpose()
+    }
+
+    async fn standing(&mut self, ids: &[WorkerId]) -> Result<Vec<WorkerId>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let server = self.server;
+        let rows = self.query(STANDING, &[&ids, &server]).await?;
+        rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
+    }
+
     async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
         let rows = self.query(LEASED_BY, &[&id.0]).await?;
         rows.iter().map(row::run_key).collect()
@@ -378,5 +409,6 @@ mod tests {
 
         assert!(squeeze(LOAD_RUNS).contains(&squeeze(RUN_COLUMNS)));
         assert!(squeeze(LOAD_WORKER).contains(&squeeze(WORKER_COLUMNS)));
+        assert!(squeeze(STAND_BY).contains(&squeeze(WORKER_COLUMNS)));
     }
 }

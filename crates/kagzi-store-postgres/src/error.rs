@@ -19,10 +19,10 @@ pub fn from_postgres(error: Error) -> StoreError {
         Some(_) | None => cause.message().to_owned(),
     };
     match cause.code() {
-        // The guard of UPDATE_RUNS divides by zero when a row has another version than memory says.
-        &SqlState::DIVISION_BY_ZERO => {
-            StoreError::Conflict("a run has another version than memory says".into())
-        }
+        // UPDATE_RUNS and GUARD_WORKERS divide by zero when a row is not what memory says.
+        &SqlState::DIVISION_BY_ZERO => StoreError::Conflict(
+            "a run has another version, or a worker another server, than memory says".into(),
+        ),
         &SqlState::UNIQUE_VIOLATION
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::T_R_DEADLOCK_DETECTED => StoreError::Conflict(why),

@@ -4,7 +4,10 @@ use kagzi_store::StoreError;
 
 use crate::{error::from_postgres, session::Session};
 
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_runs_events_workers.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_runs_events_workers.sql"),
+    include_str!("../migrations/0002_workers_stand_by.sql"),
+];
 
 // Several servers may start at once: one migrates, the others wait here and then find nothing to do. Held by the
 // transaction, not by the session, so that it works behind a pooler and never outlives a lost connection.

@@ -41,7 +41,8 @@ impl PostgresStore {
         let server = Uuid::new_v4();
         let stop = CancellationToken::new();
         let backend =
-            PostgresBackend::connect(config.clone(), options.clone(), stop.clone().drop_guard()).await?;
+            PostgresBackend::connect(config.clone(), options.clone(), server, stop.clone().drop_guard())
+                .await?;
         let lane_options = LaneOptions {
             shared_poll_ms: Some(jittered(options.poll_ms(), server)),
             ..LaneOptions::default()

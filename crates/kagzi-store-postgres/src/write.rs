@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use kagzi_model::{Run, Worker};
 use kagzi_store::{EventRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
+use uuid::Uuid;
 
 use crate::{
     row::{chosen_business_id, lease_worker},
@@ -80,24 +81,47 @@ const PUT_WORKERS: &str =
                                ELSE COALESCE(old.deregistered_at, excluded.deregistered_at) END
   WHERE excluded.registered_at >= old.registered_at";
 
+// A worker that stands by at another server by now has its runs counted there: leasing to it here could exceed its
+// limit. As above the division ends the transaction. The lock makes a server that takes the worker in at this very
+// moment wait for our commit, and count what it brought.
+const GUARD_WORKERS: &str = "WITH held AS (
+    SELECT 1
+      FROM unnest($1::text[], $2::uuid[]) AS given (namespace_id, worker_id)
+      JOIN kagzi.workers
+        ON workers.namespace_id = given.namespace_id AND workers.worker_id = given.worker_id
+     WHERE workers.stands_by = $3
+     ORDER BY workers.worker_id
+       FOR SHARE OF workers
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM held";
+
 /// Every statement that writes; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUNS", INSERT_RUNS),
     ("UPDATE_RUNS", UPDATE_RUNS),
     ("INSERT_EVENTS", INSERT_EVENTS),
     ("PUT_WORKERS", PUT_WORKERS),
+    ("GUARD_WORKERS", GUARD_WORKERS),
 ];
 
 type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
 /// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
-pub fn statements(session: &Session, set: WriteSet) -> Vec<Sending<'_>> {
-    let WriteSet { mut inserted, mut updated, events, mut workers } = set;
-    let mut sending: Vec<Sending<'_>> = Vec::with_capacity(4);
+pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
+    let WriteSet { mut inserted, mut updated, events, mut workers, leased_to } = set;
+    let mut sending: Vec<Sending<'_>> = Vec::with_capacity(5);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
     updated.sort_unstable_by_key(|run| run.id);
     workers.sort_unstable_by_key(|worker| worker.id);
+    if !leased_to.is_empty() {
+        sending.push(Box::pin(async move {
+            let namespaces: Vec<&str> = leased_to.iter().map(|(namespace, _)| &**namespace).collect();
+            let ids: Vec<Uuid> = leased_to.iter().map(|(_, worker)| worker.0).collect();
+            session.query(GUARD_WORKERS, &[&namespaces, &ids, &server]).await.map(drop)
+        }));
+    }
     if !inserted.is_empty() {
         sending.push(Box::pin(async move { send(session, INSERT_RUNS, inserted_columns(&inserted)).await }));
     }

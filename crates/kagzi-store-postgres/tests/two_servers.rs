@@ -168,6 +168,67 @@ async fn a_slot_freed_by_the_other_server_is_used_again() {
     assert_eq!(next(&mut assignments, SOON).await.run.id, second);
 }
 
+/// Runs that are leased at this moment.
+async fn leased(url: &str) -> usize {
+    let sql = "SELECT count(*) FROM kagzi.runs WHERE lease_worker IS NOT NULL";
+    fixture::sql(url, sql).await[0].parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_that_stands_by_at_two_servers_never_holds_more_than_it_may() {
+    let (url, one, two) = pair(PostgresOptions { poll_ms: Some(50), ..PostgresOptions::default() }).await;
+    let worker = one.register("charge", 1).await;
+    // It connected to the second server while the first has not noticed that its stream is dead.
+    let mut dead = one.stand_by(worker, "charge").await;
+    let mut alive = two.stand_by(worker, "charge").await;
+
+    // Both servers see every run and look for work again and again.
+    for server in [&one, &two] {
+        for _ in 0..10 {
+            server.start("charge").await;
+        }
+    }
+    for left in (0..20).rev() {
+        let assignment = next(&mut alive, SOON).await;
+        assert_eq!(leased(&url).await, 1, "with {left} runs to go");
+        two.apply(complete(assignment.lease())).await.unwrap();
+    }
+
+    assert!(dead.try_recv().is_err(), "nothing went into the dead stream");
+}
+
+#[tokio::test]
+async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let worker = one.register("charge", 1).await;
+    let mut assignments = one.stand_by(worker, "charge").await;
+    // A greeting that was given up long ago reaches the other server at last.
+    drop(two.stand_by(worker, "charge").await);
+
+    let run = one.start("charge").await;
+    let beat = Beat { id: worker, runs: Vec::new(), lease_ms: LEASE_MS, unlisted_after_ms: None };
+    one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+
+    assert_eq!(next(&mut assignments, SOON).await.run.id, run);
+}
+
+#[tokio::test]
+async fn polls_of_one_worker_on_two_servers_are_both_served() {
+    let (url, one, two) = pair(PostgresOptions { poll_ms: Some(50), ..PostgresOptions::default() }).await;
+    let worker = one.register("charge", 2).await;
+
+    for round in 1..=5 {
+        let mut polls = [one.poll(worker, "charge").await, two.poll(worker, "charge").await];
+        one.start("charge").await;
+        one.start("charge").await;
+        let leases = [next(&mut polls[0], SOON).await.lease(), next(&mut polls[1], SOON).await.lease()];
+        assert_eq!(leased(&url).await, 2, "round {round}");
+        for lease in leases {
+            two.apply(complete(lease)).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_lease_of_a_lost_server_is_swept_by_the_other_whatever_it_remembers() {
     let (url, one, two) = pair(PostgresOptions::default()).await;

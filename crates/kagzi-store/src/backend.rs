@@ -57,6 +57,9 @@ pub struct WriteSet {
     pub updated: Vec<Run>,
     pub events: Vec<EventRow>,
     pub workers: Vec<Worker>,
+    /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by now is a
+    /// [`StoreError::Conflict`]: its runs are counted there.
+    pub leased_to: Vec<(Name, WorkerId)>,
 }
 
 impl WriteSet {
@@ -114,6 +117,20 @@ pub trait Backend: Send + 'static {
         &mut self,
         id: WorkerId,
     ) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send;
+    /// Marks a worker as standing by here and at no other server, and loads it as marked. Whoever leases a run to it
+    /// elsewhere at this moment has committed before this returns, or will be refused. Only asked where several
+    /// servers share the database.
+    fn stand_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send {
+        self.load_worker(id)
+    }
+    /// Those of the workers that still stand by here.
+    fn standing(
+        &mut self,
+        ids: &[WorkerId],
+    ) -> impl Future<Output = Result<Vec<WorkerId>, StoreError>> + Send {
+        let ids = ids.to_vec();
+        async move { Ok(ids) }
+    }
     /// Runs leased to a worker.
     fn leased_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
     /// Workers that are not offline and whose last heartbeat is before `before`, longest silent first.

@@ -223,6 +223,7 @@ impl<'a> Fold<'a> {
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
             events: std::mem::take(&mut self.events),
             workers: Vec::new(),
+            leased_to: Vec::new(),
         };
         self.dirty.clear();
         set

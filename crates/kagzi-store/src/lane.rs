@@ -15,7 +15,7 @@ use crate::{
     cache::Cache,
     roster::Roster,
     standing::Board,
-    turn::{Done, Turn},
+    turn::{Done, DoubtfulLease, Turn},
 };
 
 /// Bounds of a lane.
@@ -149,6 +149,8 @@ pub struct Lane<B> {
     board: Board,
     /// Leases whose worker was gone before the run could be delivered.
     returned: Vec<Command>,
+    /// Leases of a turn whose commit was not answered.
+    doubtful: Vec<DoubtfulLease>,
     /// When to look for other servers' work next.
     poll_at: Option<Timestamp>,
     /// After a failed commit, claims wait a moment so that a sick database is not hammered.
@@ -173,9 +175,10 @@ impl<B: Backend> Lane<B> {
             messages,
             stats: stats.clone(),
             cache: Cache::default(),
-            roster: Roster::default(),
+            roster: Roster::new(options.shared_poll_ms.is_some()),
             board: Board::default(),
             returned: Vec::new(),
+            doubtful: Vec::new(),
             poll_at: None,
             claims_after: Timestamp(0),
         };
@@ -215,8 +218,8 @@ impl<B: Backend> Lane<B> {
         let room = |demand: &Demand| roster.room(demand);
         let cold = roster.cold && !self.board.workers().is_empty();
         let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
-        let due =
-            if cold || backlog || !self.returned.is_empty() { Some(now) } else { self.board.next_due(room) };
+        let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
+        let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
         let due = [due, self.poll_at].into_iter().flatten().min();
         let Some(due) = due.map(|due| due.max(self.claims_after)) else {
             return self
@@ -256,6 +259,7 @@ impl<B: Backend> Lane<B> {
     async fn turn(&mut self, batch: Vec<Message>) {
         let now = self.clock.now();
         let returned = std::mem::take(&mut self.returned);
+        let doubtful = std::mem::take(&mut self.doubtful);
         self.board.mark_due(now);
         if let Some(every_ms) = self.options.shared_poll_ms
             && self.poll_at.is_none_or(|at| at <= now)
@@ -264,9 +268,9 @@ impl<B: Backend> Lane<B> {
             self.poll_at = Some(now.plus_ms(every_ms));
         }
         let claims = now >= self.claims_after;
-        match self.attempt(now, &returned, &batch, claims).await {
+        match self.attempt(now, (&returned, &doubtful), &batch, claims).await {
             Ok(done) => self.settle(batch, done),
-            Err(error) => {
+            Err((error, leases)) => {
                 self.backend.rollback().await;
                 error!(%error, commands = batch.len(), "batch not committed");
                 LaneStats::add(&self.stats.commit_errors, 1);
@@ -274,26 +278,29 @@ impl<B: Backend> Lane<B> {
                 self.roster.clear();
                 self.board.mark_all();
                 self.returned = returned;
+                self.doubtful = doubtful;
+                self.doubtful.extend(leases);
                 self.claims_after = now.plus_ms(1000);
                 batch.into_iter().for_each(|message| message.refuse(&error));
             }
         }
     }
 
-    /// Runs the batch, again if another server changed its rows meanwhile.
+    /// Runs the batch, again if another server changed its rows meanwhile. After an error the leases of the batch may
+    /// exist or not: the commit may have happened, and only its answer was lost.
     async fn attempt(
         &mut self,
         now: Timestamp,
-        returned: &[Command],
+        (returned, doubtful): (&[Command], &[DoubtfulLease]),
         batch: &[Message],
         claims: bool,
-    ) -> Result<Done, StoreError> {
+    ) -> Result<Done, (StoreError, Vec<DoubtfulLease>)> {
         let mut conflicts = 0;
         loop {
             let (cache, roster, board) = (&mut self.cache, &mut self.roster, &mut self.board);
             let shared = self.options.shared_poll_ms.is_some();
             let mut turn = Turn::new(now, shared, &mut self.backend, cache, roster, board, &self.stats);
-            match turn.run(returned, batch, claims).await {
+            match turn.run(returned, doubtful, batch, claims).await {
                 Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
                     self.backend.rollback().await;
                     tracing::debug!(why, "repeating a batch");
@@ -304,7 +311,8 @@ impl<B: Backend> Lane<B> {
                     self.board.mark_all();
                     conflicts += 1;
                 }
-                result => return result,
+                Ok(done) => return Ok(done),
+                Err(error) => return Err((error, turn.doubtful())),
             }
         }
     }

@@ -33,7 +33,32 @@ impl MemoryStore {
     /// Opens an empty store on the current runtime.
     pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> LaneStore<MemoryReads> {
         let tables = Arc::new(RwLock::new(Tables::default()));
-        let backend = MemoryBackend { tables: tables.clone(), working: Tables::default() };
+        let backend = MemoryBackend {
+            tables: tables.clone(),
+            working: Tables::default(),
+            #[cfg(test)]
+            lose_answer: Arc::default(),
+        };
+        MemoryStore::serve(backend, clock, observer, tables)
+    }
+
+    /// The same, but the next commit after the switch is set happens and is answered with an error.
+    #[cfg(test)]
+    pub(crate) fn open_lossy(
+        clock: Arc<dyn Clock>,
+        lose_answer: Arc<std::sync::atomic::AtomicBool>,
+    ) -> LaneStore<MemoryReads> {
+        let tables = Arc::new(RwLock::new(Tables::default()));
+        let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
+        MemoryStore::serve(backend, clock, Arc::new(crate::Silent), tables)
+    }
+
+    fn serve(
+        backend: MemoryBackend,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+        tables: Arc<RwLock<Tables>>,
+    ) -> LaneStore<MemoryReads> {
         let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
         tokio::spawn(lane.run());
         LaneStore::new(handle, MemoryReads { tables }, "memory".into())
@@ -44,6 +69,8 @@ impl MemoryStore {
 struct MemoryBackend {
     tables: Arc<RwLock<Tables>>,
     working: Tables,
+    #[cfg(test)]
+    lose_answer: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Backend for MemoryBackend {
@@ -54,6 +81,10 @@ impl Backend for MemoryBackend {
 
     async fn commit(&mut self) -> Result<(), StoreError> {
         *self.tables.write() = std::mem::take(&mut self.working);
+        #[cfg(test)]
+        if self.lose_answer.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("the connection was lost".into()));
+        }
         Ok(())
     }
 

@@ -17,11 +17,30 @@ pub struct Member {
 pub struct Roster {
     members: HashMap<WorkerId, Member>,
     dirty: HashSet<WorkerId>,
+    /// Where several servers share a database: the workers whose row says that they stand by here. Others are given
+    /// nothing, because their runs are counted elsewhere.
+    here: Option<HashSet<WorkerId>>,
     /// It was cleared, and workers that stand by may be missing.
     pub cold: bool,
 }
 
 impl Roster {
+    pub fn new(shared: bool) -> Self {
+        Roster { here: shared.then(HashSet::new), ..Roster::default() }
+    }
+
+    /// Whether the worker stands by here, as far as is known; a commit finds out when it moved on.
+    pub fn stands_here(&self, id: WorkerId) -> bool {
+        self.here.as_ref().is_none_or(|here| here.contains(&id))
+    }
+
+    /// The worker's row says that it stands by here.
+    pub fn stood_by(&mut self, id: WorkerId) {
+        if let Some(here) = &mut self.here {
+            here.insert(id);
+        }
+    }
+
     pub fn contains(&self, id: WorkerId) -> bool {
         self.members.contains_key(&id)
     }
@@ -62,7 +81,7 @@ impl Roster {
     /// How many more runs a demand may be given: the server's own limit, whatever the worker believes.
     pub fn room(&self, demand: &Demand) -> u32 {
         let free = self.members.get(&demand.worker).map_or(0, |member| {
-            if member.worker.status == WorkerStatus::Online {
+            if member.worker.status == WorkerStatus::Online && self.stands_here(demand.worker) {
                 member.worker.registration.max_concurrent.saturating_sub(member.active)
             } else {
                 0
@@ -96,6 +115,7 @@ impl Roster {
     pub fn clear(&mut self) {
         self.members.clear();
         self.dirty.clear();
+        self.here.iter_mut().for_each(HashSet::clear);
         self.cold = true;
     }
 
@@ -103,6 +123,9 @@ impl Roster {
     pub fn settle(&mut self, id: WorkerId) {
         if self.members.get(&id).is_some_and(|member| member.worker.status == WorkerStatus::Offline) {
             self.members.remove(&id);
+            if let Some(here) = &mut self.here {
+                here.remove(&id);
+            }
         }
     }
 }

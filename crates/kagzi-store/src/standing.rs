@@ -83,6 +83,19 @@ impl Board {
         self.demands.values().map(|standing| standing.demand.worker).collect()
     }
 
+    /// The worker stands by with polls alone, not with a stream.
+    pub fn only_polls(&self, worker: WorkerId) -> bool {
+        self.demands_of(worker).all(|demand| demand.once)
+    }
+
+    pub fn stands(&self, worker: WorkerId) -> bool {
+        self.demands_of(worker).next().is_some()
+    }
+
+    fn demands_of(&self, worker: WorkerId) -> impl Iterator<Item = &Demand> {
+        self.demands.values().map(|standing| &standing.demand).filter(move |demand| demand.worker == worker)
+    }
+
     pub fn demand(&self, id: u64) -> Option<&Demand> {
         self.demands.get(&id).map(|standing| &standing.demand)
     }

@@ -1,12 +1,13 @@
 //! One turn of a lane: a batch of messages becomes one transaction.
 
 mod claims;
+mod doubt;
 mod registry;
 mod sweep;
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, RunId, State, Timestamp, WorkerId, namespace_handler};
+use kagzi_model::{Command, Name, RunId, State, Timestamp, WorkerId, namespace_handler};
 
 use crate::{
     Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RunKey,
@@ -17,6 +18,8 @@ use crate::{
     roster::Roster,
     standing::Board,
 };
+
+pub use doubt::DoubtfulLease;
 
 /// What a committed turn leaves to do.
 #[derive(Default)]
@@ -72,6 +75,8 @@ pub struct Turn<'a, B> {
     /// Polls that were served in this turn: they want one run only.
     served: HashSet<u64>,
     assigned: Vec<(u64, RunId)>,
+    /// Workers that were given runs since the last write, on a shared database.
+    leased_to: HashSet<(Name, WorkerId)>,
     offline: Vec<WorkerId>,
     lease_moves_counted: usize,
     /// Something was written. A turn that only looked for work is not counted as a commit.
@@ -98,6 +103,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             stats,
             served: HashSet::new(),
             assigned: Vec::new(),
+            leased_to: HashSet::new(),
             offline: Vec::new(),
             lease_moves_counted: 0,
             wrote: false,
@@ -108,6 +114,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     pub async fn run(
         &mut self,
         returned: &[Command],
+        doubtful: &[DoubtfulLease],
         batch: &[Message],
         claims: bool,
     ) -> Result<Done, StoreError> {
@@ -118,6 +125,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             // Refused when the run moved on meanwhile: then there is nothing to give back.
             let _ = self.apply(command).await?;
         }
+        self.give_back_doubtful(doubtful).await?;
         let mut answers = Vec::with_capacity(batch.len());
         for message in batch {
             answers.push(self.answer(message).await?);
@@ -267,6 +275,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.count_all_leases().await?;
         let mut set = self.fold.drain();
         set.workers = self.roster.drain();
+        set.leased_to = self.leased_to.drain().collect();
         if set.is_empty() {
             return Ok(());
         }

@@ -65,17 +65,25 @@ impl Server {
 
     /// Stands by for as many runs as the worker may hold.
     pub async fn stand_by(&self, worker: WorkerId, workflow_type: &str) -> UnboundedReceiver<Assignment> {
+        self.demand(worker, workflow_type, false).await
+    }
+
+    /// Stands by for one run.
+    pub async fn poll(&self, worker: WorkerId, workflow_type: &str) -> UnboundedReceiver<Assignment> {
+        self.demand(worker, workflow_type, true).await
+    }
+
+    async fn demand(
+        &self,
+        worker: WorkerId,
+        workflow_type: &str,
+        once: bool,
+    ) -> UnboundedReceiver<Assignment> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let (deliver, assignments) = unbounded_channel();
         let types = vec![workflow_type.into()];
-        let demand = Demand {
-            id: NEXT.fetch_add(1, Relaxed),
-            worker,
-            types,
-            once: false,
-            lease_ms: LEASE_MS,
-            deliver,
-        };
+        let id = NEXT.fetch_add(1, Relaxed);
+        let demand = Demand { id, worker, types, once, lease_ms: LEASE_MS, deliver };
         self.store.stand_by(demand).await.unwrap().unwrap();
         assignments
     }

@@ -37,11 +37,11 @@ impl<B: Backend> Turn<'_, B> {
         let (roster, served) = (&*self.roster, &self.served);
         let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) };
         let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
-        let (demand_id, once) = (demand.id, demand.once);
+        let (demand_id, once, worker) = (demand.id, demand.once, demand.worker);
         let command = Command::Lease {
             namespace: key.namespace.clone(),
             run: id,
-            worker: demand.worker,
+            worker,
             until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)),
         };
         match self.decide(&command).await? {
@@ -51,6 +51,9 @@ impl<B: Backend> Turn<'_, B> {
                     self.served.insert(demand_id);
                 }
                 self.assigned.push((demand_id, id));
+                if self.shared {
+                    self.leased_to.insert((key.namespace.clone(), worker));
+                }
                 self.count_leases();
             }
             Err(rejection) => {
@@ -122,12 +125,23 @@ impl<B: Backend> Turn<'_, B> {
 
     /// After a failed commit the roster is empty: load those who stand by.
     pub(super) async fn warm_up(&mut self) -> Result<(), StoreError> {
-        if self.roster.cold {
-            for id in self.board.workers() {
-                self.load_worker(id).await?;
-            }
-            self.roster.cold = false;
+        if !self.roster.cold {
+            return Ok(());
         }
+        let workers: Vec<WorkerId> = self.board.workers().into_iter().collect();
+        if self.shared && !workers.is_empty() {
+            for id in self.backend.standing(&workers).await? {
+                self.roster.stood_by(id);
+            }
+        }
+        for id in workers {
+            // One whose stream is elsewhere by now gets nothing here. Polls have no home: they take turns.
+            if self.shared && !self.roster.stands_here(id) && self.board.only_polls(id) {
+                self.take_in(id).await?;
+            }
+            self.load_worker(id).await?;
+        }
+        self.roster.cold = false;
         Ok(())
     }
 }

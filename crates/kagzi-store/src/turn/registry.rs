@@ -20,7 +20,11 @@ impl<B: Backend> Turn<'_, B> {
         &mut self,
         demand: &Demand,
     ) -> Result<Result<(), RegistryError>, StoreError> {
-        self.refresh_worker(demand.worker).await?;
+        // A poll of a worker that is known to stand by here changes nothing: most polls write no row.
+        match demand.once && self.roster.stands_here(demand.worker) {
+            true => self.refresh_worker(demand.worker).await?,
+            false => self.take_in(demand.worker).await?,
+        }
         let worker = match self.roster.online(demand.worker) {
             Ok(worker) => worker,
             Err(refused) => return Ok(Err(refused)),
@@ -52,6 +56,21 @@ impl<B: Backend> Turn<'_, B> {
             self.roster.doubt(id);
         }
         self.load_worker(id).await
+    }
+
+    /// The worker stands by here from now on. On a shared database its row says so before its runs are counted:
+    /// what another server leases to it at this moment is either counted here or refused there.
+    pub(super) async fn take_in(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        if !self.shared {
+            return self.load_worker(id).await;
+        }
+        // A registration of this very batch must be there to be marked.
+        self.write().await?;
+        let Some(worker) = self.backend.stand_by(id).await? else { return Ok(()) };
+        let active = self.backend.leased_by(id).await?.len();
+        self.roster.insert(worker, u32::try_from(active).unwrap_or(u32::MAX));
+        self.roster.stood_by(id);
+        Ok(())
     }
 
     pub(super) async fn worker(
@@ -112,7 +131,12 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
-        self.refresh_worker(beat.id).await?;
+        // Only the stream that the worker really uses beats: should a late greeting elsewhere have taken its place,
+        // it takes it back.
+        match self.roster.stands_here(beat.id) || !self.board.stands(beat.id) {
+            true => self.refresh_worker(beat.id).await?,
+            false => self.take_in(beat.id).await?,
+        }
         let status = match self.roster.get(beat.id).map(|member| member.worker.status) {
             None => return Ok(Err(RegistryError::Unknown(beat.id))),
             Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),

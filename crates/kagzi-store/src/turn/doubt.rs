@@ -1,0 +1,114 @@
+//! Leases whose commit was not answered: nobody was told of them, and they may exist all the same.
+
+use kagzi_model::{Command, LeaseRef, Timestamp, WorkerId};
+
+use super::Turn;
+use crate::{Backend, RunKey, StoreError};
+
+/// A lease that was written and perhaps committed. An epoch alone does not name it: if it was not committed, another
+/// server may have given the same run the same epoch since.
+#[derive(Debug, Clone)]
+pub struct DoubtfulLease {
+    lease: LeaseRef,
+    worker: WorkerId,
+    since: Timestamp,
+}
+
+impl<B: Backend> Turn<'_, B> {
+    /// The leases of this turn, to be looked for when its commit is not answered.
+    pub fn doubtful(&self) -> Vec<DoubtfulLease> {
+        let runs = self.assigned.iter().filter_map(|(_, id)| self.fold.entry(*id));
+        runs.filter_map(|entry| {
+            let run = &entry.aggregate.run;
+            let held = run.lease()?;
+            let lease = LeaseRef { namespace: run.namespace.clone(), run: run.id, epoch: run.epoch };
+            Some(DoubtfulLease { lease, worker: held.worker, since: held.since })
+        })
+        .collect()
+    }
+
+    /// Gives back those that exist. Otherwise they would hold a worker's slot until they run out, and then count as
+    /// a crash of a worker that never heard of them.
+    pub(super) async fn give_back_doubtful(&mut self, doubtful: &[DoubtfulLease]) -> Result<(), StoreError> {
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let key =
+            |doubt: &DoubtfulLease| RunKey { run: doubt.lease.run, namespace: doubt.lease.namespace.clone() };
+        self.load_runs(doubtful.iter().map(key).collect()).await?;
+        for DoubtfulLease { lease, worker, since } in doubtful {
+            let Some(entry) = self.fold.entry(lease.run) else { continue };
+            let run = &entry.aggregate.run;
+            let exists = run.epoch == lease.epoch
+                && run.lease().is_some_and(|held| held.worker == *worker && held.since == *since);
+            if exists {
+                let why = "the answer to its commit was lost, so it was never delivered".to_owned();
+                // Refused only when the run moved on in this very batch.
+                let _ = self.apply(&Command::Release { lease: lease.clone(), why }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    };
+
+    use kagzi_model::{Name, Payload, Registration, RunId, RunOptions, StartRun};
+    use tokio::sync::mpsc::unbounded_channel;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Demand, ManualClock, MemoryStore, Reads, Store, WorkerCommand};
+
+    #[tokio::test]
+    async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_at_no_charge() {
+        let namespace = Name::from("default");
+        let (clock, lose_answer) =
+            (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
+        let store = MemoryStore::open_lossy(clock.clone(), lose_answer.clone());
+        let worker = WorkerId(Uuid::from_u128(1));
+        let registration = Registration {
+            namespace: namespace.clone(),
+            task_queue: "orders".into(),
+            workflow_types: vec!["charge".into()],
+            hostname: "test".into(),
+            pid: 1,
+            version: "1".into(),
+            max_concurrent: 1,
+            labels: Default::default(),
+        };
+        store.worker(WorkerCommand::Register { id: worker, registration }).await.unwrap().unwrap();
+        let (deliver, mut assignments) = unbounded_channel();
+        let types = vec!["charge".into()];
+        let demand = Demand { id: 1, worker, types, once: false, lease_ms: 30_000, deliver };
+        store.stand_by(demand).await.unwrap().unwrap();
+        let id = RunId(Uuid::from_u128(2));
+        let start = StartRun {
+            namespace: namespace.clone(),
+            id,
+            business_id: "order-1".into(),
+            workflow_type: "charge".into(),
+            task_queue: "orders".into(),
+            input: Payload::new(&b"1"[..]),
+            deadline_at: None,
+            options: RunOptions::default(),
+        };
+
+        lose_answer.store(true, SeqCst);
+        let lost = store.apply(vec![Command::Start(Box::new(start.clone()))]).await;
+        // Claims wait a second after a failed commit.
+        clock.advance(std::time::Duration::from_secs(2));
+        let again = store.apply(vec![Command::Start(Box::new(start))]).await.unwrap();
+        let assignment = assignments.recv().await.unwrap();
+
+        assert!(lost.is_err() && again[0].is_ok());
+        assert_eq!((assignment.run.id, assignment.run.epoch), (id, 2));
+        let run = store.run(&namespace, id).await.unwrap().unwrap().run;
+        assert_eq!((run.crashes, run.attempts, run.dispatch_count), (0, 0, 2));
+    }
+}
