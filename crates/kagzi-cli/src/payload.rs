@@ -1,6 +1,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kagzi_proto::v1::Payload;
+use kagzi_proto::{COMPRESSED, EncodedText, key_id};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -22,6 +23,9 @@ impl PayloadView {
         {
             return Some(PayloadView::Json(json));
         }
+        // Details of errors are text; encoded ones are a payload inside.
+        let inside = std::str::from_utf8(&payload.data).ok().and_then(EncodedText::parse);
+        let payload = inside.map_or(payload, |EncodedText(inside)| inside);
         let base64 = STANDARD.encode(&payload.data);
         Some(PayloadView::Opaque { content_type: payload.content_type, base64 })
     }
@@ -29,8 +33,33 @@ impl PayloadView {
     pub fn text(&self) -> String {
         match self {
             PayloadView::Json(json) => json.get().to_owned(),
-            PayloadView::Opaque { content_type, base64 } => format!("{content_type} base64:{base64}"),
+            PayloadView::Opaque { content_type, base64 } => {
+                closed(content_type).unwrap_or_else(|| format!("{content_type} base64:{base64}"))
+            }
         }
+    }
+}
+
+/// An error message as people read it: one that only the owner of a key can read is named, not shown.
+pub fn readable(message: &str) -> String {
+    let encoded = EncodedText::parse(message);
+    encoded
+        .and_then(|EncodedText(payload)| closed(&payload.content_type))
+        .unwrap_or_else(|| message.to_owned())
+}
+
+/// The same for every text inside a piece of JSON, which is otherwise left as it was written.
+pub fn readable_json(json: &str) -> String {
+    let mut texts = json.split('"').map(readable);
+    let first = texts.next().unwrap_or_default();
+    texts.fold(first, |json, text| json + "\"" + &text)
+}
+
+/// What is said instead of bytes that mean nothing to anybody here.
+fn closed(content_type: &str) -> Option<String> {
+    match key_id(content_type) {
+        Some(key) => Some(format!("encrypted (key {key})")),
+        None => (content_type == COMPRESSED).then(|| "compressed".to_owned()),
     }
 }
 
@@ -72,6 +101,26 @@ mod tests {
     #[test]
     fn bytes_that_only_claim_to_be_json_are_shown_as_base64() {
         assert_eq!(shown(b"{", "application/json"), r#"{"content_type":"application/json","base64":"ew=="}"#);
+    }
+
+    const SEALED: &str = "data:application/vnd.kagzi.encrypted; key=k1;base64,AP8H";
+
+    #[test]
+    fn what_only_the_owner_of_a_key_can_read_is_named() {
+        let content_type = "application/vnd.kagzi.encrypted; key=k1";
+        let payload = Payload { data: vec![0xff].into(), content_type: content_type.into() };
+        let details = Payload { data: SEALED.into(), content_type: "text/plain".into() };
+
+        for payload in [payload, details] {
+            assert_eq!(PayloadView::from_wire(Some(payload)).unwrap().text(), "encrypted (key k1)");
+        }
+        assert_eq!(readable(SEALED), "encrypted (key k1)");
+        assert_eq!(readable("card declined"), "card declined");
+        let event = format!(r#"{{"code":"BUSY","message":"{SEALED}","n":1}}"#);
+        assert_eq!(readable_json(&event), r#"{"code":"BUSY","message":"encrypted (key k1)","n":1}"#);
+        let plain = r#"{"a":"b \" c","d":""}"#;
+        assert_eq!(readable_json(plain), plain);
+        assert!(shown(&[0xff], content_type).contains("base64"), "programs get the bytes");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kagzi_engine::{Assigned, Engine, moment};
 use kagzi_model::{Name, Payload, RunId, State};
+use kagzi_proto::WORKFLOW_FAILED;
 use serde_json::json;
 use tonic::Status;
 
@@ -27,14 +28,15 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
             |failure| (failure.message.clone(), failure.code.to_string()),
         ),
     };
-    let input = view.input.map(|input| STANDARD.encode(&input.data)).unwrap_or_default();
+    let input = view.input.unwrap_or_else(|| Payload::new(""));
     let event = json!({
         "failed_run_id": run.id.to_string(),
         "namespace_id": &*run.namespace,
         "workflow_type": &*run.workflow_type,
         "task_queue": &*run.task_queue,
         "error": error,
-        "original_input": input,
+        "original_input": STANDARD.encode(&input.data),
+        "original_content_type": &*input.content_type,
         "attempts": run.attempts,
         "started_at": run.started_at.map(moment),
         "failed_at": run.finished_at.map(moment),
@@ -42,5 +44,5 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
         "status": run.state.status().name(),
         "business_id": &*run.business_id,
     });
-    Ok(Payload { data: event.to_string().into(), content_type: Name::from("application/json") })
+    Ok(Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) })
 }

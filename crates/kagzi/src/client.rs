@@ -16,6 +16,7 @@ use tonic::transport::Channel;
 use tonic::{Response, Status};
 
 use crate::addresses::Addresses;
+use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
@@ -29,6 +30,7 @@ pub struct Client {
     connection: Connection,
     channel: Arc<Mutex<Channel>>,
     namespace: String,
+    pub(crate) codecs: Codecs,
 }
 
 /// Whether a call may be sent a second time when the answer to the first was lost.
@@ -53,12 +55,29 @@ impl Client {
     }
 
     fn with(connection: Connection, channel: Channel) -> Client {
-        Client { connection, channel: Arc::new(Mutex::new(channel)), namespace: "default".to_owned() }
+        Client {
+            connection,
+            channel: Arc::new(Mutex::new(channel)),
+            namespace: "default".to_owned(),
+            codecs: Codecs::default(),
+        }
     }
 
     /// The same client for another namespace. Default: `default`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Client {
         self.namespace = namespace.into();
+        self
+    }
+
+    /// The same client with one more codec: see [`PayloadCodec`]. Workers need the same ones.
+    pub fn codec(mut self, codec: impl PayloadCodec) -> Client {
+        self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    #[cfg(feature = "embedded")]
+    pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Client {
+        self.codecs = codecs;
         self
     }
 
@@ -109,7 +128,9 @@ impl Client {
                 async move { rpc.get_workflow_run(request).await }
             })
             .await?;
-        Ok(answer.workflow_run.unwrap_or_default())
+        let mut run = answer.workflow_run.unwrap_or_default();
+        self.codecs.decode_run(&mut run).map_err(|error| Error::undecodable("the run", &error))?;
+        Ok(run)
     }
 
     /// Lists runs, newest first, one page at a time.

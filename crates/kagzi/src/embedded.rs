@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kagzi_server::{Embedded as Server, Settings, StoreUrl};
 
+use crate::codec::{Codecs, PayloadCodec};
 use crate::{Client, WorkerBuilder};
 
 /// A durable engine inside this process.
@@ -23,6 +24,7 @@ use crate::{Client, WorkerBuilder};
 /// ```
 pub struct Embedded {
     server: Server,
+    codecs: Codecs,
 }
 
 impl Embedded {
@@ -30,17 +32,25 @@ impl Embedded {
     /// [`close`](Embedded::close).
     pub async fn open(file: impl AsRef<Path>) -> anyhow::Result<Embedded> {
         let store = StoreUrl::Sqlite(file.as_ref().to_owned());
-        Ok(Embedded { server: Server::open(&store, Settings::default()).await? })
+        let server = Server::open(&store, Settings::default()).await?;
+        Ok(Embedded { server, codecs: Codecs::default() })
+    }
+
+    /// Adds a codec to every client and worker that is made from now on: see [`PayloadCodec`].
+    pub fn codec(mut self, codec: impl PayloadCodec) -> Embedded {
+        self.codecs = self.codecs.and(codec);
+        self
     }
 
     /// A client of this engine.
     pub fn client(&self) -> Client {
-        Client::from_channel(self.server.channel())
+        Client::from_channel(self.server.channel()).with_codecs(self.codecs.clone())
     }
 
     /// Begins to build a worker for a queue of this engine. Signals are left to the program around it.
     pub fn worker(&self, task_queue: &str) -> WorkerBuilder {
-        WorkerBuilder::from_channel(self.server.channel(), task_queue).handle_signals(false)
+        let worker = WorkerBuilder::from_channel(self.server.channel(), task_queue);
+        worker.handle_signals(false).with_codecs(self.codecs.clone())
     }
 
     /// Waits for the commit in flight and closes the file. Workers that still run are cut off; what they

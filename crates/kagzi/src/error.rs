@@ -79,6 +79,10 @@ impl Error {
         Error::Refused { attempted, code, message: status.message().to_owned() }
     }
 
+    pub(crate) fn undecodable(what: &'static str, error: &impl ToString) -> Error {
+        Error::Decode { what, message: error.to_string() }
+    }
+
     /// Nobody answered: the same call may succeed on another server, or a moment later.
     pub(crate) fn is_outage(&self) -> bool {
         match self {

@@ -49,6 +49,9 @@
 //! [`RetryAfterError`] and [`StepFailure`] for failures that say more, and [`StepError`] for the last word. A
 //! run that fails can start a handler, which is a workflow too: see [`WorkflowFailedEvent`].
 //!
+//! Payloads leave the process as JSON; a [`PayloadCodec`] compresses or encrypts them, so that the server never sees
+//! what they say.
+//!
 //! Workflows are tested with `kagzi::testing` (feature `testing`): a month of sleep passes at once, and the
 //! worker is killed wherever it could hurt.
 
@@ -56,6 +59,7 @@
 
 mod addresses;
 mod client;
+mod codec;
 mod codes;
 mod connection;
 #[cfg(feature = "embedded")]
@@ -79,10 +83,15 @@ pub use client::Client;
 pub use client::handle::RunHandle;
 pub use client::list::{ListRuns, RunPage};
 pub use client::start::{StartBuilder, Timeouts};
+#[cfg(feature = "compression")]
+pub use codec::compression::CompressionCodec;
+#[cfg(feature = "encryption")]
+pub use codec::encryption::EncryptionCodec;
+pub use codec::{CodecError, PayloadCodec};
 #[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use error::{Error, RunFailed};
-pub use kagzi_proto::v1::{RunEvent, WorkflowRun, WorkflowStatus};
+pub use kagzi_proto::v1::{Payload, RunEvent, WorkflowRun, WorkflowStatus};
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;
 pub use run::step::StepContext;

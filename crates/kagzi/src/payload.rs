@@ -28,7 +28,7 @@ pub(crate) fn decode<T: DeserializeOwned>(payload: Option<&v1::Payload>) -> Resu
         return Ok(serde_json::from_slice(b"null")?);
     };
     let media_type = payload.content_type.split(';').next().unwrap_or_default().trim();
-    if !media_type.is_empty() && !media_type.eq_ignore_ascii_case(JSON) {
+    if !media_type.is_empty() && !media_type.eq_ignore_ascii_case(JSON) && !media_type.ends_with("+json") {
         return Err(DecodeError::ContentType(payload.content_type.clone()));
     }
     Ok(serde_json::from_slice(&payload.data)?)
@@ -57,6 +57,14 @@ mod tests {
     #[test]
     fn a_charset_does_not_matter() {
         let content_type = "application/json; charset=utf-8".to_owned();
+        let payload = v1::Payload { data: Bytes::from_static(b"7"), content_type };
+
+        assert_eq!(decode::<u32>(Some(&payload)).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_kind_of_json_is_json() {
+        let content_type = kagzi_proto::WORKFLOW_FAILED.to_owned();
         let payload = v1::Payload { data: Bytes::from_static(b"7"), content_type };
 
         assert_eq!(decode::<u32>(Some(&payload)).unwrap(), 7);

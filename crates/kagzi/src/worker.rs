@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::addresses::Addresses;
+use crate::codec::Codecs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::run::context::WorkflowContext;
@@ -40,6 +41,7 @@ pub struct Worker {
     shutdown: CancellationToken,
     drain_timeout: Duration,
     handle_signals: bool,
+    codecs: Codecs,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -98,6 +100,7 @@ impl Worker {
             shutdown: self.shutdown,
             signals,
             drain_timeout: self.drain_timeout,
+            codecs: self.codecs,
             #[cfg(feature = "testing")]
             probe: self.probe,
         });

@@ -31,6 +31,8 @@ pub struct WorkflowFailedEvent {
     /// What it was started with, as it came.
     #[serde(with = "base64_text")]
     pub original_input: Bytes,
+    /// The content type of that input; empty means JSON.
+    pub original_content_type: String,
     /// Executions that failed.
     pub attempts: i32,
     /// When it was first executed; never, if it failed before.

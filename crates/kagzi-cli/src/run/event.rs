@@ -1,6 +1,6 @@
 use super::view::some_text;
 use crate::moment;
-use crate::payload::PayloadView;
+use crate::payload::{PayloadView, readable_json};
 use crate::table;
 use jiff::Timestamp;
 use kagzi_proto::v1::RunEvent;
@@ -52,7 +52,8 @@ pub fn as_table(events: &[EventView], now: Timestamp) -> String {
 
 impl EventView {
     fn said(&self) -> String {
-        let detail = self.detail.as_ref().map(|detail| detail.get().to_owned()).filter(|json| json != "{}");
+        let detail =
+            self.detail.as_ref().map(|detail| readable_json(detail.get())).filter(|json| json != "{}");
         let payload = self.payload.as_ref().map(PayloadView::text);
         [detail, payload].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }

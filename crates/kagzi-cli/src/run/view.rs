@@ -1,6 +1,6 @@
 use super::status;
 use crate::moment;
-use crate::payload::PayloadView;
+use crate::payload::{PayloadView, readable};
 use crate::table::{self, Mood};
 use jiff::Timestamp;
 use kagzi_proto::v1::{Failure, WorkflowRun};
@@ -112,8 +112,8 @@ impl FailureView {
 
     pub fn text(&self) -> String {
         match self.code.as_str() {
-            "" => self.message.clone(),
-            code => format!("{code}: {}", self.message),
+            "" => readable(&self.message),
+            code => format!("{code}: {}", readable(&self.message)),
         }
     }
 }

@@ -544,6 +544,9 @@ pub struct WorkflowFailedEvent {
     pub status: ::prost::alloc::string::String,
     #[prost(string, tag = "12")]
     pub business_id: ::prost::alloc::string::String,
+    /// empty means application/json
+    #[prost(string, tag = "13")]
+    pub original_content_type: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResumeWorkflowRunRequest {

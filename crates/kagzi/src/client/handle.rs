@@ -40,7 +40,7 @@ impl RunHandle {
         let run = self.finished().await?;
         if run.status() == WorkflowStatus::Completed {
             return payload::decode(run.output.as_ref())
-                .map_err(|error| Error::Decode { what: "the run's output", message: error.to_string() });
+                .map_err(|error| Error::undecodable("the run's output", &error));
         }
         let status = run.status();
         let error = run.error.unwrap_or_default();
@@ -53,7 +53,9 @@ impl RunHandle {
         loop {
             match self.wait_once().await {
                 Ok(v1::WaitWorkflowRunResponse { finished: true, workflow_run }) => {
-                    return Ok(workflow_run.unwrap_or_default());
+                    let mut run = workflow_run.unwrap_or_default();
+                    let decoded = self.client.codecs.decode_run(&mut run);
+                    return decoded.map(|()| run).map_err(|error| Error::undecodable("the run", &error));
                 }
                 Ok(v1::WaitWorkflowRunResponse { finished: false, .. }) => outage = Outage::default(),
                 Err(error) => outage.bear(error).await?,
@@ -163,7 +165,11 @@ impl RunHandle {
             };
             let page = self.client.call("read a run's history", Repeat::Safe, read).await?;
             let has_more = page.has_more && !page.events.is_empty();
-            events.extend(page.events);
+            for mut event in page.events {
+                let decoded = self.client.codecs.decode_event(&mut event);
+                decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
+                events.push(event);
+            }
             if !has_more {
                 return Ok(events);
             }

@@ -46,12 +46,20 @@ pub(crate) async fn list(client: &Client, which: ListRuns) -> Result<RunPage, Er
         error_code: which.error_code,
         reason: which.reason,
     };
-    let page = client
+    let mut page = client
         .call("list runs", Repeat::Safe, |mut rpc| {
             let request = request.clone();
             async move { rpc.list_workflow_runs(request).await }
         })
         .await?;
+    for run in &mut page.workflow_runs {
+        // One run whose key is not here must not hide the others.
+        let mut decoded = run.clone();
+        match client.codecs.decode_run(&mut decoded) {
+            Ok(()) => *run = decoded,
+            Err(error) => tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded"),
+        }
+    }
     Ok(RunPage {
         runs: page.workflow_runs,
         next_page_token: page.next_page_token,

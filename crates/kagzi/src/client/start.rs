@@ -7,9 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
 use serde::Serialize;
+use tonic::Code;
 
 use crate::client::handle::RunHandle;
 use crate::client::{Client, Repeat};
+use crate::codec::CodecError;
 use crate::error::Error;
 use crate::payload;
 use crate::retry_policy::RetryPolicy;
@@ -147,6 +149,38 @@ impl StartBuilder {
     }
 }
 
+/// The request as it is sent.
+pub(crate) fn encoded(
+    client: &Client,
+    mut request: v1::StartWorkflowRequest,
+) -> Result<v1::StartWorkflowRequest, Error> {
+    if let Some(input) = request.input.take() {
+        let encoded = client.codecs.encode(input);
+        let failed =
+            |error: CodecError| Error::Encode { what: "the run's input", message: error.to_string() };
+        request.input = Some(encoded.map_err(failed)?);
+    }
+    Ok(request)
+}
+
+/// An encoded input never looks the same twice, so the server cannot know that a start is a repeat: it sees another
+/// input under the same id. The client can tell, because it reads what was started.
+pub(crate) async fn repeated(
+    client: &Client,
+    request: &v1::StartWorkflowRequest,
+    refused: Error,
+) -> Result<RunHandle, Error> {
+    let taken = matches!(refused, Error::Refused { code: Code::AlreadyExists, .. });
+    if !taken || client.codecs.is_empty() || request.business_id.is_empty() {
+        return Err(refused);
+    }
+    let there = client.get_by_id(request.business_id.clone()).await?;
+    let same = there.workflow_type == request.workflow_type
+        && there.task_queue == request.task_queue
+        && there.input.unwrap_or_default() == request.input.clone().unwrap_or_default();
+    if same { Ok(RunHandle::new(client.clone(), there.run_id, true)) } else { Err(refused) }
+}
+
 impl IntoFuture for StartBuilder {
     type Output = Result<RunHandle, Error>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
@@ -154,7 +188,8 @@ impl IntoFuture for StartBuilder {
     fn into_future(self) -> Self::IntoFuture {
         async move {
             let client = self.client.clone();
-            let request = self.into_request()?;
+            let plain = self.into_request()?;
+            let request = encoded(&client, plain.clone())?;
             // Without an id a repeated start would be a second run.
             let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
             let started = client
@@ -162,8 +197,11 @@ impl IntoFuture for StartBuilder {
                     let request = request.clone();
                     async move { rpc.start_workflow(request).await }
                 })
-                .await?;
-            Ok(RunHandle::new(client, started.run_id, started.already_exists))
+                .await;
+            match started {
+                Ok(started) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),
+                Err(refused) => repeated(&client, &plain, refused).await,
+            }
         }
         .boxed()
     }

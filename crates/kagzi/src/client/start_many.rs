@@ -3,7 +3,7 @@
 use kagzi_proto::v1;
 
 use crate::client::handle::RunHandle;
-use crate::client::start::StartBuilder;
+use crate::client::start::{StartBuilder, encoded, repeated};
 use crate::client::{Client, Repeat};
 use crate::error::Error;
 use crate::limits::{START_BATCH_BYTES_MAX, START_BATCH_LEN_MAX};
@@ -13,12 +13,16 @@ pub(crate) async fn start_many(client: &Client, starts: Vec<StartBuilder>) -> Ve
     let mut answers = Vec::with_capacity(starts.len());
     let mut batch = Batch::default();
     for start in starts {
-        match start.into_request() {
-            Ok(request) => {
+        let encoded = start.into_request().and_then(|plain| Ok((encoded(client, plain.clone())?, plain)));
+        match encoded {
+            Ok((request, plain)) => {
                 if batch.is_full_for(&request) {
                     std::mem::take(&mut batch).send(client, &mut answers).await;
                 }
                 batch.add(answers.len(), request);
+                if !client.codecs.is_empty() {
+                    batch.plain.push(plain);
+                }
                 // Overwritten by the answer of its batch.
                 answers.push(Err(unanswered()));
             }
@@ -34,6 +38,8 @@ struct Batch {
     /// Where each answer belongs.
     places: Vec<usize>,
     requests: Vec<v1::StartWorkflowRequest>,
+    /// The same before codecs changed them; empty without codecs.
+    plain: Vec<v1::StartWorkflowRequest>,
     bytes: usize,
 }
 
@@ -65,8 +71,12 @@ impl Batch {
             .await;
         match answered {
             Ok(answer) => {
+                let mut plain = self.plain.into_iter();
                 for (place, result) in self.places.into_iter().zip(answer.results) {
-                    answers[place] = handle_of(client, result);
+                    answers[place] = match (handle_of(client, result), plain.next()) {
+                        (Err(refused), Some(plain)) => repeated(client, &plain, refused).await,
+                        (answer, _) => answer,
+                    };
                 }
             }
             Err(error) => self.places.into_iter().for_each(|place| answers[place] = Err(error.clone())),

@@ -20,6 +20,7 @@ use crate::worker::handlers::Handlers;
 /// run counts as in flight, so that its lease is renewed and survives an outage.
 pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, uplink: Uplink) {
     let handler = handlers.get(&assign.workflow_type);
+    let decoded = uplink.codecs.decode_assign(&mut assign);
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
     let run = RunState::new(assign, uplink);
@@ -27,6 +28,10 @@ pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, upl
         let reason = format!("no handler for workflow type '{workflow_type}'");
         return report_end(&run, RunEnd::Released(reason)).await;
     };
+    if let Err(message) = decoded {
+        // Not a failure: with the right key or codec the run can go on.
+        return report_end(&run, RunEnd::Blocked(message)).await;
+    }
     let run = Arc::new(run);
     let end = match handler(WorkflowContext::new(run.clone()), input.as_ref()) {
         Ok(function) => poll_to_end(&run, function).await,
@@ -63,9 +68,9 @@ fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
     if let Some(message) = run.journal.lock().leftover() {
         return RunEnd::Blocked(message);
     }
-    match run.too_large("the run's output", &output) {
-        Some(failure) => RunEnd::Failed(failure),
-        None => RunEnd::Completed(output),
+    match run.encode("the run's output", output) {
+        Ok(output) => RunEnd::Completed(output),
+        Err(failure) => RunEnd::Failed(*failure),
     }
 }
 

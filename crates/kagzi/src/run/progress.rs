@@ -40,11 +40,14 @@ impl Progress {
     /// Never waits, so that it may be called from code that blocks. The latest word replaces an unsent one.
     pub(crate) fn say(&self, progress: v1::Payload) {
         if let Some(refused) = self.run.too_large("the step's progress", &progress) {
-            tracing::warn!(run = %self.run.lease.run_id, step = %self.step.path, "{}", refused.message);
-            return;
+            return self.drop_word(&refused);
         }
         *self.said.lock() = Said { last: Some(progress), unsent: true };
         self.news.notify_one();
+    }
+
+    fn drop_word(&self, refused: &v1::Failure) {
+        tracing::warn!(run = %self.run.lease.run_id, step = %self.step.path, "{}", refused.message);
     }
 
     /// Sends what is said, the first word at once and then one per interval. Runs beside the step's code.
@@ -64,6 +67,11 @@ impl Progress {
                 return;
             }
             said.last.clone()
+        };
+        let encoded = progress.map(|progress| self.run.encode("the step's progress", progress)).transpose();
+        let progress = match encoded {
+            Ok(progress) => progress,
+            Err(refused) => return self.drop_word(&refused),
         };
         let progressed = v1::StepProgressed { step: Some(self.step.clone()), progress };
         self.run.uplink.tell(self.run.lease.clone(), report::Body::StepProgressed(progressed)).await;

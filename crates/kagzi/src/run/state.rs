@@ -67,8 +67,37 @@ impl RunState {
         failure
     }
 
-    pub(crate) async fn submit(&self, body: report::Body) -> Verdict {
+    /// Failures are encoded here, the last place that all of them pass; payloads were, when they were measured.
+    pub(crate) async fn submit(&self, mut body: report::Body) -> Verdict {
+        match &mut body {
+            report::Body::StepFailed(v1::StepFailed { failure: Some(failure), .. })
+            | report::Body::RunFailed(v1::RunFailed { failure: Some(failure) }) => {
+                *failure = self.uplink.codecs.encode_failure(std::mem::take(failure));
+            }
+            report::Body::StepFailed(_)
+            | report::Body::RunFailed(_)
+            | report::Body::StepRecorded(_)
+            | report::Body::StepProgressed(_)
+            | report::Body::SleepScheduled(_)
+            | report::Body::SleepOver(_)
+            | report::Body::RunCompleted(_)
+            | report::Body::RunParked(_)
+            | report::Body::RunReleased(_)
+            | report::Body::RunBlocked(_) => {}
+        }
         self.uplink.submit(self.lease.clone(), body).await
+    }
+
+    /// The payload as it is sent, or the failure of one that cannot be.
+    pub(crate) fn encode(&self, what: &str, payload: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
+        let encoded = self.uplink.codecs.encode(payload).map_err(|error| {
+            let message = format!("{what} cannot be encoded: {error}");
+            Box::new(failure::new(codes::INVALID_OUTPUT, message, true))
+        })?;
+        match self.too_large(what, &encoded) {
+            Some(failure) => Err(Box::new(failure)),
+            None => Ok(encoded),
+        }
     }
 
     /// Ends the execution from inside an operation. The first reason counts.
@@ -101,12 +130,25 @@ impl RunState {
         self.halted.lock().take()
     }
 
+    /// An error in words that may be stored in the clear: those of a JSON error quote the payload.
+    pub(crate) fn sayable(&self, error: &impl ToString) -> String {
+        if self.uplink.codecs.is_empty() {
+            return error.to_string();
+        }
+        tracing::warn!(run = %self.lease.run_id, error = %error.to_string(), "a payload is of another type");
+        "it is of another type (the worker's log says more)".to_owned()
+    }
+
     /// The failure of a payload that the server would refuse.
     pub(crate) fn too_large(&self, what: &str, payload: &v1::Payload) -> Option<v1::Failure> {
         let bytes_max = self.uplink.payload_bytes_max()?;
         let bytes = payload.data.len() as u64;
         (bytes > bytes_max).then(|| {
-            let message = format!("{what} has {bytes} bytes, at most {bytes_max} are allowed");
+            // The server's own words, found before the bytes are sent.
+            let message = format!(
+                "{what} exceeds maximum size of {bytes_max} bytes ({bytes} bytes). Do not use Kagzi for blob storage. \
+                 Store large data elsewhere and pass a reference."
+            );
             failure::new(codes::PAYLOAD_TOO_LARGE, message, true)
         })
     }

@@ -258,6 +258,7 @@ async fn replay<T: DeserializeOwned>(
             Ok(value) => Replayed::Ended(Ok(value)),
             // The code changed its mind about the type. An error would let it take another path.
             Err(error) => {
+                let error = run.sayable(&error);
                 let message = format!(
                     "recorded {} at position {}, but its result cannot be decoded: {error}",
                     step.path, step.position
@@ -313,12 +314,10 @@ fn recordable<T: Serialize + DeserializeOwned>(
     let invalid = |message| Box::new(failure::new(codes::INVALID_OUTPUT, message, true));
     let result = payload::encode(value)
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
-    if let Some(failure) = run.too_large("the step's result", &result) {
-        return Err(Box::new(failure));
-    }
+    let encoded = run.encode("the step's result", result.clone())?;
     let value = payload::decode(Some(&result))
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;
-    Ok((value, result))
+    Ok((value, encoded))
 }
 
 /// Blocked until due. Goes on only if the run is still held by then, because other steps run.

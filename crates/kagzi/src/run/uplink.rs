@@ -7,6 +7,7 @@ use std::time::Duration;
 use kagzi_proto::v1::{self, report};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::codec::Codecs;
 use crate::run::announced::Announced;
 
 /// From a run to the owner of the stream.
@@ -54,6 +55,7 @@ pub(crate) struct Uplink {
     payload_bytes_max: Arc<AtomicU64>,
     /// Retries that `on_retry` hooks of this worker were told of.
     pub(crate) announced: Arc<Announced>,
+    pub(crate) codecs: Codecs,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -65,6 +67,7 @@ impl Uplink {
             outgoing,
             payload_bytes_max: Arc::default(),
             announced: Arc::default(),
+            codecs: Codecs::default(),
             #[cfg(feature = "testing")]
             probe: None,
         };

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
 use crate::addresses::Addresses;
+use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
@@ -26,6 +27,7 @@ pub struct WorkerBuilder {
     labels: HashMap<String, String>,
     drain_timeout: Duration,
     handle_signals: bool,
+    codecs: Codecs,
 }
 
 enum Server {
@@ -54,6 +56,7 @@ impl WorkerBuilder {
             labels: HashMap::new(),
             drain_timeout: limits::DRAIN_TIMEOUT_DEFAULT,
             handle_signals: true,
+            codecs: Codecs::default(),
         }
     }
 
@@ -90,6 +93,18 @@ impl WorkerBuilder {
     /// How long draining waits for runs in flight before it gives them back. Default: 60 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
+        self
+    }
+
+    /// Adds a codec: see [`PayloadCodec`]. Clients need the same ones.
+    pub fn codec(mut self, codec: impl PayloadCodec) -> Self {
+        self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    #[cfg(feature = "embedded")]
+    pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Self {
+        self.codecs = codecs;
         self
     }
 
@@ -135,6 +150,7 @@ impl WorkerBuilder {
             shutdown: CancellationToken::new(),
             drain_timeout: self.drain_timeout,
             handle_signals: self.handle_signals,
+            codecs: self.codecs,
             #[cfg(feature = "testing")]
             probe: None,
         })

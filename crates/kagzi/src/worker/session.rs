@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use crate::codec::Codecs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
@@ -28,6 +29,7 @@ pub(crate) struct Setup {
     pub(crate) shutdown: CancellationToken,
     pub(crate) signals: Signals,
     pub(crate) drain_timeout: Duration,
+    pub(crate) codecs: Codecs,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -59,8 +61,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(setup: Setup) -> Session {
-        #[cfg_attr(not(feature = "testing"), expect(unused_mut, reason = "only a probe is set later"))]
         let (mut uplink, inbox) = Uplink::new(limits::INBOX_LEN_MAX);
+        uplink.codecs = setup.codecs;
         #[cfg(feature = "testing")]
         {
             uplink.probe = setup.probe;

@@ -98,7 +98,8 @@ async fn a_result_above_the_limit_fails_the_step_for_good_before_it_is_sent() {
     let (_, failure) = failed_step(server.answer(last(1)).await);
 
     assert_eq!((failure.code.as_str(), failure.non_retryable), ("PAYLOAD_TOO_LARGE", true));
-    assert_eq!(failure.message, "the step's result has 11 bytes, at most 10 are allowed");
+    let expected = "the step's result exceeds maximum size of 10 bytes (11 bytes)";
+    assert!(failure.message.starts_with(expected), "{}", failure.message);
     server.commit_end().await;
 }
 

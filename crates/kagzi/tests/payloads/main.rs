@@ -1,0 +1,37 @@
+//! What becomes of payloads between the code that makes them and the code that reads them.
+
+mod codecs;
+mod encryption;
+mod sizes;
+
+use kagzi::testing::TestEngine;
+use kagzi::{Client, EncryptionCodec, Worker};
+use tokio_util::sync::CancellationToken;
+
+fn key(id: &str) -> EncryptionCodec {
+    EncryptionCodec::new(id, key_bytes(id)).unwrap()
+}
+
+/// Another key for another id.
+fn key_bytes(id: &str) -> [u8; 32] {
+    let mut key = [7; 32];
+    key[..id.len()].copy_from_slice(id.as_bytes());
+    key
+}
+
+fn client(engine: &TestEngine) -> Client {
+    engine.client().codec(key("k1"))
+}
+
+/// A worker of queue `q` that is drained by its token.
+async fn work(
+    engine: &TestEngine,
+    codec: EncryptionCodec,
+    register: impl FnOnce(&mut Worker),
+) -> CancellationToken {
+    let mut worker = engine.worker("q").codec(codec).build().await.unwrap();
+    register(&mut worker);
+    let stop = worker.shutdown_token();
+    tokio::spawn(worker.run());
+    stop
+}
