@@ -249,6 +249,7 @@ fn ended_step(command: &Command) -> Option<(RunId, Option<kagzi_model::Name>)> {
         | Command::NoteHandler { .. }
         | Command::Sleep { .. }
         | Command::SleepOver { .. }
+        | Command::SetLabel { .. }
         | Command::Renew { .. }
         | Command::Orphan { .. }
         | Command::Expire { .. }

@@ -66,6 +66,7 @@ impl Stage {
             input: Payload::new(&b""[..]),
             deadline_at: None,
             options: RunOptions::default(),
+            labels: Default::default(),
         };
         let run = start.id;
         self.engine.start_runs(vec![start]).await.unwrap().remove(0).unwrap();

@@ -66,6 +66,9 @@ impl Aggregate {
                 self.put(at, (step, *position), 0, StepState::Sleeping { until: *until });
             }
             EventKind::SleepOver { step } => self.wake(step),
+            EventKind::LabelSet { step, position, .. } => {
+                self.put(at, (step, *position), 1, StepState::Completed);
+            }
             EventKind::RunClaimed { slept, .. } => {
                 // What an earlier worker was running when it lost the run begins anew.
                 self.steps.retain(|_, step| {

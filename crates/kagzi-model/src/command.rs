@@ -1,6 +1,6 @@
 //! Commands: requests to change one run, as plain data. Each is safe to send twice.
 
-use crate::{Failure, Millis, Name, Payload, RetryPolicy, RunId, RunOptions, Timestamp, WorkerId};
+use crate::{Failure, Labels, Millis, Name, Payload, RetryPolicy, RunId, RunOptions, Timestamp, WorkerId};
 
 /// Names a run and the lease under which a worker writes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub struct StartRun {
     pub input: Payload,
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
+    pub labels: Labels,
 }
 
 /// One request. Each variant's rule is the file of the same name under `decide/`.
@@ -56,6 +57,8 @@ pub enum Command {
     Sleep { lease: LeaseRef, step: StepRef, duration_ms: Millis, park: bool },
     /// A sleep ended while the worker still held the run.
     SleepOver { lease: LeaseRef, step: Name },
+    /// Sets a label of the run; the call has a step's identity.
+    SetLabel { lease: LeaseRef, step: StepRef, name: Name, value: Name },
     /// Ends the run with its output.
     Complete { lease: LeaseRef, output: Payload },
     /// Ends the run with an error.
@@ -95,6 +98,7 @@ impl Command {
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
             | Command::SleepOver { lease, .. }
+            | Command::SetLabel { lease, .. }
             | Command::Complete { lease, .. }
             | Command::Fail { lease, .. }
             | Command::Park { lease }
@@ -122,6 +126,7 @@ impl Command {
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
             | Command::SleepOver { lease, .. }
+            | Command::SetLabel { lease, .. }
             | Command::Complete { lease, .. }
             | Command::Fail { lease, .. }
             | Command::Park { lease }

@@ -28,6 +28,7 @@ mod release;
 mod renew;
 mod reopen;
 mod resume;
+mod set_label;
 mod sleep;
 mod sleep_over;
 mod start;
@@ -67,6 +68,7 @@ pub fn decide(
             sleep::decide(now, seen, lease, step, (*duration_ms, *park))
         }
         Command::SleepOver { lease, step } => sleep_over::decide(now, seen, lease, step),
+        Command::SetLabel { lease, step, name, value } => set_label::decide(seen, lease, step, (name, value)),
         Command::Complete { lease, output } => complete::decide(now, seen, lease, output),
         Command::Fail { lease, failure } => fail::decide(now, seen, lease, failure),
         Command::Park { lease } => park::decide(now, seen, lease),

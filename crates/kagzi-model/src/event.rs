@@ -120,6 +120,13 @@ pub enum EventKind {
         handler: RunId,
         outcome: String,
     },
+    /// The workflow set a label of its run. The call has a step's identity, so that replay does not repeat it.
+    LabelSet {
+        step: Name,
+        position: u32,
+        name: Name,
+        value: Name,
+    },
 }
 
 fn is_default(policy: &RetryPolicy) -> bool {
@@ -155,6 +162,7 @@ impl EventKind {
             EventKind::RunReopened => 19,
             EventKind::HandlerStarted { .. } => 20,
             EventKind::HandlerEnded { .. } => 21,
+            EventKind::LabelSet { .. } => 22,
         }
     }
 
@@ -187,6 +195,7 @@ impl EventKind {
             EventKind::RunReopened => "run_reopened",
             EventKind::HandlerStarted { .. } => "handler_started",
             EventKind::HandlerEnded { .. } => "handler_ended",
+            EventKind::LabelSet { .. } => "label_set",
         }
     }
 
@@ -197,7 +206,9 @@ impl EventKind {
             | EventKind::StepProgressed { step, attempt, .. }
             | EventKind::StepCompleted { step, attempt, .. }
             | EventKind::StepFailed { step, attempt, .. } => Some((step, *attempt)),
-            EventKind::SleepScheduled { step, .. } | EventKind::SleepOver { step } => Some((step, 0)),
+            EventKind::SleepScheduled { step, .. }
+            | EventKind::SleepOver { step }
+            | EventKind::LabelSet { step, .. } => Some((step, 0)),
             EventKind::RunStarted
             | EventKind::RunClaimed { .. }
             | EventKind::RunParked { .. }

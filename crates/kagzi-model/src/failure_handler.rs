@@ -2,7 +2,9 @@
 
 use uuid::{Builder, Uuid};
 
-use crate::{Aggregate, Command, EventKind, Name, Payload, Run, RunId, RunOptions, StartRun, backoff::seed};
+use crate::{
+    Aggregate, Command, EventKind, Labels, Name, Payload, Run, RunId, RunOptions, StartRun, backoff::seed,
+};
 
 /// The workflow type that handles every failure of its namespace, where a worker registers it.
 pub const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
@@ -43,6 +45,7 @@ fn start(
         input: Payload::new(&b""[..]),
         deadline_at: None,
         options: RunOptions { handler_of: Some(failed.id), ..RunOptions::default() },
+        labels: Labels::default(),
     };
     let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };
     Some((Command::Start(Box::new(start)), event))

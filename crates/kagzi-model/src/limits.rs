@@ -16,7 +16,7 @@ pub const STEPS_PER_RUN_MAX: usize = 100_000;
 pub const TYPES_PER_WORKER_MAX: usize = 1_000;
 /// Most runs that one worker may hold at once.
 pub const CONCURRENT_PER_WORKER_MAX: u32 = 10_000;
-/// Most labels on a worker.
+/// Most labels on a worker or a run.
 pub const LABELS_MAX: usize = 64;
 /// Longest sleep, retry delay or timeout: ten years.
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;

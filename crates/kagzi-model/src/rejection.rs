@@ -37,6 +37,9 @@ pub enum Rejection {
     #[error("run {run} has {count} recorded steps, at most {max} are allowed; split it")]
     TooManySteps { run: RunId, count: usize, max: usize },
 
+    #[error("run {run} has {max} labels, the most that are allowed; '{name}' would be one more")]
+    TooManyLabels { run: RunId, name: Name, max: usize },
+
     #[error("run {run} is not due")]
     NotDue { run: RunId },
 
@@ -60,6 +63,7 @@ impl Rejection {
             | Rejection::StepDecided { .. }
             | Rejection::StepUnknown { .. }
             | Rejection::TooManySteps { .. }
+            | Rejection::TooManyLabels { .. }
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
             | Rejection::NotReopenable { .. } => false,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, schedule::ScheduledBy};
+use crate::{Failure, Labels, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, schedule::ScheduledBy};
 
 /// The state of one run, without its payloads (they live in its events).
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,7 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
+    pub labels: Labels,
 }
 
 /// What the caller asked for beyond the defaults.

@@ -5,8 +5,8 @@ mod payload;
 use std::collections::HashMap;
 
 use kagzi_model::{
-    Backoff, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId, check_name,
-    check_step_path,
+    Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
+    check_label_name, check_label_value, check_name, check_step_path,
     limits::{CONCURRENT_PER_WORKER_MAX, LABELS_MAX, REASON_BYTES_MAX, WAIT_MS_MAX},
 };
 use kagzi_proto::v1;
@@ -167,6 +167,22 @@ pub fn max_concurrent(value: Option<i32>) -> Result<u32, Status> {
             format_args!("it must be between 1 and {CONCURRENT_PER_WORKER_MAX}"),
         )),
     }
+}
+
+/// One label of a run.
+pub fn label(name: &str, value: &str) -> Result<(Name, Name), Status> {
+    check_label_name(name).map_err(|rule| invalid("label name", name, format_args!("it {rule}")))?;
+    check_label_value(value)
+        .map_err(|rule| invalid(&format!("labels[{name}]"), value, format_args!("it {rule}")))?;
+    Ok((Name::from(name), Name::from(value)))
+}
+
+/// The labels of a run, within their limits.
+pub fn run_labels(labels: &HashMap<String, String>) -> Result<Labels, Status> {
+    if labels.len() > LABELS_MAX {
+        return Err(invalid("labels", labels.len(), format_args!("at most {LABELS_MAX} are allowed")));
+    }
+    labels.iter().map(|(name, value)| label(name, value)).collect()
 }
 
 /// Labels within their limits.

@@ -25,6 +25,7 @@ pub mod restart_workflow_run;
 pub mod resume_workflow_run;
 pub mod retry_workflow_run;
 pub mod schedule_sleep;
+pub mod set_label;
 pub mod start_workflow;
 pub mod start_workflows;
 pub mod terminate_workflow_run;

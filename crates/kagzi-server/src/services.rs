@@ -114,6 +114,7 @@ service! {
     begin_step(BeginStepRequest) -> BeginStepResponse,
     report_step_progress(ReportStepProgressRequest) -> ReportStepProgressResponse,
     complete_step(CompleteStepRequest) -> CompleteStepResponse,
+    set_label(SetLabelRequest) -> SetLabelResponse,
     fail_step(FailStepRequest) -> FailStepResponse,
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,

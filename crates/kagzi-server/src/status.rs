@@ -27,7 +27,9 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         | Rejection::NotResumable { .. }
         | Rejection::NotReopenable { .. } => Status::failed_precondition(message),
         Rejection::Conflict { .. } => Status::already_exists(message),
-        Rejection::TooManySteps { .. } => Status::resource_exhausted(message),
+        Rejection::TooManySteps { .. } | Rejection::TooManyLabels { .. } => {
+            Status::resource_exhausted(message)
+        }
         Rejection::NotDue { .. } => Status::aborted(message),
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 // Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
 const LOAD_RUNS: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
-        runs.started_at, runs.finished_at, runs.deadline_at, runs.options
+        runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
    JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
   ORDER BY runs.run_id

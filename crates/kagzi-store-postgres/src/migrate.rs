@@ -7,6 +7,7 @@ use crate::{error::from_postgres, session::Session};
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs_events_workers.sql"),
     include_str!("../migrations/0002_workers_stand_by.sql"),
+    include_str!("../migrations/0003_labels.sql"),
 ];
 
 // Several servers may start at once: one migrates, the others wait here and then find nothing to do. Held by the

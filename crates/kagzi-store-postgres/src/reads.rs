@@ -19,7 +19,7 @@ use crate::{
 // The input is the first event's payload, the output that of the event that completed the run (13).
 const RUN: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
-        runs.started_at, runs.finished_at, runs.deadline_at, runs.options,
+        runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
         input.payload, input.content_type, output.payload, output.content_type
    FROM kagzi.runs
    LEFT JOIN kagzi.events AS input

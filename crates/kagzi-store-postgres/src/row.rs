@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kagzi_model::{
-    Event, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
+    Event, Labels, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
 };
 use kagzi_store::{RunKey, StoreError};
 use tokio_postgres::{Row, types::FromSql};
@@ -13,10 +13,10 @@ use crate::error::from_postgres;
 /// The columns of a run, in the order that [`run`] reads them.
 pub const RUN_COLUMNS: &str = "runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state, \
      runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at, \
-     runs.started_at, runs.finished_at, runs.deadline_at, runs.options";
+     runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels";
 
 /// How many columns a run has.
-pub const RUN_WIDTH: usize = 16;
+pub const RUN_WIDTH: usize = 17;
 
 /// Reads a run.
 pub fn run(row: &Row) -> Result<Run, StoreError> {
@@ -39,7 +39,12 @@ pub fn run(row: &Row) -> Result<Run, StoreError> {
         finished_at: get::<Option<i64>>(row, 13)?.map(Timestamp),
         deadline_at: get::<Option<i64>>(row, 14)?.map(Timestamp),
         options: json(row, 15)?,
+        labels: labels(row, 16)?,
     })
+}
+
+fn labels(row: &Row, at: usize) -> Result<Labels, StoreError> {
+    if get::<Option<&str>>(row, at)?.is_some() { json(row, at) } else { Ok(Labels::default()) }
 }
 
 /// Reads the key of a run: run_id, namespace_id.

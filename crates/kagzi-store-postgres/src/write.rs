@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
 use kagzi_model::{Run, Worker};
-use kagzi_store::{EventRow, WriteSet};
+use kagzi_store::{EventRow, LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
@@ -15,13 +15,13 @@ use crate::{
 
 const INSERT_RUNS: &str =
     "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
-                  attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code,
+                  attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code, labels,
                   business_id, workflow_type, task_queue, created_at, options)
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
                $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
                $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
-               $21::bigint[], $22::text[])";
+               $21::text[], $22::bigint[], $23::text[])";
 
 // A row whose version is not one lower was written by another server. That must end the transaction here and now,
 // because the COMMIT is already on its way behind this statement: the division by zero does.
@@ -31,12 +31,13 @@ const UPDATE_RUNS: &str = "WITH done AS (
            due_at = new.due_at, sweep_at = new.sweep_at, lease_worker = new.lease_worker,
            attempts = new.attempts, dispatch_count = new.dispatch_count, crashes = new.crashes,
            started_at = new.started_at, finished_at = new.finished_at, deadline_at = new.deadline_at,
-           reason = new.reason, error_code = new.error_code
+           reason = new.reason, error_code = new.error_code, labels = new.labels
       FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
                   $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
-                  $14::bigint[], $15::bigint[], $16::text[], $17::text[])
+                  $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[])
            AS new (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
-                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code)
+                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code,
+                   labels)
      WHERE runs.namespace_id = new.namespace_id
        AND runs.run_id = new.run_id
        AND runs.version = new.version - 1
@@ -44,6 +45,14 @@ const UPDATE_RUNS: &str = "WITH done AS (
 )
 SELECT 1 / (count(*) = cardinality($2))::integer
   FROM done";
+
+const PUT_LABELS: &str =
+    "INSERT INTO kagzi.run_labels (namespace_id, run_id, name, value, created_at, finished_at)
+ SELECT *
+   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+     ON CONFLICT (namespace_id, run_id, name) DO UPDATE
+    SET value = excluded.value,
+        finished_at = excluded.finished_at";
 
 const INSERT_EVENTS: &str =
     "INSERT INTO kagzi.events (namespace_id, run_id, seq, at, kind, step, detail, payload, content_type)
@@ -101,6 +110,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUNS", INSERT_RUNS),
     ("UPDATE_RUNS", UPDATE_RUNS),
     ("INSERT_EVENTS", INSERT_EVENTS),
+    ("PUT_LABELS", PUT_LABELS),
     ("PUT_WORKERS", PUT_WORKERS),
     ("GUARD_WORKERS", GUARD_WORKERS),
 ];
@@ -109,11 +119,12 @@ type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
 /// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
 pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
-    let WriteSet { mut inserted, mut updated, events, mut workers, leased_to } = set;
-    let mut sending: Vec<Sending<'_>> = Vec::with_capacity(5);
+    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to } = set;
+    let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
     updated.sort_unstable_by_key(|run| run.id);
+    labels.sort_unstable_by(|a, b| (a.run, &a.name).cmp(&(b.run, &b.name)));
     workers.sort_unstable_by_key(|worker| worker.id);
     if !leased_to.is_empty() {
         sending.push(Box::pin(async move {
@@ -130,6 +141,9 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     }
     if !events.is_empty() {
         sending.push(Box::pin(async move { send(session, INSERT_EVENTS, event_columns(&events)).await }));
+    }
+    if !labels.is_empty() {
+        sending.push(Box::pin(async move { send(session, PUT_LABELS, label_columns(&labels)).await }));
     }
     if !workers.is_empty() {
         sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
@@ -172,6 +186,7 @@ fn updated_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| run.deadline_at.map(|at| at.0)),
         column(runs, |run| run.state.reason()),
         column(runs, |run| run.state.error_code().map(|code| text(code))),
+        column(runs, |run| (!run.labels.is_empty()).then(|| to_json(&run.labels))),
     ]
 }
 
@@ -201,6 +216,17 @@ fn event_columns(rows: &[EventRow]) -> Columns<'_> {
             let content_type = row.event.payload.as_ref().map(|payload| text(&payload.content_type));
             content_type.filter(|name| !name.is_empty())
         }),
+    ]
+}
+
+fn label_columns(labels: &[LabelRow]) -> Columns<'_> {
+    vec![
+        column(labels, |label| &*label.namespace),
+        column(labels, |label| label.run.0),
+        column(labels, |label| &*label.name),
+        column(labels, |label| &*label.value),
+        column(labels, |label| label.created_at.0),
+        column(labels, |label| label.finished_at.map(|at| at.0)),
     ]
 }
 

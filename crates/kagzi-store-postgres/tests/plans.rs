@@ -65,7 +65,7 @@ async fn hot_statements_use_their_index() {
 
     for (name, indexes) in PLANS {
         let (_, sql) = statements.iter().find(|(known, _)| known == name).expect("a statement of ours");
-        let values = vec!["NULL"; (1..=22).filter(|n| sql.contains(&format!("${n}"))).count()].join(", ");
+        let values = vec!["NULL"; (1..=23).filter(|n| sql.contains(&format!("${n}"))).count()].join(", ");
         let call = if values.is_empty() { String::new() } else { format!("({values})") };
         let explain = format!(
             "SET plan_cache_mode = force_generic_plan; PREPARE {name} AS {sql};

@@ -1,7 +1,7 @@
 //! The writing side: plain statements on the one connection that writes.
 
 use kagzi_model::{Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
-use kagzi_store::{Backend, DueQuery, EventRow, QueueKey, RunKey, StoreError, WriteSet};
+use kagzi_store::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, StoreError, WriteSet};
 
 use crate::{
     db::Db,
@@ -12,7 +12,7 @@ use crate::{
 
 const LOAD_RUN: &str =
     "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts,
-        dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options
+        dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options, labels
    FROM runs
   WHERE run_id = ?1";
 
@@ -86,18 +86,25 @@ const STALE_WORKERS: &str = "SELECT worker_id
 const INSERT_RUN: &str =
     "INSERT INTO runs (namespace_id, run_id, business_id, workflow_type, task_queue, status, state,
                   version, epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes,
-                  created_at, started_at, finished_at, deadline_at, options)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+                  created_at, started_at, finished_at, deadline_at, options, error_code, labels)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+         ?21, ?22)";
 
 const UPDATE_RUN: &str = "UPDATE runs
     SET status = ?2, state = ?3, epoch = ?4, due_at = ?5, sweep_at = ?6, lease_worker = ?7,
         attempts = ?8, dispatch_count = ?9, crashes = ?10, started_at = ?11, finished_at = ?12,
-        version = ?13, deadline_at = ?14
+        version = ?13, deadline_at = ?14, error_code = ?15, labels = ?16
   WHERE run_id = ?1
     AND version = ?13 - 1";
 
 const INSERT_EVENT: &str = "INSERT INTO events (run_id, seq, at, kind, step, detail, payload, content_type)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+const PUT_LABEL: &str = "INSERT INTO run_labels (run_id, name, namespace_id, value, created_at, finished_at)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (run_id, name) DO UPDATE
+    SET value = excluded.value,
+        finished_at = excluded.finished_at";
 
 const PUT_WORKER: &str =
     "INSERT OR REPLACE INTO workers (namespace_id, worker_id, task_queue, hostname, pid, version,
@@ -121,6 +128,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUN", INSERT_RUN),
     ("UPDATE_RUN", UPDATE_RUN),
     ("INSERT_EVENT", INSERT_EVENT),
+    ("PUT_LABEL", PUT_LABEL),
     ("PUT_WORKER", PUT_WORKER),
 ];
 
@@ -172,6 +180,8 @@ impl SqliteBackend {
                 run.finished_at,
                 run.deadline_at,
                 json(&run.options),
+                run.state.error_code(),
+                row::stored_labels(run),
             ],
         )
     }
@@ -195,6 +205,8 @@ impl SqliteBackend {
                 run.version,
                 // Changes when a run is reopened after its deadline.
                 run.deadline_at,
+                run.state.error_code(),
+                row::stored_labels(run),
             ],
         )
     }
@@ -319,6 +331,10 @@ impl Backend for SqliteBackend {
         }
         for event in &set.events {
             self.insert_event(event)?;
+        }
+        for label in &set.labels {
+            let LabelRow { namespace, run, name, value, created_at, finished_at } = label;
+            self.db.execute(PUT_LABEL, bind![run, name, namespace, value, created_at, finished_at])?;
         }
         for worker in &set.workers {
             self.put_worker(worker)?;

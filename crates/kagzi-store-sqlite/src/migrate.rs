@@ -4,7 +4,10 @@ use kagzi_store::StoreError;
 
 use crate::db::Db;
 
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_runs_events_workers.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_runs_events_workers.sql"),
+    include_str!("../migrations/0002_labels.sql"),
+];
 
 /// Brings the file up to date. A file written by a newer Kagzi is refused, never downgraded.
 pub fn migrate(db: &Db) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use crate::{
 
 const RUN: &str =
     "SELECT namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts,
-        dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options
+        dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options, labels
    FROM runs
   WHERE run_id = ?1
     AND namespace_id = ?2";

@@ -1,14 +1,14 @@
 //! Rows to structs and back.
 
 use bytes::Bytes;
-use kagzi_model::{Event, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus};
+use kagzi_model::{Event, Labels, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus};
 use kagzi_store::StoreError;
 
-use crate::value::{Row, unreadable};
+use crate::value::{Row, json, unreadable};
 
 /// The columns of a run, in the order that [`run`] reads them.
 pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts, \
-     dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options";
+     dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options, labels";
 
 /// Reads a run.
 pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
@@ -31,7 +31,17 @@ pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
         finished_at: row.get(13)?,
         deadline_at: row.get(14)?,
         options: row.json(15)?,
+        labels: row.get::<Option<String>>(16)?.map_or(Ok(Labels::default()), |text| labels(16, &text))?,
     })
+}
+
+/// The labels as stored: nothing at all for the many runs that have none.
+pub fn stored_labels(run: &Run) -> Option<String> {
+    (!run.labels.is_empty()).then(|| json(&run.labels))
+}
+
+fn labels(at: usize, text: &str) -> Result<Labels, StoreError> {
+    serde_json::from_str(text).map_err(|error| unreadable(at, error))
 }
 
 /// The business id as stored: none when it is only the run id again.

@@ -11,6 +11,7 @@ pub mod durability;
 pub mod endings;
 mod factory;
 pub mod history;
+pub mod labels;
 pub mod leases;
 pub mod listings;
 pub mod lost_workers;

@@ -128,6 +128,7 @@ impl Stage {
             input: Payload::new(format!("input of {business_id}").into_bytes()),
             deadline_at: None,
             options: RunOptions::default(),
+            labels: Default::default(),
         }
     }
 

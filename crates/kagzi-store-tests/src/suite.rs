@@ -118,6 +118,11 @@ macro_rules! conformance {
                 an_empty_list_has_no_neighbours,
                 workers_are_listed_counted_and_filtered,
             }
+            labels {
+                labels_of_the_start_and_of_the_workflow_are_on_the_run,
+                a_label_that_is_sent_again_after_a_later_one_does_not_come_back,
+                several_labels_of_one_call_are_set_in_order,
+            }
             namespaces {
                 one_business_id_names_two_runs_in_two_namespaces,
                 reads_from_another_namespace_see_nothing,

@@ -92,7 +92,8 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. } => {}
+            | EventKind::HandlerEnded { .. }
+            | EventKind::LabelSet { .. } => {}
         }
     }
     let mut seen = HashMap::new();

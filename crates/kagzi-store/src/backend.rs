@@ -49,6 +49,17 @@ pub struct EventRow {
     pub event: Event,
 }
 
+/// One label of one run, with the times by which its run is listed.
+#[derive(Debug, Clone)]
+pub struct LabelRow {
+    pub namespace: Name,
+    pub run: RunId,
+    pub name: Name,
+    pub value: Name,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
 /// The final rows of a batch.
 #[derive(Debug, Default)]
 pub struct WriteSet {
@@ -56,6 +67,8 @@ pub struct WriteSet {
     /// Each replaces the row whose version is one lower; another one there is a [`StoreError::Conflict`].
     pub updated: Vec<Run>,
     pub events: Vec<EventRow>,
+    /// Labels of runs that were labelled or that ended: each replaces the row of the same run and name.
+    pub labels: Vec<LabelRow>,
     pub workers: Vec<Worker>,
     /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by now is a
     /// [`StoreError::Conflict`]: its runs are counted there.
@@ -68,6 +81,7 @@ impl WriteSet {
         self.inserted.is_empty()
             && self.updated.is_empty()
             && self.events.is_empty()
+            && self.labels.is_empty()
             && self.workers.is_empty()
     }
 }

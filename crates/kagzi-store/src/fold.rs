@@ -8,7 +8,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    EventRow, Finished, LostLease, Outcome, WriteSet,
+    EventRow, Finished, LabelRow, LostLease, Outcome, WriteSet,
     cache::{Cache, Entry},
 };
 
@@ -21,6 +21,8 @@ pub struct Fold<'a> {
     inserted: Vec<RunId>,
     updated: Vec<RunId>,
     dirty: HashSet<RunId>,
+    /// Runs with labels that were labelled or whose end came or was taken back.
+    relabelled: HashSet<RunId>,
     /// Runs that were loaded or changed in this batch. All others are as memory has them, and on a shared
     /// database another server may know better.
     certain: HashSet<RunId>,
@@ -62,6 +64,7 @@ impl<'a> Fold<'a> {
             inserted: Vec::new(),
             updated: Vec::new(),
             dirty: HashSet::new(),
+            relabelled: HashSet::new(),
             certain: HashSet::new(),
             inputs: HashMap::new(),
             events: Vec::new(),
@@ -162,6 +165,11 @@ impl<'a> Fold<'a> {
         entry.aggregate.apply(self.now, &change);
         let after = entry.aggregate.run.clone();
         if change.run.is_some() {
+            let started = matches!(command, Command::Start(_));
+            let moved = before.labels != after.labels || before.finished_at != after.finished_at;
+            if (started || moved) && !after.labels.is_empty() {
+                self.relabelled.insert(id);
+            }
             if self.dirty.insert(id) {
                 self.updated.push(id);
                 self.touched.rows.push(id);
@@ -218,16 +226,32 @@ impl<'a> Fold<'a> {
             run.version += 1;
             run.clone()
         };
+        let labels = self.relabelled.drain().flat_map(|id| label_rows(id, self.cache)).collect();
         let set = WriteSet {
             inserted: self.inserted.drain(..).map(|id| row(id, self.cache)).collect(),
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
             events: std::mem::take(&mut self.events),
+            labels,
             workers: Vec::new(),
             leased_to: Vec::new(),
         };
         self.dirty.clear();
         set
     }
+}
+
+/// All labels of a run, as its row has them now.
+fn label_rows(id: RunId, cache: &Cache) -> Vec<LabelRow> {
+    let run = &cache.get(id).expect("a dirty run is known").aggregate.run;
+    let row = |(name, value): (&Name, &Name)| LabelRow {
+        namespace: run.namespace.clone(),
+        run: run.id,
+        name: name.clone(),
+        value: value.clone(),
+        created_at: run.created_at,
+        finished_at: run.finished_at,
+    };
+    run.labels.iter().map(row).collect()
 }
 
 /// Why a worker lost its lease, if it was not by its own command.
@@ -245,6 +269,7 @@ fn taken_away(command: &Command) -> Option<&'static str> {
         | Command::FailStep { .. }
         | Command::Sleep { .. }
         | Command::SleepOver { .. }
+        | Command::SetLabel { .. }
         | Command::Complete { .. }
         | Command::Fail { .. }
         | Command::Park { .. }

@@ -66,6 +66,10 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
                 journal.set(step, *position, 0, JournalState::Sleeping { until: *until });
             }
             EventKind::SleepOver { step } => journal.wake(step),
+            EventKind::LabelSet { step, position, .. } => {
+                let result = Payload::new(&b""[..]);
+                journal.set(step, *position, 1, JournalState::Completed { result });
+            }
             EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| journal.wake(step)),
             EventKind::RunResumed => journal.retry_now(event.at),
             EventKind::RunRetried { .. } | EventKind::RunReopened => {

@@ -22,7 +22,7 @@ mod stats;
 mod turn;
 
 pub use attempts::{AttemptState, StepAttempt, attempts};
-pub use backend::{Backend, DueQuery, EventRow, QueueKey, RunKey, WriteSet};
+pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, WriteSet};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,

@@ -8,6 +8,7 @@ pub(crate) mod announced;
 pub(crate) mod context;
 pub(crate) mod executor;
 pub(crate) mod journal;
+pub(crate) mod label;
 pub(crate) mod path;
 pub(crate) mod progress;
 pub(crate) mod sleep;

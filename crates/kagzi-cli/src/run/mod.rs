@@ -4,6 +4,7 @@ mod cancel;
 mod event;
 mod find;
 mod history;
+mod label;
 mod list;
 pub mod patience;
 mod replay;

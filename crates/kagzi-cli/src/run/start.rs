@@ -1,3 +1,4 @@
+use super::label;
 use super::patience::{self, Patience};
 use super::wait::print_ended;
 use crate::input;
@@ -21,6 +22,9 @@ pub struct Args {
     /// Your own id for the run; a second start with it answers with the first run.
     #[arg(long, value_name = "BUSINESS_ID")]
     id: Option<String>,
+    /// A label, for finding the run later; may be given again.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label::parse)]
+    labels: Vec<(String, String)>,
     /// Wait until the run has ended and print its output.
     #[arg(long)]
     wait: bool,
@@ -43,6 +47,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         workflow_type: args.workflow_type,
         input: Some(payload::json(input)),
         namespace_id: session.namespace.clone(),
+        labels: args.labels.into_iter().collect(),
         ..StartWorkflowRequest::default()
     };
 

@@ -1,10 +1,11 @@
-use super::status;
+use super::{label, status};
 use crate::moment;
 use crate::payload::{PayloadView, readable};
 use crate::table::{self, Mood};
 use jiff::Timestamp;
 use kagzi_proto::v1::{Failure, WorkflowRun};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A run as `-o json` prints it. Fields are only ever added.
 #[derive(Debug, Serialize)]
@@ -32,6 +33,8 @@ pub struct RunView {
     pub input: Option<PayloadView>,
     pub output: Option<PayloadView>,
     pub error: Option<FailureView>,
+    /// Sorted by name, so that two prints of one run are equal.
+    pub labels: BTreeMap<String, String>,
     #[serde(skip)]
     pub mood: Mood,
 }
@@ -68,6 +71,7 @@ impl From<WorkflowRun> for RunView {
             input: PayloadView::from_wire(run.input),
             output: PayloadView::from_wire(run.output),
             error: FailureView::from_wire(run.error),
+            labels: run.labels.into_iter().collect(),
             mood: status::mood(status),
         }
     }
@@ -93,6 +97,7 @@ impl RunView {
             ("started", time(self.started_at)),
             ("finished", time(self.finished_at)),
             ("deadline", time(self.deadline_at)),
+            ("labels", some_text(label::text(&self.labels))),
             ("input", self.input.as_ref().map(PayloadView::text)),
             ("output", self.output.as_ref().map(PayloadView::text)),
             ("error", self.error.as_ref().map(FailureView::text)),
@@ -147,6 +152,7 @@ pub mod tests {
             created_at: at(1_794_744_000),
             started_at: at(1_794_744_001),
             reason: "leased".into(),
+            labels: [("tenant".into(), "acme".into()), ("stage".into(), "charged".into())].into(),
             ..WorkflowRun::default()
         }
     }

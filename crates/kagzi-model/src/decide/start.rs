@@ -27,6 +27,7 @@ pub fn decide(
             finished_at: None,
             deadline_at: start.deadline_at,
             options: start.options.clone(),
+            labels: start.labels.clone(),
         };
         let reply = Reply::Started { run: run.id, existed: false };
         let event = (EventKind::RunStarted, Some(start.input.clone()));

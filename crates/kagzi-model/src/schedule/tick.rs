@@ -159,6 +159,7 @@ pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestam
             scheduled: Some(ScheduledBy { schedule: schedule.id.clone(), at }),
             ..plan.options.clone()
         },
+        labels: Default::default(),
     }
 }
 

@@ -144,6 +144,7 @@ fn event(kind: &EventKind) -> String {
         EventKind::LeaseLost { retry_at, .. } => {
             format!(" retry {}", retry_at.map_or("never".to_owned(), after))
         }
+        EventKind::LabelSet { name, value, .. } => format!(" {name}={value}"),
         EventKind::RunStarted
         | EventKind::RunReleased { .. }
         | EventKind::RunPaused { .. }
@@ -198,7 +199,7 @@ fn the_scenes_cover_every_state_and_command() {
     seen.dedup();
 
     // The variants of `Command`: a new one must come into the table.
-    assert_eq!(seen.len(), 21, "{seen:?}");
+    assert_eq!(seen.len(), 22, "{seen:?}");
     let mut reasons: Vec<_> = states().iter().map(|(_, seen)| seen.run.state.status().name()).collect();
     reasons.sort();
     reasons.dedup();

@@ -1,8 +1,8 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Command, EventKind, Failure, Finality, Lease, LeaseRef, Name, OnFailure, Payload, RetryPolicy,
-    Run, RunId, RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
+    Aggregate, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Name, OnFailure, Payload,
+    RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
 };
 use uuid::Uuid;
 
@@ -44,6 +44,7 @@ fn run(state: State) -> Run {
         finished_at,
         deadline_at: None,
         options: RunOptions::default(),
+        labels: Labels::default(),
     }
 }
 
@@ -170,6 +171,7 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Sleep", sleep(false)),
         ("Sleep and park", sleep(true)),
         ("SleepOver", Command::SleepOver { lease: lease.clone(), step: "nap".into() }),
+        ("SetLabel", set_label(&lease, step("new", 3))),
         ("Complete", Command::Complete { lease: lease.clone(), output }),
         ("Fail", Command::Fail { lease: lease.clone(), failure: failure() }),
         ("Park", Command::Park { lease: lease.clone() }),
@@ -181,6 +183,10 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
 
 fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
     Command::BeginStep { lease: lease.clone(), step, timeout_ms, policy: RetryPolicy::default() }
+}
+
+fn set_label(lease: &LeaseRef, step: StepRef) -> Command {
+    Command::SetLabel { lease: lease.clone(), step, name: "tenant".into(), value: "acme".into() }
 }
 
 fn progress(lease: &LeaseRef, step: StepRef) -> Command {
@@ -232,6 +238,7 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
         input: input(),
         deadline_at: None,
         options: RunOptions::default(),
+        labels: Labels::default(),
     };
     let start = |change: fn(&mut StartRun)| {
         let mut start = same.clone();
@@ -324,6 +331,8 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("Sleep and park", sleep(0, true)),
         ("Sleep, other position", sleep(9, false)),
         ("SleepOver", Command::SleepOver { lease: lease(), step: "it".into() }),
+        ("SetLabel", set_label(&lease(), at(0))),
+        ("SetLabel, other position", set_label(&lease(), at(9))),
     ]
     .map(|(name, command)| (name.to_owned(), command))
     .into()

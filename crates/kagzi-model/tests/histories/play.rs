@@ -49,6 +49,7 @@ pub enum Epoch {
 pub enum What {
     BeginStep { step: usize, moved: bool, timeout_ms: Option<i64> },
     Progress { step: usize },
+    SetLabel { step: usize, value: u8 },
     RecordStep { step: usize, moved: bool, attempt: Attempt },
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
@@ -117,6 +118,7 @@ fn what() -> impl Strategy<Value = What> {
         8 => (step(), moved, prop::option::of(0..8_000i64))
             .prop_map(|(step, moved, timeout_ms)| What::BeginStep { step, moved, timeout_ms }),
         2 => step().prop_map(|step| What::Progress { step }),
+        4 => (step(), 0..3u8).prop_map(|(step, value)| What::SetLabel { step, value }),
         8 => (step(), moved, attempt())
             .prop_map(|(step, moved, attempt)| What::RecordStep { step, moved, attempt }),
         10 => (step(), attempt(), prop::bool::weighted(0.2), any::<bool>(), delay_ms).prop_map(
@@ -161,6 +163,7 @@ impl Play {
             input: Payload::new(&b"{}"[..]),
             deadline_at: deadline_ms.map(|ms| now.plus_ms(ms)),
             options: RunOptions { run_retry: run_retry.then(RetryPolicy::default), ..RunOptions::default() },
+            labels: Default::default(),
         };
         let change =
             decide(now, None, None, &Command::Start(Box::new(start))).expect("nothing is in the way");
@@ -267,6 +270,12 @@ impl Play {
                 let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
                 Command::SleepOver { lease, step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) }
             }
+            What::SetLabel { step: index, value } => Command::SetLabel {
+                lease,
+                step: step(*index, false),
+                name: "stage".into(),
+                value: value.to_string().into(),
+            },
             What::Complete => Command::Complete { lease, output: Payload::new(&b"output"[..]) },
             What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
             What::Park => Command::Park { lease },

@@ -1,7 +1,7 @@
 //! Memory and disk agree: a run rebuilt from what was written is the run that was kept in memory.
 
 use crate::play::{Play, moves, setting};
-use kagzi_model::{Aggregate, EventKind, RunOptions, State};
+use kagzi_model::{Aggregate, EventKind, Labels, RunOptions, State};
 use proptest::prelude::*;
 
 proptest! {
@@ -33,5 +33,6 @@ fn stored(kind: &EventKind) -> EventKind {
 fn stored_row(run: &kagzi_model::Run) -> kagzi_model::Run {
     let state: State = serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap();
     let options: RunOptions = serde_json::from_str(&serde_json::to_string(&run.options).unwrap()).unwrap();
-    kagzi_model::Run { state, options, ..run.clone() }
+    let labels: Labels = serde_json::from_str(&serde_json::to_string(&run.labels).unwrap()).unwrap();
+    kagzi_model::Run { state, options, labels, ..run.clone() }
 }

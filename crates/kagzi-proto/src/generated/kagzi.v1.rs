@@ -185,6 +185,12 @@ pub struct WorkflowRun {
     /// set on failure handlers: the run whose failure they handle
     #[prost(string, tag = "26")]
     pub handler_of: ::prost::alloc::string::String,
+    /// set at the start and by the workflow; the last write of a name counts
+    #[prost(map = "string, string", tag = "28")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
     /// why it is paused, cancelled or retrying, for people
     #[prost(string, tag = "27")]
     pub status_detail: ::prost::alloc::string::String,
@@ -354,6 +360,12 @@ pub struct StartWorkflowRequest {
     pub on_failure_workflow: ::prost::alloc::string::String,
     #[prost(string, tag = "23")]
     pub on_failure_task_queue: ::prost::alloc::string::String,
+    /// what people search runs by; at most 64
+    #[prost(map = "string, string", tag = "25")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
     /// asks for retries of the whole run when its function fails
     #[prost(message, optional, tag = "24")]
     pub run_retry_policy: ::core::option::Option<RetryPolicy>,
@@ -2362,6 +2374,30 @@ pub struct FailStepResponse {
     pub finality: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLabelRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// the identity of this call, as of a step; choose another for every call
+    #[prost(string, tag = "2")]
+    pub step_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub lease_epoch: u64,
+    #[prost(uint32, tag = "5")]
+    pub position: u32,
+    #[prost(string, tag = "6")]
+    pub name: ::prost::alloc::string::String,
+    /// may be empty
+    #[prost(string, tag = "7")]
+    pub value: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLabelResponse {
+    #[prost(bool, tag = "1")]
+    pub already_recorded: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteWorkflowRequest {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
@@ -2503,7 +2539,7 @@ pub struct Report {
     pub seq: u64,
     #[prost(message, optional, tag = "2")]
     pub lease: ::core::option::Option<LeaseRef>,
-    #[prost(oneof = "report::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "report::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub body: ::core::option::Option<report::Body>,
 }
 /// Nested message and enum types in `Report`.
@@ -2530,6 +2566,8 @@ pub mod report {
         RunBlocked(super::RunBlocked),
         #[prost(message, tag = "12")]
         StepProgressed(super::StepProgressed),
+        #[prost(message, tag = "13")]
+        LabelSet(super::LabelSet),
     }
 }
 /// A long step says how far it is; the next attempt can read it.
@@ -2577,6 +2615,17 @@ pub struct SleepScheduled {
 pub struct SleepOver {
     #[prost(message, optional, tag = "1")]
     pub step: ::core::option::Option<StepRef>,
+}
+/// The workflow labels its run. The call has a step's identity, so that replay does not repeat it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LabelSet {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// may be empty
+    #[prost(string, tag = "3")]
+    pub value: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunCompleted {
@@ -3179,6 +3228,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "FailStep"));
             self.inner.unary(req, path, codec).await
         }
+        /// Labels a run, for people who search; recorded once per step_id.
+        pub async fn set_label(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetLabelRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLabelResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/SetLabel",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "SetLabel"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Ends a run with its output.
         pub async fn complete_workflow(
             &mut self,
@@ -3391,6 +3465,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::FailStepRequest>,
         ) -> std::result::Result<
             tonic::Response<super::FailStepResponse>,
+            tonic::Status,
+        >;
+        /// Labels a run, for people who search; recorded once per step_id.
+        async fn set_label(
+            &self,
+            request: tonic::Request<super::SetLabelRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLabelResponse>,
             tonic::Status,
         >;
         /// Ends a run with its output.
@@ -4035,6 +4117,51 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FailStepSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/SetLabel" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetLabelSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::SetLabelRequest>
+                    for SetLabelSvc<T> {
+                        type Response = super::SetLabelResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetLabelRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::set_label(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetLabelSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -31,6 +31,7 @@ pub async fn handle(
         input,
         deadline_at: execution_ms.map(|ms| engine.clock().now().plus_ms(ms)),
         options: RunOptions { ..former.options },
+        labels: former.labels,
     };
     let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
     let started = start_workflow::answer(outcomes.pop().expect("one start has one outcome"))?;

@@ -57,6 +57,7 @@ pub fn read(
             on_failure: on_failure(&request.on_failure_workflow, &request.on_failure_task_queue)?,
             ..RunOptions::default()
         },
+        labels: check::run_labels(&request.labels)?,
     })
 }
 

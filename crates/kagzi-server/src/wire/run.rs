@@ -39,6 +39,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
             .to_owned(),
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
+        labels: run.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     }
 }
 

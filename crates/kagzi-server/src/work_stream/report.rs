@@ -83,6 +83,10 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             park: false,
         },
         Body::SleepOver(over) => Command::SleepOver { lease, step: step(over.step)?.path },
+        Body::LabelSet(set) => {
+            let (name, value) = check::label(&set.name, &set.value)?;
+            Command::SetLabel { lease, step: step(set.step)?, name, value }
+        }
         Body::RunCompleted(completed) => {
             let output = check::payload(limits(engine), "output", completed.output)?;
             Command::Complete { lease, output }
@@ -109,6 +113,7 @@ fn epoch(command: &Command) -> u64 {
         | Command::FailStep { lease, .. }
         | Command::Sleep { lease, .. }
         | Command::SleepOver { lease, .. }
+        | Command::SetLabel { lease, .. }
         | Command::Complete { lease, .. }
         | Command::Fail { lease, .. }
         | Command::Park { lease }

@@ -109,6 +109,7 @@ pub fn start(workflow_type: &str) -> Command {
         input: Payload::new(&b"{\"n\":1}"[..]),
         deadline_at: None,
         options: RunOptions::default(),
+        labels: Default::default(),
     }))
 }
 

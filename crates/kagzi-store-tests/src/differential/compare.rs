@@ -83,7 +83,8 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::RunResumed
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::HandlerEnded { .. } => {}
+            | EventKind::HandlerEnded { .. }
+            | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened => reopened += 1,
             EventKind::HandlerStarted { handler, .. } => {
                 assert!(handlers.insert(*handler), "{} has {handler} twice; {shown}", run.id);

@@ -136,6 +136,12 @@ impl World {
         let on_failure =
             self.random.chance(20).then(|| OnFailure { workflow_type: TYPES[2].into(), task_queue: None });
         let deadline_at = self.random.chance(25).then(|| now.plus_ms(self.random.below(200_000) as i64));
+        let labels = match self.random.chance(30) {
+            true => {
+                [("tenant".into(), Name::from(format!("t-{}", self.random.below(3))))].into_iter().collect()
+            }
+            false => Default::default(),
+        };
         self.runs.push((namespace.clone(), id));
         Command::Start(Box::new(StartRun {
             namespace,
@@ -146,6 +152,7 @@ impl World {
             input: Payload::new(if self.random.chance(90) { &b"\xff in"[..] } else { &b"else"[..] }),
             deadline_at,
             options: RunOptions { retry, timeouts, run_retry, on_failure, ..RunOptions::default() },
+            labels,
         }))
     }
 
@@ -264,7 +271,12 @@ impl World {
             12 => Command::SleepOver { lease, step: step.path },
             13..16 => Command::Complete { lease, output: Payload::new(&b"out\xfe"[..]) },
             16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
-            17 => Command::Park { lease },
+            17 if park => Command::Park { lease },
+            17 => {
+                let (name, value) = ("stage".into(), format!("s-{}", self.random.below(3)).into());
+                let step = StepRef { path: format!("label-{index}").into(), position: index as u32 };
+                Command::SetLabel { lease, step, name, value }
+            }
             18 => Command::Release { lease, why: "not now".into() },
             _ => match self.random.chance(20) {
                 true => Command::Block { lease, message: "code changed".into() },

@@ -97,6 +97,7 @@ mod tests {
             input: Payload::new(&b"1"[..]),
             deadline_at: None,
             options: RunOptions::default(),
+            labels: Default::default(),
         };
 
         lose_answer.store(true, SeqCst);

@@ -70,6 +70,11 @@ impl StartBuilder {
         self.change(|request| request.business_id = business_id.into())
     }
 
+    /// A label, for people who search runs. At most 64; the last of a name counts. The workflow can set more.
+    pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.change(|request| drop(request.labels.insert(name.into(), value.into())))
+    }
+
     /// Executions of each step in total, the first included; -1 = no limit.
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.retry_policy.maximum_attempts = Some(maximum_attempts);

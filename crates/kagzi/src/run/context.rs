@@ -8,6 +8,7 @@ use kagzi_proto::v1::{JournalEntry, StepRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::run::label::run_label;
 use crate::run::path::{InvalidName, Scope};
 use crate::run::sleep::run_sleep;
 use crate::run::state::{RunEnd, RunState};
@@ -16,6 +17,7 @@ use crate::run::step_builder::StepBuilder;
 use kagzi_proto::idempotency_key;
 
 const SLEEP: &str = "sleep";
+const LABEL: &str = "label";
 
 /// Records the steps of one run. Cheap to clone; every method takes `&self`, so steps may run in parallel
 /// (`tokio::join!`).
@@ -63,6 +65,18 @@ impl WorkflowContext {
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(SLEEP);
         async move { run_sleep(called.or_halted().await?, duration).await }
+    }
+
+    /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the last
+    /// write of a name counts. Recorded like a step, so that a replay neither repeats nor reorders it.
+    pub fn set_label(
+        &self,
+        name: &str,
+        value: &str,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let called = self.call(LABEL);
+        let (name, value) = (name.to_owned(), value.to_owned());
+        async move { run_label(called.or_halted().await?, name, value).await }
     }
 
     /// A context whose steps have paths below `name`, e.g. `item-7/charge`. Give every branch of a

@@ -80,6 +80,7 @@ impl RunState {
             | report::Body::StepProgressed(_)
             | report::Body::SleepScheduled(_)
             | report::Body::SleepOver(_)
+            | report::Body::LabelSet(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)

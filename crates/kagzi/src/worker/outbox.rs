@@ -147,12 +147,13 @@ impl Outbox {
 
 fn is_end(body: &report::Body) -> bool {
     use report::Body::{
-        RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SleepOver, SleepScheduled, StepFailed,
-        StepProgressed, StepRecorded,
+        LabelSet, RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SleepOver, SleepScheduled,
+        StepFailed, StepProgressed, StepRecorded,
     };
     match body {
         RunCompleted(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => true,
-        StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_) => false,
+        StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_)
+        | LabelSet(_) => false,
     }
 }
 

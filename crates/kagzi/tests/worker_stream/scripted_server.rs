@@ -210,6 +210,7 @@ impl WorkerService for Script {
         poll_activity: PollActivityRequest -> PollActivityResponse,
         begin_step: BeginStepRequest -> BeginStepResponse,
         report_step_progress: ReportStepProgressRequest -> ReportStepProgressResponse,
+        set_label: SetLabelRequest -> SetLabelResponse,
         complete_step: CompleteStepRequest -> CompleteStepResponse,
         fail_step: FailStepRequest -> FailStepResponse,
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,

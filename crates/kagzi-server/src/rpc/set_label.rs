@@ -1,0 +1,19 @@
+//! SetLabel: labels a run, once per step id.
+
+use kagzi_engine::Engine;
+use kagzi_model::{Command, Reply};
+use kagzi_proto::v1;
+use tonic::Status;
+
+use crate::{check, status::from_engine};
+
+pub async fn handle(engine: &Engine, request: v1::SetLabelRequest) -> Result<v1::SetLabelResponse, Status> {
+    let namespace = check::namespace(&request.namespace_id)?;
+    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let step = check::step(&request.step_id, request.position)?;
+    let (name, value) = check::label(&request.name, &request.value)?;
+    match engine.apply_one(Command::SetLabel { lease, step, name, value }).await.map_err(from_engine)? {
+        Reply::Done { already } => Ok(v1::SetLabelResponse { already_recorded: already }),
+        other => Err(Status::internal(format!("a label was answered with {other:?}"))),
+    }
+}
