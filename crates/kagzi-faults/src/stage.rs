@@ -296,12 +296,22 @@ impl Stage {
 
     /// Kills the server and checks what it leaves behind. Every test ends here; siblings are dropped before.
     pub async fn close(self) -> Evidence {
+        let home = self.home.clone();
+        self.close_in(home).await
+    }
+
+    /// The same, where the database is looked at by another URL than the server's.
+    pub async fn close_on(self, url: &str) -> Evidence {
+        self.close_in(Home::Postgres(url.to_owned())).await
+    }
+
+    async fn close_in(self, home: Home) -> Evidence {
         let server = self.server_slot().take();
         if let Some(server) = server {
             server.kill().await;
         }
         let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.home.check(&self.log, &acknowledged).await
+        home.check(&self.log, &acknowledged).await
     }
 
     fn said(&self) -> String {

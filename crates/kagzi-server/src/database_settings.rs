@@ -40,6 +40,8 @@ impl DatabaseSettings {
             statement_timeout: self.statement_timeout,
             connect_timeout: self.connect_timeout,
             readers: self.readers,
+            // A pooler belongs to the address, so the URL names it.
+            ..kagzi_store_postgres::PostgresOptions::default()
         }
     }
 }

@@ -49,17 +49,17 @@ struct Inner {
 impl PostgresClock {
     /// Measures the database's clock now, and again every half minute.
     pub async fn start(url: &str, options: &PostgresOptions) -> Result<Self, StoreError> {
-        let config = options::parse(url, options)?;
+        let (config, options) = options::parse(url, options)?;
         let inner = Arc::new(Inner {
             local: SystemClock::new(),
             offset_us: AtomicI64::new(0),
             latest: AtomicI64::new(0),
         });
-        let session = Session::connect(&config, options, Purpose::Read).await?;
+        let session = Session::connect(&config, &options, Purpose::Read).await?;
         inner.measure(&session).await?;
         info!(skew_ms = inner.skew_ms(), "measured the database's clock");
         let stop = CancellationToken::new();
-        let measuring = keep_measuring(inner.clone(), config, options.clone());
+        let measuring = keep_measuring(inner.clone(), config, options);
         let stopped = stop.clone();
         tokio::spawn(async move { stopped.run_until_cancelled(measuring).await });
         Ok(PostgresClock { inner, _stop: Arc::new(stop.drop_guard()) })

@@ -26,6 +26,12 @@ pub fn from_postgres(error: Error) -> StoreError {
         &SqlState::UNIQUE_VIOLATION
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::T_R_DEADLOCK_DETECTED => StoreError::Conflict(why),
+        // Prepared on one connection, looked for on another.
+        &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => {
+            let hint =
+                "a pooler in transaction mode seems to stand in between; add ?pgbouncer=true to the URL";
+            StoreError::Unavailable(format!("{why}; {hint}"))
+        }
         &SqlState::DISK_FULL => StoreError::Full(format!("{why}; free some space, nothing was lost")),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(why),
         code if away(code.code()) => StoreError::Unavailable(why),

@@ -161,14 +161,7 @@ fn start(prepare: impl FnOnce(&Path)) -> Server {
     if let Some((uid, gid)) = owner {
         chown(&folder, Some(uid), Some(gid)).expect("root may give a folder away");
     }
-    let command = |program: &Path| {
-        let mut command = Command::new(program);
-        if let Some((uid, gid)) = owner {
-            command.uid(uid).gid(gid);
-        }
-        command.current_dir(&folder);
-        command
-    };
+    let command = |program: &Path| as_user(program, &folder);
     let made = command(&bin.join("initdb"))
         .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
         .arg(folder.join("data"))
@@ -190,6 +183,16 @@ fn start(prepare: impl FnOnce(&Path)) -> Server {
     url.host_path(&folder).user("postgres").dbname("postgres");
     wait_until_it_answers(&folder);
     Server { url, keeper: Some(keeper) }
+}
+
+/// A program in a folder of its own, as a user that is not root.
+pub(crate) fn as_user(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    if let Some((uid, gid)) = postgres_user() {
+        command.uid(uid).gid(gid);
+    }
+    command.current_dir(folder);
+    command
 }
 
 fn wait_until_it_answers(folder: &Path) {
@@ -223,7 +226,7 @@ fn binaries() -> PathBuf {
 }
 
 /// The user to run as, when we are root: `postgres`, or else `nobody`.
-fn postgres_user() -> Option<(u32, u32)> {
+pub(crate) fn postgres_user() -> Option<(u32, u32)> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
     if !root {
         return None;
@@ -253,7 +256,7 @@ fn to_text(config: &Config) -> String {
 }
 
 /// Text as a part of a URL.
-fn percent(text: &str) -> String {
+pub(crate) fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(encode).collect()

@@ -5,10 +5,12 @@
 //! Memory may be behind the database when another server wrote; the row's version and the event's number notice,
 //! and the lane repeats the batch. See [`PostgresStore::open`].
 //!
-//! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off (PgBouncer), and
-//! TLS, for now: a URL that asks for it is refused, use a local proxy or socket.
+//! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off, named statements
+//! behind a pooler (PgBouncer), and TLS, for now: a URL that asks for it is refused, use a local proxy or socket.
 
 mod backend;
+#[cfg(feature = "test-fixture")]
+pub mod bouncer;
 mod clock;
 mod company;
 mod error;
@@ -23,6 +25,7 @@ mod reads;
 mod row;
 mod session;
 mod store;
+mod unnamed;
 mod wake;
 mod write;
 

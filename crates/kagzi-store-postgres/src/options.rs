@@ -11,6 +11,9 @@ pub struct PostgresOptions {
     /// Servers ring each other with NOTIFY. Off: they find each other's work by polling alone, and nothing is
     /// left in a session between transactions, as a pooler in transaction mode (PgBouncer) requires.
     pub notify: bool,
+    /// A pooler in transaction mode stands in between: every statement goes unnamed, and nothing is left in a session.
+    /// Implies that `notify` is off. In a URL: `?pgbouncer=true`.
+    pub pooler: bool,
     /// How often to look for other servers' work unasked. None = 5 s with `notify`, 1 s without.
     pub poll_ms: Option<i64>,
     /// The longest a statement, or a wait for a lock, may take before the batch fails.
@@ -25,6 +28,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         PostgresOptions {
             notify: true,
+            pooler: false,
             poll_ms: None,
             statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
@@ -40,8 +44,43 @@ impl PostgresOptions {
     }
 }
 
-/// Reads a `postgres://` URL or a `host=… dbname=…` text. The message of an error never holds the password.
-pub fn parse(url: &str, options: &PostgresOptions) -> Result<Config, StoreError> {
+/// Reads a `postgres://` URL or a `host=… dbname=…` text, and with it the options as the URL has them. The message of
+/// an error never holds the password.
+pub fn parse(url: &str, options: &PostgresOptions) -> Result<(Config, PostgresOptions), StoreError> {
+    let mut options = options.clone();
+    let url = take_own(url, &mut options)?;
+    if options.pooler {
+        options.notify = false;
+    }
+    Ok((configure(&url, &options)?, options))
+}
+
+/// Takes our own options out of a URL; the others are PostgreSQL's.
+fn take_own(url: &str, options: &mut PostgresOptions) -> Result<String, StoreError> {
+    let Some((base, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
+    let mut theirs = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            ("notify", value) => options.notify = switch("notify", value)?,
+            ("pgbouncer", value) => options.pooler = switch("pgbouncer", value)?,
+            _ => theirs.push(pair),
+        }
+    }
+    Ok(if theirs.is_empty() { base.to_owned() } else { format!("{base}?{}", theirs.join("&")) })
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, StoreError> {
+    match value {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => {
+            let why = format!("the database URL says {name}={value}; write {name}=on or {name}=off");
+            Err(StoreError::Unavailable(why))
+        }
+    }
+}
+
+fn configure(url: &str, options: &PostgresOptions) -> Result<Config, StoreError> {
     let mut config: Config = url
         .parse()
         .map_err(|error| StoreError::Unavailable(format!("could not read the database URL: {error}")))?;
@@ -83,7 +122,19 @@ mod tests {
     use super::*;
 
     fn read(url: &str) -> Result<Config, StoreError> {
-        parse(url, &PostgresOptions::default())
+        parse(url, &PostgresOptions::default()).map(|(config, _)| config)
+    }
+
+    #[test]
+    fn our_own_options_are_taken_out_of_the_url() {
+        let read = |url: &str| parse(url, &PostgresOptions::default());
+
+        let (config, options) = read("postgres://me@db/kagzi?notify=off&connect_timeout=3").unwrap();
+        assert_eq!((options.notify, options.pooler, config.get_dbname()), (false, false, Some("kagzi")));
+        let (_, options) = read("postgres://me@db/kagzi?pgbouncer=true").unwrap();
+        assert_eq!((options.notify, options.pooler), (false, true));
+        let error = read("postgres://me:hunter2@db/kagzi?notify=maybe").unwrap_err().to_string();
+        assert!(error.contains("notify=on") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, types::ToSql};
 use tracing::debug;
 
-use crate::{error::from_postgres, options::PostgresOptions};
+use crate::{error::from_postgres, options::PostgresOptions, unnamed::Unnamed};
 
 /// Values that a statement binds.
 pub type Bind<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -27,6 +27,8 @@ pub struct Session {
     client: Client,
     task: JoinHandle<()>,
     statements: Mutex<HashMap<String, Statement>>,
+    /// Behind a pooler, instead of prepared statements.
+    unnamed: Option<Unnamed>,
 }
 
 impl Session {
@@ -44,7 +46,8 @@ impl Session {
                 debug!(%error, "a database connection ended");
             }
         });
-        let session = Session { client, task, statements: Mutex::default() };
+        let unnamed = options.pooler.then(|| Unnamed::new(purpose == Purpose::Write));
+        let session = Session { client, task, statements: Mutex::default(), unnamed };
         let set_up = tokio::time::timeout(options.connect_timeout, session.set_up(options, purpose));
         set_up.await.map_err(|_| too_slow("setting up a connection"))??;
         Ok(session)
@@ -52,9 +55,8 @@ impl Session {
 
     async fn set_up(&self, options: &PostgresOptions, purpose: Purpose) -> Result<(), StoreError> {
         if purpose == Purpose::Write {
-            let row =
-                self.client.query_one("SELECT pg_is_in_recovery()", &[]).await.map_err(from_postgres)?;
-            if row.get(0) {
+            let standby = self.client.query_typed("SELECT pg_is_in_recovery()", &[]).await;
+            if standby.map_err(from_postgres)?[0].get(0) {
                 let why = "this database is a read replica; point the URL at the primary, or list all hosts";
                 return Err(StoreError::Unavailable(why.into()));
             }
@@ -70,6 +72,10 @@ impl Session {
         &self,
         statements: impl Iterator<Item = &'s (&'s str, &'s str)>,
     ) -> Result<(), StoreError> {
+        if let Some(unnamed) = &self.unnamed {
+            let statements: Vec<&str> = statements.map(|(_, sql)| *sql).collect();
+            return unnamed.learn(&self.client, &statements).await.map_err(from_postgres);
+        }
         let preparing = statements.map(|(_, sql)| self.statement(sql));
         let prepared = futures_util::future::join_all(preparing).await;
         prepared.into_iter().try_for_each(|prepared| prepared.map(drop)).map_err(from_postgres)
@@ -77,6 +83,9 @@ impl Session {
 
     /// Runs a statement, prepared on first use.
     pub async fn query(&self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, Error> {
+        if let Some(unnamed) = &self.unnamed {
+            return unnamed.query(&self.client, sql, bind).await;
+        }
         let statement = self.statement(sql).await?;
         self.client.query(&statement, bind).await
     }

@@ -33,7 +33,7 @@ impl PostgresStore {
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
     ) -> Result<LaneStore<PostgresReads>, StoreError> {
-        let config = options::parse(url, &options)?;
+        let (config, options) = options::parse(url, &options)?;
         let session = Session::connect(&config, &options, Purpose::Write).await?;
         migrate(&session).await?;
         drop(session);

@@ -6,6 +6,7 @@
 mod invariants;
 mod lost_server;
 mod outage;
+mod pooler;
 mod races;
 mod restarts;
 mod ten_thousand_runs;
