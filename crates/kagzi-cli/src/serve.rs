@@ -53,6 +53,7 @@ pub fn options(loaded: &Loaded, store: StoreUrl) -> Options {
         store,
         insecure: config.server.insecure,
         database: config.store.database(),
+        trace: config.trace.settings(),
         settings: config.settings(),
     }
 }

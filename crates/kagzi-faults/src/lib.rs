@@ -13,6 +13,8 @@ mod metrics;
 mod process;
 mod proxy;
 mod script;
+#[cfg(feature = "otel")]
+pub mod spans;
 mod stage;
 mod wait;
 

@@ -44,7 +44,12 @@ fn start(
         // Composed from the failed run when a worker takes the handler, so nothing is stored twice.
         input: Payload::new(&b""[..]),
         deadline_at: None,
-        options: RunOptions { handler_of: Some(failed.id), ..RunOptions::default() },
+        options: RunOptions {
+            handler_of: Some(failed.id),
+            // What a failure causes belongs to the same trace.
+            trace: failed.options.trace.clone(),
+            ..RunOptions::default()
+        },
         labels: Labels::default(),
     };
     let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };

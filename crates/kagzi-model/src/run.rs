@@ -48,6 +48,9 @@ pub struct RunOptions {
     /// Set on failure handlers: the run whose failure they handle. They start no handlers themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_of: Option<RunId>,
+    /// The trace that the run belongs to: the W3C `traceparent` of whatever started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Name>,
     /// Set on runs that a schedule started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<ScheduledBy>,

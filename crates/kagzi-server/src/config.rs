@@ -24,8 +24,9 @@ pub use reference::{example, page};
 pub use section::KeyDoc;
 pub use sections::{
     Config, LogFormat, LogSection, PayloadSection, RetrySection, SchedulerSection, ServerSection,
-    StepSection, StoreSection, WorkerSection,
+    StepSection, StoreSection, TraceSection, WorkerSection,
 };
+pub use value::Ratio;
 
 use section::SetError;
 use suggest::nearest;

@@ -14,6 +14,7 @@ mod server;
 mod services;
 mod status;
 mod store_url;
+mod trace;
 mod wire;
 mod work_stream;
 
@@ -24,3 +25,6 @@ pub use kagzi_model::Timestamp;
 pub use kagzi_store::{Clock, ManualClock, SystemClock};
 pub use server::{Options, Server};
 pub use store_url::StoreUrl;
+pub use trace::TraceSettings;
+#[cfg(feature = "otel")]
+pub use trace::provider as otlp_provider;

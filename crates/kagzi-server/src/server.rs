@@ -27,6 +27,7 @@ use crate::{
     DatabaseSettings, StoreUrl, http,
     message_limit::{Worded, message_bytes_max},
     services::Services,
+    trace::{TraceSettings, Tracer},
 };
 
 /// Calls in flight on one connection. Long polls and waits each hold one.
@@ -44,6 +45,7 @@ pub struct Options {
     /// Allows an address that other machines can reach, although there is no authentication yet.
     pub insecure: bool,
     pub database: DatabaseSettings,
+    pub trace: TraceSettings,
     pub settings: Settings,
 }
 
@@ -51,6 +53,7 @@ pub struct Options {
 pub struct Server {
     engine: Engine,
     stop: CancellationToken,
+    tracer: Tracer,
 }
 
 impl Server {
@@ -103,7 +106,7 @@ impl Server {
             StoreUrl::Memory => Arc::new(MemoryStore::open(clock.clone(), hub.clone())),
         };
         let engine = Engine::start(store, clock, hub, settings);
-        Ok(Server { engine, stop: CancellationToken::new() })
+        Ok(Server { engine, stop: CancellationToken::new(), tracer: Tracer::default() })
     }
 
     /// Serves on an address until `shutdown`; `ready` is told the address that was bound.
@@ -119,11 +122,13 @@ impl Server {
                 options.listen
             );
         }
+        let tracer = Tracer::open(&options.trace)?;
         let listener = TcpListener::bind(options.listen)
             .await
             .with_context(|| format!("could not listen on {}; is another server running?", options.listen))?;
         let address = listener.local_addr()?;
-        let server = Server::connect(&options.store, &options.database, options.settings).await?;
+        let mut server = Server::connect(&options.store, &options.database, options.settings).await?;
+        server.tracer = tracer;
         info!(%address, store = %options.store, "serving");
         ready(address);
         // Without TCP_NODELAY every answer waits up to 40 ms for the peer's delayed acknowledgement.
@@ -150,6 +155,7 @@ impl Server {
     pub async fn close(&self) {
         self.stop.cancel();
         self.engine.stop().await;
+        self.tracer.close().await;
     }
 
     pub(crate) fn stop_token(&self) -> CancellationToken {
@@ -158,7 +164,8 @@ impl Server {
 
     /// All services on one router.
     pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
-        let services = Services { engine: self.engine.clone(), stop: self.stop.clone() };
+        let services =
+            Services { engine: self.engine.clone(), stop: self.stop.clone(), tracer: self.tracer.clone() };
         let decode_max = message_bytes_max(self.engine.settings().payload_max_bytes);
         let (health, health_service) = tonic_health::server::health_reporter();
         tokio::spawn(async move {

@@ -9,7 +9,7 @@ use kagzi_proto::v1::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{check::PayloadLimits, rpc, work_stream};
+use crate::{check::PayloadLimits, rpc, trace::Tracer, work_stream};
 
 /// Everything that the services share.
 #[derive(Clone)]
@@ -17,6 +17,7 @@ pub struct Services {
     pub engine: Engine,
     /// Ends worker streams when the server stops.
     pub stop: CancellationToken,
+    pub tracer: Tracer,
 }
 
 impl Services {
@@ -65,6 +66,28 @@ macro_rules! service {
 
 service! {
     WorkflowService {
+        async fn start_workflow(
+            &self,
+            request: Request<v1::StartWorkflowRequest>,
+        ) -> Result<Response<v1::StartWorkflowResponse>, Status> {
+            let call = self.tracer.called("StartWorkflow", request.metadata());
+            let started =
+                rpc::start_workflow::handle(&self.engine, request.into_inner(), call.traceparent()).await;
+            call.answered(started.as_ref().map(|started| started.run_id.as_str()));
+            started.map(Response::new)
+        }
+
+        async fn start_workflows(
+            &self,
+            request: Request<v1::StartWorkflowsRequest>,
+        ) -> Result<Response<v1::StartWorkflowsResponse>, Status> {
+            let call = self.tracer.called("StartWorkflows", request.metadata());
+            let started =
+                rpc::start_workflows::handle(&self.engine, request.into_inner(), call.traceparent()).await;
+            call.answered(started.as_ref().map(|_| ""));
+            started.map(Response::new)
+        }
+
         async fn wait_workflow_run(
             &self,
             request: Request<v1::WaitWorkflowRunRequest>,
@@ -72,8 +95,6 @@ service! {
             self.until_stopped(rpc::wait_workflow_run::handle(&self.engine, request.into_inner())).await
         }
     }
-    start_workflow(StartWorkflowRequest) -> StartWorkflowResponse,
-    start_workflows(StartWorkflowsRequest) -> StartWorkflowsResponse,
     get_workflow_run(GetWorkflowRunRequest) -> GetWorkflowRunResponse,
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
@@ -102,7 +123,7 @@ service! {
             &self,
             request: Request<v1::PollActivityRequest>,
         ) -> Result<Response<v1::PollActivityResponse>, Status> {
-            self.until_stopped(rpc::poll_activity::handle(&self.engine, request.into_inner())).await
+            self.until_stopped(rpc::poll_activity::handle(&self.engine, &self.tracer, request.into_inner())).await
         }
     }
     register_worker(RegisterWorkerRequest) -> RegisterWorkerResponse,

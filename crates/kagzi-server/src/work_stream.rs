@@ -257,6 +257,7 @@ impl Stage<'_> {
         let wire =
             |page: Vec<JournalEntry>| page.into_iter().map(|entry| wire::journal_entry(entry, now)).collect();
         let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
+        let trace = self.services.tracer.leased(&run);
         let assign = v1::Assign {
             lease: Some(lease.clone()),
             workflow_type: run.workflow_type.to_string(),
@@ -268,6 +269,8 @@ impl Stage<'_> {
             attempts: run.attempts,
             start_to_close_timeout_ms: run.options.timeouts.start_to_close_ms.unwrap_or(standard),
             step_concurrency_max: engine.settings().step_concurrency_max,
+            traceparent: trace.traceparent,
+            former_traceparent: trace.former,
         };
         send(self.out, Down::Assign(assign)).await?;
         while let Some(page) = pages.next() {

@@ -64,11 +64,6 @@ impl PostgresClock {
         tokio::spawn(async move { stopped.run_until_cancelled(measuring).await });
         Ok(PostgresClock { inner, _stop: Arc::new(stop.drop_guard()) })
     }
-
-    /// How far the database's clock is ahead of this machine's, for a metric.
-    pub fn skew_ms(&self) -> i64 {
-        self.inner.skew_ms()
-    }
 }
 
 #[async_trait]
@@ -86,6 +81,10 @@ impl Clock for PostgresClock {
         {
             tokio::time::sleep(left.clamp(Duration::from_micros(100), MEASURE_EVERY)).await;
         }
+    }
+
+    fn skew_ms(&self) -> i64 {
+        self.inner.skew_ms()
     }
 }
 

@@ -17,6 +17,10 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
     /// Returns at `at` or later, never earlier.
     async fn sleep_until(&self, at: Timestamp);
+    /// How far it is ahead of this machine's clock.
+    fn skew_ms(&self) -> i64 {
+        0
+    }
 }
 
 /// The machine's clock, read once and then carried by the monotonic one: a step of the wall clock neither

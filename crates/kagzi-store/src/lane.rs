@@ -273,7 +273,7 @@ impl<B: Backend> Lane<B> {
             Err((error, leases)) => {
                 self.backend.rollback().await;
                 error!(%error, commands = batch.len(), "batch not committed");
-                LaneStats::add(&self.stats.commit_errors, 1);
+                self.stats.failed(now);
                 self.cache.clear();
                 self.roster.clear();
                 self.board.mark_all();
@@ -329,7 +329,8 @@ impl<B: Backend> Lane<B> {
             let once = standing.is_some_and(|standing| standing.once);
             let gone = standing.is_none_or(|standing| standing.deliver.send(assignment).is_err());
             if gone {
-                warn!(run = %lease.run, "worker left before its run arrived, giving it back");
+                let namespace = &lease.namespace;
+                warn!(%namespace, run = %lease.run, "worker left before its run arrived, giving it back");
                 let why = "the worker left before the run arrived".to_owned();
                 self.returned.push(Command::Release { lease, why });
             }

@@ -11,6 +11,7 @@ mod clock;
 mod contract;
 mod error;
 mod fold;
+mod histogram;
 mod journal;
 mod lane;
 mod lane_store;
@@ -29,6 +30,7 @@ pub use contract::{
     Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
 };
 pub use error::StoreError;
+pub use histogram::{Histogram, HistogramRead};
 pub use journal::{JournalEntry, JournalState, journal};
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;

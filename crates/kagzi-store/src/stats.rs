@@ -1,9 +1,13 @@
 //! Counters of the write path: how many commands share a commit is where the speed comes from.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use kagzi_model::Timestamp;
+
+use crate::Histogram;
 
 /// Totals since the start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LaneStats {
     pub commits: AtomicU64,
     pub commands: AtomicU64,
@@ -16,6 +20,45 @@ pub struct LaneStats {
     pub commit_errors: AtomicU64,
     pub conflicts: AtomicU64,
     pub batch_max: AtomicU64,
+    /// Attempts that failed and are retried.
+    pub step_retries: AtomicU64,
+    /// Executions of whole runs that failed and are retried.
+    pub run_retries: AtomicU64,
+    /// From `begin` to the commit's return, of batches that wrote.
+    pub commit_time: Histogram,
+    /// Commands per batch that wrote.
+    pub batch_len: Histogram,
+    /// From ready to leased.
+    pub schedule_to_start: Histogram,
+    /// From the time that a sleep or retry was due to the lease.
+    pub timer_lag: Histogram,
+    /// When the newest batch failed; 0 = it did not.
+    failed_at: AtomicI64,
+}
+
+impl Default for LaneStats {
+    fn default() -> Self {
+        LaneStats {
+            commits: AtomicU64::default(),
+            commands: AtomicU64::default(),
+            refused: AtomicU64::default(),
+            refused_stale: AtomicU64::default(),
+            events: AtomicU64::default(),
+            leases: AtomicU64::default(),
+            leases_lost: AtomicU64::default(),
+            commit_micros: AtomicU64::default(),
+            commit_errors: AtomicU64::default(),
+            conflicts: AtomicU64::default(),
+            batch_max: AtomicU64::default(),
+            step_retries: AtomicU64::default(),
+            run_retries: AtomicU64::default(),
+            commit_time: Histogram::of_durations(),
+            batch_len: Histogram::of_counts(),
+            schedule_to_start: Histogram::of_durations(),
+            timer_lag: Histogram::of_durations(),
+            failed_at: AtomicI64::default(),
+        }
+    }
 }
 
 impl LaneStats {
@@ -27,5 +70,25 @@ impl LaneStats {
     /// Reads a counter.
     pub fn get(counter: &AtomicU64) -> u64 {
         counter.load(Relaxed)
+    }
+
+    /// A batch was not committed.
+    pub fn failed(&self, now: Timestamp) {
+        LaneStats::add(&self.commit_errors, 1);
+        self.failed_at.store(now.0.max(1), Relaxed);
+    }
+
+    /// A batch that wrote something was committed.
+    pub fn committed(&self, commands: u64, micros: u64) {
+        LaneStats::add(&self.commits, 1);
+        LaneStats::add(&self.commit_micros, micros);
+        self.commit_time.observe(micros);
+        self.batch_len.observe(commands);
+        self.failed_at.store(0, Relaxed);
+    }
+
+    /// When the newest batch that wanted to write failed, if it did.
+    pub fn failed_at(&self) -> Option<Timestamp> {
+        Some(self.failed_at.load(Relaxed)).filter(|at| *at > 0).map(Timestamp)
     }
 }

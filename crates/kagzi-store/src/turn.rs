@@ -7,7 +7,7 @@ mod sweep;
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, Name, RunId, State, Timestamp, WorkerId, namespace_handler};
+use kagzi_model::{Command, Name, Reply, RunId, State, Timestamp, WorkerId, namespace_handler};
 
 use crate::{
     Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RunKey,
@@ -81,6 +81,8 @@ pub struct Turn<'a, B> {
     lease_moves_counted: usize,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
+    /// Commands decided so far.
+    commands: u64,
 }
 
 impl<'a, B: Backend> Turn<'a, B> {
@@ -107,6 +109,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             offline: Vec::new(),
             lease_moves_counted: 0,
             wrote: false,
+            commands: 0,
         }
     }
 
@@ -140,8 +143,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.write().await?;
         self.backend.commit().await?;
         if self.wrote {
-            LaneStats::add(&self.stats.commits, 1);
-            LaneStats::add(&self.stats.commit_micros, started.elapsed().as_micros() as u64);
+            let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.stats.committed(self.commands, micros);
         }
         Ok(self.done(answers))
     }
@@ -232,14 +235,36 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         let outcome = self.decide(command).await?;
         self.follow_up().await?;
+        self.count(command, &outcome);
+        Ok(outcome)
+    }
+
+    fn count(&mut self, command: &Command, outcome: &Outcome) {
+        self.commands += 1;
         LaneStats::add(&self.stats.commands, 1);
-        if let Err(rejection) = &outcome {
-            LaneStats::add(&self.stats.refused, 1);
-            if stale_write(command, rejection) {
-                LaneStats::add(&self.stats.refused_stale, 1);
+        match outcome {
+            Ok(Reply::StepRetry { .. }) => LaneStats::add(&self.stats.step_retries, 1),
+            Ok(Reply::RunFailed { retry_at: Some(_) } | Reply::Orphaned { at: Some(_) }) => {
+                LaneStats::add(&self.stats.run_retries, 1);
+            }
+            Ok(
+                Reply::Started { .. }
+                | Reply::Leased { .. }
+                | Reply::Begin(_)
+                | Reply::Done { .. }
+                | Reply::StepFinal { .. }
+                | Reply::Sleeping { .. }
+                | Reply::Stands { .. }
+                | Reply::RunFailed { retry_at: None }
+                | Reply::Orphaned { at: None },
+            ) => {}
+            Err(rejection) => {
+                LaneStats::add(&self.stats.refused, 1);
+                if stale_write(command, rejection) {
+                    LaneStats::add(&self.stats.refused_stale, 1);
+                }
             }
         }
-        Ok(outcome)
     }
 
     /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not
@@ -265,7 +290,8 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.load_runs(vec![key]).await?;
             }
             if let Err(rejection) = self.decide(&command).await? {
-                tracing::error!(run = %command.run(), %rejection, "could not follow up on a decision");
+                let (namespace, run) = (command.namespace(), command.run());
+                tracing::error!(%namespace, %run, %rejection, "could not follow up on a decision");
             }
         }
         Ok(())

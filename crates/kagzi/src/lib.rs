@@ -51,6 +51,8 @@
 //!
 //! Payloads leave the process as JSON; a [`PayloadCodec`] compresses or encrypts them, so that the server never sees
 //! what they say.
+//! Log lines and spans of a worker carry `namespace`, `run`, `worker`, `step` and `attempt`. With the feature `otel` and a
+//! layer of `tracing-opentelemetry`, the span in which a run is started is the parent of its executions and steps.
 //!
 //! Workflows are tested with `kagzi::testing` (feature `testing`): a month of sleep passes at once, and the
 //! worker is killed wherever it could hurt.
@@ -75,6 +77,7 @@ mod run;
 mod step_error;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 mod worker;
 mod workflow_failed;
 

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
-use kagzi_server::{Options, Server, Settings, StoreUrl};
+use kagzi_server::{Options, Server, Settings, StoreUrl, TraceSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,9 @@ struct Args {
     stale_ms: u64,
     #[arg(long)]
     lease_ms: u64,
+    /// Where to send spans.
+    #[arg(long)]
+    otlp: Option<String>,
 }
 
 #[tokio::main]
@@ -31,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
         store: args.store,
         insecure: false,
         database: Default::default(),
+        trace: TraceSettings { otlp_endpoint: args.otlp, ..TraceSettings::default() },
         settings: Settings {
             heartbeat_interval: Duration::from_millis(args.heartbeat_ms),
             stale_after: Duration::from_millis(args.stale_ms),

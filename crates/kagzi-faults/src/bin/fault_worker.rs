@@ -34,13 +34,22 @@ struct Args {
     /// The code has changed: moves come in the opposite order.
     #[arg(long)]
     reverse: bool,
+    /// Where to send spans; with the feature `otel` only.
+    #[arg(long)]
+    otlp: Option<String>,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     kagzi_faults::exit_when_stdin_closes();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let args = Args::parse();
+    match &args.otlp {
+        #[cfg(feature = "otel")]
+        Some(endpoint) => drop(kagzi_faults::spans::export("worker", endpoint)?),
+        #[cfg(not(feature = "otel"))]
+        Some(_) => anyhow::bail!("--otlp needs the feature `otel`"),
+        None => tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init(),
+    }
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..args.workers {
         workers.spawn(worker(&args).await?.run());

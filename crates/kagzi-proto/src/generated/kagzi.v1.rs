@@ -2246,6 +2246,12 @@ pub struct PollActivityResponse {
     pub journal: ::prost::alloc::vec::Vec<JournalEntry>,
     #[prost(int64, tag = "8")]
     pub lease_ms: i64,
+    /// W3C trace context of this execution; empty = the run is not traced
+    #[prost(string, tag = "9")]
+    pub traceparent: ::prost::alloc::string::String,
+    /// of the execution before this one, to link to
+    #[prost(string, tag = "10")]
+    pub former_traceparent: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BeginStepRequest {
@@ -2725,6 +2731,12 @@ pub struct Assign {
     pub start_to_close_timeout_ms: i64,
     #[prost(uint32, tag = "10")]
     pub step_concurrency_max: u32,
+    /// W3C trace context of this execution; empty = the run is not traced
+    #[prost(string, tag = "11")]
+    pub traceparent: ::prost::alloc::string::String,
+    /// of the execution before this one, to link to
+    #[prost(string, tag = "12")]
+    pub former_traceparent: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JournalPage {

@@ -66,6 +66,7 @@ fn placeholder(key: &KeyDoc) -> String {
     let standard = about.split("When not set: ").nth(1).and_then(|rest| rest.split(' ').next());
     let standard = standard.map(|word| word.trim_end_matches('.'));
     match (key.path().as_str(), standard) {
+        ("trace.otlp_endpoint", _) => "\"http://127.0.0.1:4317\"".into(),
         ("store.url", _) => "\"sqlite:/var/lib/kagzi/kagzi.db\"".into(),
         (_, Some(word)) if key.expected.contains("duration") => format!("\"{word}\""),
         (_, Some(word)) => word.to_owned(),

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{
     section::{KeyDoc, SetError, Shown, config, section},
-    value::{Raw, Setting, text},
+    value::{Ratio, Raw, Setting, text},
 };
-use crate::{DatabaseSettings, StoreUrl};
+use crate::{DatabaseSettings, StoreUrl, TraceSettings};
 
 config! {
     /// The whole configuration of a server.
@@ -24,6 +24,7 @@ config! {
         retry: RetrySection,
         payload: PayloadSection,
         scheduler: SchedulerSection,
+        trace: TraceSection,
     }
 }
 
@@ -139,6 +140,30 @@ section! {
         batch_size: usize = SchedulerSettings::default().batch_size,
         /// Runs started before others get their turn.
         max_workflows_per_tick: usize = SchedulerSettings::default().max_workflows_per_tick,
+    }
+}
+
+section! {
+    /// Spans of the server (docs/tracing.md). A caller's trace context travels with its runs in any case.
+    TraceSection as "trace" {
+        /// Where to send spans by OTLP over gRPC, such as http://127.0.0.1:4317. When not set: nowhere. Needs a build
+        /// with the feature `otel`.
+        otlp_endpoint: Option<String> = TraceSettings::default().otlp_endpoint,
+        /// The share of traces that begin at the server; callers decide for theirs.
+        sample_ratio: Ratio = Ratio(TraceSettings::default().sample_ratio),
+        /// What the server is called in a trace.
+        service_name: String = TraceSettings::default().service_name,
+    }
+}
+
+impl TraceSection {
+    /// As the exporter knows it.
+    pub fn settings(&self) -> TraceSettings {
+        TraceSettings {
+            otlp_endpoint: self.otlp_endpoint.clone(),
+            sample_ratio: self.sample_ratio.0,
+            service_name: self.service_name.clone(),
+        }
     }
 }
 

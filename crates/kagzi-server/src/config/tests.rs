@@ -196,7 +196,8 @@ fn the_example_with_everything_uncommented_is_valid_and_says_the_defaults() {
     assert_eq!(set, Config::keys().len() - 1, "every key but store.url stands in the example");
     // Keys without a default stand there with what holds when they are not set.
     let store = StoreSection { poll_interval: None, ..loaded.config.store.clone() };
-    let said = Config { store, retry: RetrySection::default(), ..loaded.config };
+    let trace = TraceSection { otlp_endpoint: None, ..loaded.config.trace.clone() };
+    let said = Config { store, trace, retry: RetrySection::default(), ..loaded.config };
     assert_eq!(said, Config::default());
 }
 

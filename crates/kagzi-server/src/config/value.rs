@@ -98,6 +98,22 @@ impl Setting for f64 {
     }
 }
 
+/// A part of a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio(pub f64);
+
+impl Setting for Ratio {
+    const EXPECTED: &'static str = "a number from 0 to 1";
+
+    fn read(raw: &Raw) -> Option<Self> {
+        f64::read(raw).filter(|number| (0.0..=1.0).contains(number)).map(Ratio)
+    }
+
+    fn show(&self) -> Value {
+        Value::from(self.0)
+    }
+}
+
 impl Setting for bool {
     const EXPECTED: &'static str = "true or false";
 

@@ -9,11 +9,13 @@ use crate::{
     check::{self, invalid},
     handler_input,
     status::from_engine,
+    trace::Tracer,
     wire,
 };
 
 pub async fn handle(
     engine: &Engine,
+    tracer: &Tracer,
     request: v1::PollActivityRequest,
 ) -> Result<v1::PollActivityResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
@@ -47,6 +49,7 @@ pub async fn handle(
     let now = engine.clock().now();
     let input = handler_input::of(engine, &assigned).await?;
     let run = assigned.run;
+    let trace = tracer.leased(&run);
     Ok(v1::PollActivityResponse {
         run_id: run.id.to_string(),
         workflow_type: run.workflow_type.to_string(),
@@ -55,6 +58,8 @@ pub async fn handle(
         lease_epoch: run.epoch,
         business_id: run.business_id.to_string(),
         journal: assigned.journal.into_iter().map(|entry| wire::journal_entry(entry, now)).collect(),
+        traceparent: trace.traceparent,
+        former_traceparent: trace.former,
         lease_ms: run.lease().map_or(0, |lease| lease.until.remaining_ms(now)),
     })
 }

@@ -16,8 +16,10 @@ use crate::{
 pub async fn handle(
     engine: &Engine,
     request: v1::StartWorkflowRequest,
+    trace: Option<Name>,
 ) -> Result<v1::StartWorkflowResponse, Status> {
-    let start = read(engine, limits(engine), request)?;
+    let mut start = read(engine, limits(engine), request)?;
+    start.options.trace = trace;
     let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
     answer(outcomes.pop().expect("one start has one outcome"))
 }

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, RunId, WorkerId};
+use kagzi_model::{Command, RunId, State, WorkerId};
 
 use super::Turn;
-use crate::{Backend, Demand, DueQuery, LaneStats, QueueKey, RunKey, StoreError};
+use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError};
 
 /// Runs claimed for one key in one turn; the rest follows in the next.
 const CLAIM_LEN_MAX: usize = 512;
 
-impl<B: Backend> Turn<'_, B> {
+impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
     pub(super) async fn give_out_fresh(&mut self) -> Result<(), StoreError> {
@@ -44,9 +44,13 @@ impl<B: Backend> Turn<'_, B> {
             worker,
             until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)),
         };
+        let waited = self.waited(id);
         match self.decide(&command).await? {
             Ok(_) => {
                 LaneStats::add(&self.stats.leases, 1);
+                if let Some((histogram, micros)) = waited {
+                    histogram.observe(micros);
+                }
                 if once {
                     self.served.insert(demand_id);
                 }
@@ -58,10 +62,27 @@ impl<B: Backend> Turn<'_, B> {
             }
             Err(rejection) => {
                 // The index said due and the row says no: report it and do not try it again at once.
-                tracing::error!(run = %id, %rejection, "a due run could not be leased");
+                tracing::error!(namespace = %key.namespace, run = %id, %rejection, "a due run could not be leased");
             }
         }
         Ok(true)
+    }
+
+    /// How long the run has waited since it was due, and where that is counted: a late timer is not a full queue.
+    fn waited(&self, id: RunId) -> Option<(&'a Histogram, u64)> {
+        let run = &self.fold.entry(id)?.aggregate.run;
+        let micros = u64::try_from(self.now.0.saturating_sub(run.due_at()?.0)).unwrap_or(0);
+        let stats: &'a LaneStats = self.stats;
+        match &run.state {
+            State::Ready { .. } => Some((&stats.schedule_to_start, micros)),
+            State::Timer { .. } | State::Retry { .. } => Some((&stats.timer_lag, micros)),
+            State::Leased(_)
+            | State::Paused { .. }
+            | State::Completed
+            | State::Failed { .. }
+            | State::Cancelled { .. }
+            | State::TimedOut { .. } => None,
+        }
     }
 
     /// Claims waiting runs, key by key, for workers that have room.

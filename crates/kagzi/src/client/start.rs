@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
 use serde::Serialize;
 use tonic::Code;
+use tracing::Instrument;
 
 use crate::client::handle::RunHandle;
 use crate::client::{Client, Repeat};
@@ -15,6 +16,7 @@ use crate::codec::CodecError;
 use crate::error::Error;
 use crate::payload;
 use crate::retry_policy::RetryPolicy;
+use crate::trace;
 
 /// Limits on time. What is not set is inherited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -197,11 +199,20 @@ impl IntoFuture for StartBuilder {
             let request = encoded(&client, plain.clone())?;
             // Without an id a repeated start would be a second run.
             let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
+            let span = tracing::info_span!(
+                "start_run",
+                otel.kind = "client",
+                namespace = %request.namespace_id,
+                workflow_type = %request.workflow_type,
+                task_queue = %request.task_queue,
+            );
             let started = client
                 .call("start a run", repeat, |mut rpc| {
-                    let request = request.clone();
+                    let mut request = tonic::Request::new(request.clone());
+                    trace::send_with(&mut request);
                     async move { rpc.start_workflow(request).await }
                 })
+                .instrument(span)
                 .await;
             match started {
                 Ok(started) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),

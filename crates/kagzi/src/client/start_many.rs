@@ -1,12 +1,14 @@
 //! Many starts in few calls.
 
 use kagzi_proto::v1;
+use tracing::Instrument;
 
 use crate::client::handle::RunHandle;
 use crate::client::start::{StartBuilder, encoded, repeated};
 use crate::client::{Client, Repeat};
 use crate::error::Error;
 use crate::limits::{START_BATCH_BYTES_MAX, START_BATCH_LEN_MAX};
+use crate::trace;
 
 /// One answer per start, in order. A start that cannot even be described does not stop the others.
 pub(crate) async fn start_many(client: &Client, starts: Vec<StartBuilder>) -> Vec<Result<RunHandle, Error>> {
@@ -63,11 +65,14 @@ impl Batch {
         let has_ids = self.requests.iter().all(|request| !request.business_id.is_empty());
         let repeat = if has_ids { Repeat::Safe } else { Repeat::Unsafe };
         let request = v1::StartWorkflowsRequest { requests: self.requests };
+        let span = tracing::info_span!("start_runs", otel.kind = "client", starts = request.requests.len());
         let answered = client
             .call("start runs", repeat, |mut rpc| {
-                let request = request.clone();
+                let mut request = tonic::Request::new(request.clone());
+                trace::send_with(&mut request);
                 async move { rpc.start_workflows(request).await }
             })
+            .instrument(span)
             .await;
         match answered {
             Ok(answer) => {

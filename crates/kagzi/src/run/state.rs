@@ -25,6 +25,8 @@ pub(crate) struct RunState {
     pub(crate) journal: Mutex<Journal>,
     pub(crate) activity: Activity,
     pub(crate) uplink: Uplink,
+    /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
+    pub(crate) span: tracing::Span,
     halted: Mutex<Option<RunEnd>>,
 }
 
@@ -57,6 +59,7 @@ impl RunState {
             journal: Mutex::new(Journal::new(assign.journal)),
             activity: Activity::default(),
             uplink,
+            span: tracing::Span::current(),
             halted: Mutex::new(None),
         }
     }

@@ -12,6 +12,7 @@ use kagzi_proto::v1::{self, StepStatus, report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::retry_policy::{self, RetryPolicy, from_millis};
 use crate::run::activity::Operation;
@@ -20,7 +21,7 @@ use crate::run::progress::Progress;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::uplink::Verdict;
 use crate::step_error::{Finality, StepError, StepFailure};
-use crate::{codes, failure, payload};
+use crate::{codes, failure, payload, trace};
 use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution, and how it says how far it is.
@@ -175,7 +176,9 @@ where
             elapsed_ms: 0,
         });
         let began = Instant::now();
-        let code = async { start(context.clone()).await };
+        let (run_id, worker) = (&run.lease.run_id, &run.uplink.worker);
+        let span = tracing::info_span!(parent: &run.span, "step", run = %run_id, step = %step.path, attempt, %worker);
+        let code = async { start(context.clone()).await }.instrument(span.clone());
         let executed = tokio::select! {
             biased;
             executed = execute(&step.path, timeout, code) => executed,
@@ -203,6 +206,7 @@ where
             }
             Err(failure) => run.without_large_details(*failure),
         };
+        trace::failed(&span, &failure.message);
 
         context.progress.flush().await;
         let failed = v1::StepFailed {
@@ -215,6 +219,10 @@ where
         match run.submit(report::Body::StepFailed(failed)).await {
             Verdict::Retry { delay, attempt: failed } => {
                 let failed = attempt.max(failed);
+                let delay_ms = retry_policy::millis(delay);
+                span.in_scope(|| {
+                    tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, will be retried");
+                });
                 options.announce(&run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
                     operation.block();
@@ -225,6 +233,9 @@ where
             }
             Verdict::Final { attempts, finality } => {
                 let finality = Finality::from_wire(&finality, &failure);
+                span.in_scope(|| {
+                    tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed for good");
+                });
                 return Err(StepError::new(step.path, failure, attempts, finality).into());
             }
             verdict @ (Verdict::Committed | Verdict::Sleeping { .. } | Verdict::Refused { .. }) => {

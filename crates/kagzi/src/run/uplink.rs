@@ -53,6 +53,8 @@ pub(crate) struct Uplink {
     outgoing: mpsc::Sender<Outgoing>,
     /// Zero until the server has named its limit.
     payload_bytes_max: Arc<AtomicU64>,
+    /// The worker's id, for spans.
+    pub(crate) worker: Arc<str>,
     /// Retries that `on_retry` hooks of this worker were told of.
     pub(crate) announced: Arc<Announced>,
     pub(crate) codecs: Codecs,
@@ -66,6 +68,7 @@ impl Uplink {
         let uplink = Uplink {
             outgoing,
             payload_bytes_max: Arc::default(),
+            worker: "".into(),
             announced: Arc::default(),
             codecs: Codecs::default(),
             #[cfg(feature = "testing")]

@@ -9,7 +9,7 @@ use crate::retry_policy::from_millis;
 use crate::run::executor;
 use crate::run::uplink::Verdict;
 use crate::worker::session::{Session, every};
-use crate::{codes, limits};
+use crate::{codes, limits, trace};
 
 impl Session {
     pub(crate) fn on_message(&mut self, message: v1::ServerMessage) {
@@ -37,6 +37,7 @@ impl Session {
     fn on_welcome(&mut self, welcome: v1::Welcome) {
         tracing::info!(worker = %welcome.worker_id, "worker connected");
         self.worker_id = welcome.worker_id;
+        self.uplink.worker = self.worker_id.as_str().into();
         self.known = true;
         self.uplink.set_payload_bytes_max(welcome.payload_max_bytes);
         let interval = Some(from_millis(welcome.heartbeat_interval_ms)).filter(|period| !period.is_zero());
@@ -71,14 +72,23 @@ impl Session {
         }
         // An older execution of the same run: the server has moved on, so its word is worth nothing.
         self.lose(&lease);
-        let span = tracing::info_span!("run", namespace = %assign.namespace_id, run = %lease.run_id);
+        let span = tracing::info_span!(
+            "run",
+            namespace = %assign.namespace_id,
+            run = %lease.run_id,
+            workflow_type = %assign.workflow_type,
+            worker = %self.worker_id,
+        );
+        trace::adopt(&span, &assign.traceparent, &assign.former_traceparent);
         let run = executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone());
         self.in_flight.spawn(lease, run.instrument(span));
     }
 
     fn on_lost(&mut self, lost: v1::LostLease) {
         let Some(lease) = lost.lease else { return };
-        tracing::info!(run = %lease.run_id, epoch = lease.epoch, reason = %lost.reason, "run stopped");
+        let namespace = self.namespace();
+        let (run, epoch) = (&lease.run_id, lease.epoch);
+        tracing::info!(%namespace, %run, worker = %self.worker_id, epoch, reason = %lost.reason, "run stopped");
         self.lose(&lease);
     }
 

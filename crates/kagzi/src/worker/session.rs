@@ -112,6 +112,10 @@ impl Session {
         }
     }
 
+    pub(crate) fn namespace(&self) -> &str {
+        &self.registration.namespace_id
+    }
+
     fn on_link(&mut self, event: LinkEvent) -> Result<(), Error> {
         match event {
             LinkEvent::Due => self.dial(),
@@ -153,7 +157,8 @@ impl Session {
 
     fn on_ended(&mut self, died: Option<v1::LeaseRef>) {
         if let Some(lease) = died {
-            tracing::error!(run = %lease.run_id, "the task of a run died");
+            let namespace = &self.registration.namespace_id;
+            tracing::error!(%namespace, run = %lease.run_id, worker = %self.worker_id, "the task of a run died");
             self.outbox.push_release(lease, "the task of the run died");
         }
     }
