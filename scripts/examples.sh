@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 # Runs every example against one real server and compares what it prints with examples/expected/NAME.txt.
-# KAGZI_WRITE_EXPECTED=1 writes those files instead.
+# KAGZI_WRITE_EXPECTED=1 writes those files instead. KAGZI_TEST_STORE chooses the store: scripts/with-server.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bin=${CARGO_TARGET_DIR:-target}/debug
 
 if [ -z "${KAGZI_ADDRESS:-}" ]; then
-    [ -n "${KAGZI_EXAMPLES_BUILT:-}" ] || cargo build --quiet -p kagzi-cli -p kagzi-examples
+    if [ -z "${KAGZI_EXAMPLES_BUILT:-}" ]; then
+        features=()
+        [ "${KAGZI_TEST_STORE:-}" != turso ] || features=(--features turso)
+        cargo build --quiet -p kagzi-cli "${features[@]}"
+        cargo build --quiet -p kagzi-examples
+        [ "${KAGZI_TEST_STORE:-}" != postgres ] ||
+            cargo build --quiet -p kagzi-store-postgres --features test-fixture --example with_database
+    fi
     exec scripts/with-server.sh "$0" "$@"
 fi
 

@@ -2,14 +2,26 @@
 # Runs a command with KAGZI_ADDRESS naming a fresh server, and stops the server afterwards.
 # Usage: scripts/with-server.sh COMMAND [ARGUMENT...]
 # KAGZI names the binary; without it the debug build is used.
+# KAGZI_TEST_STORE is sqlite (the default), turso, postgres (a throw-away one) or a postgres:// URL of yours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-kagzi=${KAGZI:-${CARGO_TARGET_DIR:-target}/debug/kagzi}
+debug=${CARGO_TARGET_DIR:-target}/debug
+kagzi=${KAGZI:-$debug/kagzi}
 [ -x "$kagzi" ] || { echo "no $kagzi; build it with: cargo build -p kagzi-cli" >&2; exit 1; }
 
+store=${KAGZI_TEST_STORE:-sqlite}
+# Comes back here with the URL of a database that goes when we do.
+[ "$store" != postgres ] || exec "$debug/examples/with_database" scripts/with-server.sh "$@"
+
 scratch=$(mktemp -d)
-"$kagzi" serve --store "sqlite:$scratch/kagzi.db" --listen 127.0.0.1:0 \
+case $store in
+    sqlite) url=sqlite:$scratch/kagzi.db ;;
+    turso) url=turso:$scratch/kagzi.turso ;;
+    postgres://*) url=$store ;;
+    *) echo "KAGZI_TEST_STORE is $store; write sqlite, turso, postgres or postgres://HOST/DATABASE" >&2; exit 2 ;;
+esac
+"$kagzi" serve --store "$url" --listen 127.0.0.1:0 \
     </dev/null >"$scratch/stdout" 2>"$scratch/stderr" &
 server=$!
 

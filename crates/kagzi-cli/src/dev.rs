@@ -54,7 +54,7 @@ fn greeting(address: SocketAddr, store: &StoreUrl) -> String {
     };
     let data = match store {
         StoreUrl::Sqlite(file) => file.display().to_string(),
-        StoreUrl::Postgres(_) | StoreUrl::Memory => store.to_string(),
+        StoreUrl::Turso(_) | StoreUrl::Postgres(_) | StoreUrl::Memory => store.to_string(),
     };
     format!(
         "\

@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Where to keep the data: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many servers
+    /// Where to keep the data: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many servers,
+    /// or turso:PATH (beta) in a build with the feature `turso`
     /// [key: store.url] [env: KAGZI_STORE]
     #[arg(long, value_name = "URL")]
     store: Option<String>,

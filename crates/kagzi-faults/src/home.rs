@@ -6,7 +6,8 @@ use crate::{Evidence, ExecutionLog, check_invariants, check_invariants_on};
 
 #[derive(Debug, Clone)]
 pub enum Home {
-    /// A SQLite file, for one server.
+    /// A SQLite file, for one server. With `KAGZI_FAULTS_STORE=turso` it is Turso that writes it, and SQLite still checks
+    /// what was left behind.
     File(PathBuf),
     /// A PostgreSQL database, for any number of them.
     Postgres(String),
@@ -16,7 +17,7 @@ impl Home {
     /// As `--store` takes it.
     pub fn url(&self) -> String {
         match self {
-            Home::File(path) => format!("sqlite:{}", path.display()),
+            Home::File(path) => format!("{}:{}", engine(), path.display()),
             Home::Postgres(url) => url.clone(),
         }
     }
@@ -34,5 +35,13 @@ impl Home {
             Home::File(path) => check_invariants(path, log, acknowledged),
             Home::Postgres(url) => check_invariants_on(url, log, acknowledged).await,
         }
+    }
+}
+
+fn engine() -> &'static str {
+    match std::env::var("KAGZI_FAULTS_STORE").as_deref() {
+        Ok("sqlite") | Err(_) => "sqlite",
+        Ok("turso") => "turso",
+        Ok(other) => panic!("KAGZI_FAULTS_STORE is {other}; write sqlite or turso"),
     }
 }

@@ -15,6 +15,8 @@ use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
 #[cfg(feature = "postgres")]
 use kagzi_store_postgres::{PostgresClock, PostgresStore};
 use kagzi_store_sqlite::SqliteStore;
+#[cfg(feature = "turso")]
+use kagzi_store_sqlite::TursoStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::{
@@ -97,6 +99,10 @@ impl Server {
         let hub = Arc::new(Hub::default());
         let store: Arc<dyn Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
+            #[cfg(feature = "turso")]
+            StoreUrl::Turso(path) => Arc::new(TursoStore::open(path, clock.clone(), hub.clone())?),
+            #[cfg(not(feature = "turso"))]
+            StoreUrl::Turso(_) => bail!("this build has no Turso"),
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => {
                 Arc::new(PostgresStore::open(url, database.postgres(), clock.clone(), hub.clone()).await?)

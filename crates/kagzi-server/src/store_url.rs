@@ -7,6 +7,8 @@ use std::{fmt, path::PathBuf, str::FromStr};
 pub enum StoreUrl {
     /// `sqlite:PATH`
     Sqlite(PathBuf),
+    /// `turso:PATH` (beta)
+    Turso(PathBuf),
     /// `postgres://USER:PASSWORD@HOST/DATABASE`
     Postgres(String),
     /// `memory:` — gone when the process ends; for tests.
@@ -20,11 +22,16 @@ impl FromStr for StoreUrl {
         if text == "memory:" {
             return Ok(StoreUrl::Memory);
         }
+        if let Some(missing) = StoreUrl::missing_in_this_build(text) {
+            return Err(missing.into());
+        }
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            if cfg!(not(feature = "postgres")) {
-                return Err("this build has no PostgreSQL; build it with the feature `postgres`".into());
-            }
             return Ok(StoreUrl::Postgres(text.to_owned()));
+        }
+        match text.strip_prefix("turso://").or_else(|| text.strip_prefix("turso:")) {
+            Some("") => return Err(format!("'{text}' names no file; write turso:PATH")),
+            Some(path) => return Ok(StoreUrl::Turso(PathBuf::from(path))),
+            None => {}
         }
         let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:"));
         match path {
@@ -36,12 +43,26 @@ impl FromStr for StoreUrl {
 }
 
 impl StoreUrl {
+    /// What to do when the URL names a store that this program was built without.
+    pub fn missing_in_this_build(text: &str) -> Option<&'static str> {
+        match text.split(':').next() {
+            Some("postgres" | "postgresql") if cfg!(not(feature = "postgres")) => {
+                Some("this build has no PostgreSQL; build it with the cargo feature `postgres`")
+            }
+            Some("turso") if cfg!(not(feature = "turso")) => Some(
+                "this build has no Turso; build it with the cargo feature `turso`, or keep the data in a file of \
+                 SQLite: sqlite:PATH",
+            ),
+            Some(_) | None => None,
+        }
+    }
+
     /// For showing a configuration: a password becomes `***`, so that one sees that there is one.
     pub fn masked(&self) -> String {
         let shown = self.to_string();
         match self {
             StoreUrl::Postgres(url) if has_password(url) => shown.replacen('@', ":***@", 1),
-            StoreUrl::Postgres(_) | StoreUrl::Sqlite(_) | StoreUrl::Memory => shown,
+            StoreUrl::Postgres(_) | StoreUrl::Sqlite(_) | StoreUrl::Turso(_) | StoreUrl::Memory => shown,
         }
     }
 
@@ -49,7 +70,7 @@ impl StoreUrl {
     pub fn to_url(&self) -> String {
         match self {
             StoreUrl::Postgres(url) => url.clone(),
-            StoreUrl::Sqlite(_) | StoreUrl::Memory => self.to_string(),
+            StoreUrl::Sqlite(_) | StoreUrl::Turso(_) | StoreUrl::Memory => self.to_string(),
         }
     }
 }
@@ -58,6 +79,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Turso(path) => write!(f, "turso:{}", path.display()),
             // Logs and messages never show the password.
             StoreUrl::Postgres(url) => f.write_str(&without_password(url)),
             StoreUrl::Memory => f.write_str("memory:"),
@@ -88,6 +110,23 @@ mod tests {
     fn sqlite_urls_name_a_file() {
         assert_eq!("sqlite:a/b.db".parse(), Ok(StoreUrl::Sqlite("a/b.db".into())));
         assert_eq!("sqlite:///tmp/x.db".parse(), Ok(StoreUrl::Sqlite("/tmp/x.db".into())));
+    }
+
+    #[cfg(feature = "turso")]
+    #[test]
+    fn turso_urls_name_a_file_and_are_written_as_they_are_read() {
+        assert_eq!("turso:a/b.db".parse(), Ok(StoreUrl::Turso("a/b.db".into())));
+        assert_eq!("turso:///tmp/x.db".parse(), Ok(StoreUrl::Turso("/tmp/x.db".into())));
+        assert_eq!(StoreUrl::Turso("a/b.db".into()).to_url(), "turso:a/b.db");
+        assert!("turso:".parse::<StoreUrl>().unwrap_err().contains("turso:PATH"));
+    }
+
+    #[cfg(not(feature = "turso"))]
+    #[test]
+    fn a_build_without_turso_names_the_feature_and_the_alternative() {
+        let refused = "turso:a.db".parse::<StoreUrl>().unwrap_err();
+
+        assert!(refused.contains("cargo feature `turso`") && refused.contains("sqlite:PATH"), "{refused}");
     }
 
     #[test]

@@ -25,12 +25,14 @@ CREATE TABLE runs (
 
 -- One run per business id.
 CREATE UNIQUE INDEX runs_business ON runs (namespace_id, business_id) WHERE business_id IS NOT NULL;
+-- The key at the end of an index keeps the order of equals the same on every engine. For SQLite it is there anyway: a table
+-- without rowid ends every index with its key.
 -- Claims: by type, so that a type nobody registers never stands in the way.
-CREATE INDEX runs_due ON runs (namespace_id, task_queue, workflow_type, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX runs_due ON runs (namespace_id, task_queue, workflow_type, due_at, run_id) WHERE due_at IS NOT NULL;
 -- Lease ends and deadlines.
-CREATE INDEX runs_sweep ON runs (sweep_at) WHERE sweep_at IS NOT NULL;
+CREATE INDEX runs_sweep ON runs (sweep_at, run_id) WHERE sweep_at IS NOT NULL;
 -- What a lost worker held.
-CREATE INDEX runs_leased ON runs (lease_worker) WHERE lease_worker IS NOT NULL;
+CREATE INDEX runs_leased ON runs (lease_worker, run_id) WHERE lease_worker IS NOT NULL;
 
 CREATE TABLE events (
     run_id       BLOB    NOT NULL,
@@ -65,9 +67,9 @@ CREATE TABLE workers (
     deregistered_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX workers_listed ON workers (namespace_id, registered_at);
+CREATE INDEX workers_listed ON workers (namespace_id, registered_at, worker_id);
 -- Only workers that can become stale; 3 = offline.
-CREATE INDEX workers_alive ON workers (heartbeat_at) WHERE status <> 3;
+CREATE INDEX workers_alive ON workers (heartbeat_at, worker_id) WHERE status <> 3;
 
 -- Listing, newest first.
 CREATE INDEX runs_listed ON runs (namespace_id, created_at, run_id);

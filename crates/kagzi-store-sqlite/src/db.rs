@@ -11,10 +11,12 @@
 //! An enum and not a type parameter: it is decided once per statement, and callers stay plain functions of
 //! `&Db`. In a build with one engine there is nothing to decide.
 
-use std::ops::ControlFlow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use kagzi_store::StoreError;
 
+#[cfg(feature = "turso")]
+use crate::turso;
 use crate::{
     sqlite,
     value::{Row, Value},
@@ -23,6 +25,8 @@ use crate::{
 /// A connection. Statements are prepared once and kept.
 pub enum Db {
     Sqlite(rusqlite::Connection),
+    #[cfg(feature = "turso")]
+    Turso(::turso::Connection),
 }
 
 impl Db {
@@ -30,6 +34,8 @@ impl Db {
     pub fn execute(&self, sql: &str, bind: &[Value<'_>]) -> Result<usize, StoreError> {
         match self {
             Db::Sqlite(connection) => sqlite::execute(connection, sql, bind),
+            #[cfg(feature = "turso")]
+            Db::Turso(connection) => turso::execute(connection, sql, bind),
         }
     }
 
@@ -77,6 +83,17 @@ impl Db {
     pub fn batch(&self, sql: &str) -> Result<(), StoreError> {
         match self {
             Db::Sqlite(connection) => sqlite::batch(connection, sql),
+            #[cfg(feature = "turso")]
+            Db::Turso(connection) => turso::batch(connection, sql),
+        }
+    }
+
+    /// A migration in the words of the engine.
+    pub fn schema<'m>(&self, migration: &'m str) -> Cow<'m, str> {
+        match self {
+            Db::Sqlite(_) => Cow::Borrowed(migration),
+            #[cfg(feature = "turso")]
+            Db::Turso(_) => turso::schema(migration),
         }
     }
 
@@ -113,6 +130,8 @@ impl Db {
     ) -> Result<(), StoreError> {
         match self {
             Db::Sqlite(connection) => sqlite::rows(connection, sql, bind, see),
+            #[cfg(feature = "turso")]
+            Db::Turso(connection) => turso::rows(connection, sql, bind, see),
         }
     }
 }
@@ -122,11 +141,19 @@ mod tests {
     use super::*;
     use crate::value::bind;
 
-    fn numbers() -> Db {
-        let db = Db::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
-        db.batch("CREATE TABLE numbers (n INTEGER NOT NULL PRIMARY KEY) STRICT; INSERT INTO numbers VALUES (1), (2), (3)")
-            .unwrap();
-        db
+    /// The same claims on every engine of this build.
+    fn on_every_engine(claim: impl Fn(&Db)) {
+        let folder = tempfile::tempdir().unwrap();
+        let engines = [
+            sqlite::writer(&folder.path().join("a.sqlite")).unwrap(),
+            #[cfg(feature = "turso")]
+            turso::writer(&turso::open(&folder.path().join("a.turso")).unwrap()).unwrap(),
+        ];
+        for db in engines {
+            db.batch("CREATE TABLE numbers (n INTEGER NOT NULL PRIMARY KEY) STRICT").unwrap();
+            db.batch("INSERT INTO numbers VALUES (1), (2), (3)").unwrap();
+            claim(&db);
+        }
     }
 
     fn all(db: &Db) -> Vec<i64> {
@@ -135,27 +162,66 @@ mod tests {
 
     #[test]
     fn rows_come_in_order_and_the_first_one_alone() {
-        let db = numbers();
-        let above = "SELECT n FROM numbers WHERE n > ?1 ORDER BY n";
+        on_every_engine(|db| {
+            let above = "SELECT n FROM numbers WHERE n > ?1 ORDER BY n";
 
-        assert_eq!(db.first(above, bind![1i64], |row| row.get::<i64>(0)), Ok(Some(2)));
-        assert_eq!(db.first(above, bind![3i64], |row| row.get::<i64>(0)), Ok(None));
-        assert_eq!(all(&db), [1, 2, 3]);
+            assert_eq!(db.first(above, bind![1i64], |row| row.get::<i64>(0)), Ok(Some(2)));
+            assert_eq!(db.first(above, bind![3i64], |row| row.get::<i64>(0)), Ok(None));
+            assert_eq!(all(db), [1, 2, 3]);
+        });
     }
 
     #[test]
     fn a_failed_transaction_leaves_nothing_and_the_next_one_works() {
-        let db = numbers();
-        let insert = "INSERT INTO numbers VALUES (?1)";
+        on_every_engine(|db| {
+            let insert = "INSERT INTO numbers VALUES (?1)";
 
-        let failed = db.transaction(|| {
-            db.execute(insert, bind![4i64])?;
-            db.execute(insert, bind![1i64])
+            let failed = db.transaction(|| {
+                db.execute(insert, bind![4i64])?;
+                db.execute(insert, bind![1i64])
+            });
+            assert!(matches!(failed, Err(StoreError::Bug(_))), "{failed:?}");
+            assert_eq!(all(db), [1, 2, 3]);
+
+            assert_eq!(db.transaction(|| db.execute(insert, bind![5i64])), Ok(1));
+            assert_eq!(all(db), [1, 2, 3, 5]);
         });
-        assert!(matches!(failed, Err(StoreError::Bug(_))), "{failed:?}");
-        assert_eq!(all(&db), [1, 2, 3]);
+    }
 
-        assert_eq!(db.transaction(|| db.execute(insert, bind![5i64])), Ok(1));
-        assert_eq!(all(&db), [1, 2, 3, 5]);
+    #[test]
+    fn the_number_of_changed_rows_is_told() {
+        on_every_engine(|db| {
+            let update = "UPDATE numbers SET n = n + 10 WHERE n >= ?1";
+
+            assert_eq!(db.execute(update, bind![2i64]), Ok(2));
+            assert_eq!(db.execute(update, bind![99i64]), Ok(0));
+            assert_eq!(db.execute(update, bind![None::<i64>]), Ok(0));
+        });
+    }
+
+    #[test]
+    fn reading_halfway_leaves_the_transaction_open() {
+        on_every_engine(|db| {
+            let seen = db.transaction(|| {
+                db.execute("INSERT INTO numbers VALUES (4)", &[])?;
+                let first: Option<i64> =
+                    db.first("SELECT n FROM numbers ORDER BY n", &[], |row| row.get(0))?;
+                db.execute("INSERT INTO numbers VALUES (5)", &[])?;
+                Ok(first)
+            });
+
+            assert_eq!(seen, Ok(Some(1)));
+            assert_eq!(all(db), [1, 2, 3, 4, 5]);
+        });
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_stops_the_reading_and_harms_nothing_else() {
+        on_every_engine(|db| {
+            let failed = db.all("SELECT n FROM numbers", &[], |row| row.get::<String>(0));
+
+            assert!(matches!(failed, Err(StoreError::Corrupt(_))), "{failed:?}");
+            assert_eq!(all(db), [1, 2, 3]);
+        });
     }
 }

@@ -12,8 +12,12 @@ mod reads;
 mod row;
 mod sqlite;
 mod store;
+#[cfg(feature = "turso")]
+mod turso;
 mod value;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use reads::STATEMENTS as READ_STATEMENTS;
+#[cfg(feature = "turso")]
+pub use store::TursoStore;
 pub use store::{SqliteReads, SqliteStore};

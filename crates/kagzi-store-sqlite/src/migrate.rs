@@ -20,7 +20,7 @@ pub fn migrate(db: &Db) -> Result<(), StoreError> {
     }
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(have) {
         db.transaction(|| {
-            db.batch(migration)?;
+            db.batch(&db.schema(migration))?;
             db.batch(&format!("PRAGMA user_version = {}", number + 1))
         })?;
     }

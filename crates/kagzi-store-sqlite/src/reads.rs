@@ -36,7 +36,8 @@ const OUTPUT: &str = "SELECT payload, content_type
 const RUN_BY_BUSINESS: &str = "SELECT run_id
    FROM runs
   WHERE namespace_id = ?1
-    AND business_id = ?2";
+    AND business_id = ?2
+    AND business_id IS NOT NULL";
 
 // The `+` keeps SQLite from walking the whole namespace by its listing index: the range of ids is what is narrow.
 const RUNS_BY_PREFIX: &str = "SELECT run_id
@@ -56,7 +57,10 @@ const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
         max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
-        (SELECT count(*) FROM runs WHERE runs.lease_worker = workers.worker_id)
+        (SELECT count(*)
+           FROM runs
+          WHERE runs.lease_worker = workers.worker_id
+            AND runs.lease_worker IS NOT NULL)
    FROM workers
   WHERE worker_id = ?1
     AND namespace_id = ?2";
@@ -221,7 +225,10 @@ impl Conditions {
         self.values.push(Box::new(from.at));
         self.values.push(Box::new(from.id));
         let n = self.values.len();
-        self.sql.push(format!("({time}, {id}) {operator} (?{}, ?{n})", n - 1));
+        let at = n - 1;
+        // The first condition follows from the second. Turso needs it to begin at the cursor instead of at the newest row.
+        let bound = if operator.starts_with('<') { "<=" } else { ">=" };
+        self.sql.push(format!("{time} {bound} ?{at} AND ({time}, {id}) {operator} (?{at}, ?{n})"));
     }
 
     fn text(&self) -> String {
@@ -319,8 +326,11 @@ fn list_workers(
         }
         conditions
     };
-    let columns =
-        format!("{WORKER_COLUMNS}, (SELECT count(*) FROM runs WHERE runs.lease_worker = workers.worker_id)");
+    let active = "SELECT count(*)
+           FROM runs
+          WHERE runs.lease_worker = workers.worker_id
+            AND runs.lease_worker IS NOT NULL";
+    let columns = format!("{WORKER_COLUMNS}, ({active})");
     let listing = Listing { columns: &columns, table: "workers", order: ("registered_at", "worker_id") };
     let all = conditions();
     let count = format!("SELECT count(*) FROM workers WHERE {}", all.text());

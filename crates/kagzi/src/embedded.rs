@@ -31,8 +31,16 @@ impl Embedded {
     /// Opens or creates the database file and starts the engine. The file belongs to this process until
     /// [`close`](Embedded::close).
     pub async fn open(file: impl AsRef<Path>) -> anyhow::Result<Embedded> {
-        let store = StoreUrl::Sqlite(file.as_ref().to_owned());
-        let server = Server::open(&store, Settings::default()).await?;
+        Embedded::on(&StoreUrl::Sqlite(file.as_ref().to_owned())).await
+    }
+
+    /// The same on any store: `sqlite:PATH`, or `turso:PATH` with the feature `turso` (beta).
+    pub async fn open_store(url: &str) -> anyhow::Result<Embedded> {
+        Embedded::on(&url.parse().map_err(anyhow::Error::msg)?).await
+    }
+
+    async fn on(store: &StoreUrl) -> anyhow::Result<Embedded> {
+        let server = Server::open(store, Settings::default()).await?;
         Ok(Embedded { server, codecs: Codecs::default() })
     }
 

@@ -44,7 +44,7 @@ struct LoadArgs {
     /// What each run does.
     #[arg(long, value_enum, default_value_t = Workload::W3)]
     workload: Workload,
-    /// Where the server keeps its data: `sqlite` (a scratch file that is removed afterwards) or a
+    /// Where the server keeps its data: `sqlite` or `turso` (a scratch file that is removed afterwards) or a
     /// `postgres://` URL of a scratch database of yours.
     #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = bench_store)]
     store: BenchStore,
@@ -107,6 +107,8 @@ async fn one_workload(args: LoadArgs, format: Format) -> anyhow::Result<()> {
 pub enum BenchStore {
     /// A scratch file.
     Sqlite,
+    /// A scratch file of Turso's.
+    Turso,
     /// A database that the caller made for the purpose.
     Given(StoreUrl),
 }
@@ -116,6 +118,7 @@ impl BenchStore {
     pub fn name(&self) -> &'static str {
         match self {
             BenchStore::Sqlite | BenchStore::Given(StoreUrl::Sqlite(_)) => "sqlite",
+            BenchStore::Turso | BenchStore::Given(StoreUrl::Turso(_)) => "turso",
             BenchStore::Given(StoreUrl::Postgres(_)) => "postgres",
             BenchStore::Given(StoreUrl::Memory) => "memory",
         }
@@ -125,6 +128,8 @@ impl BenchStore {
 fn bench_store(text: &str) -> Result<BenchStore, String> {
     match text {
         "sqlite" => Ok(BenchStore::Sqlite),
+        // Parsed as well: a build without Turso has a message for it.
+        "turso" => "turso:bench".parse::<StoreUrl>().map(|_| BenchStore::Turso),
         url => url.parse().map(BenchStore::Given),
     }
 }

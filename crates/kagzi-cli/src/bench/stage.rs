@@ -32,6 +32,7 @@ impl Stage {
             None => {
                 let store = match store {
                     BenchStore::Sqlite => StoreUrl::Sqlite(dir.path().join("bench.db")),
+                    BenchStore::Turso => StoreUrl::Turso(dir.path().join("bench.turso")),
                     BenchStore::Given(url) => url.clone(),
                 };
                 let (server, address) = Child::server(&store, dir.path()).await?;

@@ -50,7 +50,7 @@ section! {
 section! {
     /// Where the data lives. All keys but `url` are for PostgreSQL.
     StoreSection as "store" {
-        /// sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for any number of servers.
+        /// sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE for any number of servers, or turso:PATH (beta).
         url: Option<StoreUrl> = None,
         /// Servers ring each other with NOTIFY. Off behind a pooler in transaction mode (PgBouncer): they then find
         /// each other's work by polling.

@@ -41,6 +41,14 @@ fn nothing_configured_is_the_engines_own_defaults() {
     assert_eq!(loaded.config.store.database(), crate::DatabaseSettings::default());
 }
 
+#[cfg(not(feature = "turso"))]
+#[test]
+fn a_store_that_was_not_built_in_names_the_cargo_feature() {
+    let problem = problem("", &[("KAGZI__STORE__URL", "turso:a.db")]);
+
+    assert!(problem.contains("cargo feature `turso`"), "{problem}");
+}
+
 #[test]
 fn flags_win_over_variables_and_variables_over_the_file() {
     let file = "[worker]\nheartbeat_interval = \"1s\"\nlease = \"20s\"\nstale_after = \"12s\"\n";

@@ -187,6 +187,9 @@ impl Setting for StoreUrl {
 
     fn parse(raw: &Raw) -> Result<Self, String> {
         let Some(url) = text(raw) else { return Err(format!("expected {}", Self::EXPECTED)) };
+        if let Some(missing) = StoreUrl::missing_in_this_build(url) {
+            return Err(missing.into());
+        }
         // The reader's own message is better, and it never repeats what follows a colon.
         url.parse().map_err(|_| match url.split_once(':') {
             Some((scheme, _)) => format!("expected {}, got a '{scheme}:' URL", Self::EXPECTED),
