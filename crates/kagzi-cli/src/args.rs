@@ -1,6 +1,6 @@
 use crate::address::Address;
 use crate::output::Format;
-use crate::{bench, completions, config, demo, dev, run, serve, worker};
+use crate::{bench, completions, config, demo, dev, run, schedule, serve, worker};
 use clap::{Args, Parser, Subcommand};
 
 /// Kagzi: workflows that survive.
@@ -46,6 +46,9 @@ pub enum Verb {
     /// Start, watch and stop runs.
     #[command(subcommand)]
     Run(run::Verb),
+    /// Start runs by the clock: make schedules, look at them, hold them.
+    #[command(subcommand)]
+    Schedule(schedule::Verb),
     /// Look at workers and drain them.
     #[command(subcommand)]
     Worker(worker::Verb),

@@ -17,6 +17,7 @@ mod moment;
 mod output;
 mod payload;
 mod run;
+mod schedule;
 mod serve;
 mod session;
 mod stop;
@@ -43,6 +44,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Dev(args) => dev::perform(args).await,
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
+        Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Doctor => doctor::perform(&session).await,

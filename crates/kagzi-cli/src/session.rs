@@ -3,6 +3,7 @@ use crate::args::Global;
 use crate::exit::Trouble;
 use crate::output::Format;
 use kagzi_proto::v1::admin_service_client::AdminServiceClient;
+use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::worker_service_client::WorkerServiceClient;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use std::time::Duration;
@@ -15,6 +16,7 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 pub type Workflows = WorkflowServiceClient<Channel>;
 pub type Workers = WorkerServiceClient<Channel>;
+pub type Schedules = ScheduleServiceClient<Channel>;
 pub type Admin = AdminServiceClient<Channel>;
 
 /// Which server, which namespace and how to print: what the global options said.
@@ -31,6 +33,11 @@ impl Session {
 
     pub async fn workflows(&self) -> anyhow::Result<Workflows> {
         Ok(workflows_over(connect(&self.address).await?))
+    }
+
+    pub async fn schedules(&self) -> anyhow::Result<Schedules> {
+        let channel = connect(&self.address).await?;
+        Ok(Schedules::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
     pub async fn workers(&self) -> anyhow::Result<Workers> {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use kagzi_model::{Command, LeaseRef, Registration, Reply, RunId, StartRun, Worker, WorkerId};
-use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, Store, WorkerCommand, WorkerReply};
+use kagzi_model::{
+    Command, LeaseRef, Registration, Reply, RunId, StartRun, Worker, WorkerId, schedule::ScheduleRequest,
+};
+use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::{EngineError, Hub, RunningStep, SessionEvent, Settings, settings::millis, sweeper};
+use crate::{EngineError, Hub, RunningStep, SessionEvent, Settings, scheduler, settings::millis, sweeper};
 
 /// A running engine. Cloning shares it.
 #[derive(Clone)]
@@ -25,6 +27,7 @@ struct Inner {
     started_at: kagzi_model::Timestamp,
     stop: CancellationToken,
     sweeper: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    scheduler: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Engine {
@@ -38,10 +41,13 @@ impl Engine {
             settings,
             stop: CancellationToken::new(),
             sweeper: tokio::sync::Mutex::new(None),
+            scheduler: tokio::sync::Mutex::new(None),
         };
         let engine = Engine { inner: Arc::new(inner) };
         let task = tokio::spawn(sweeper::run(engine.clone(), engine.inner.stop.clone()));
         *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
+        let task = tokio::spawn(scheduler::run(engine.clone(), engine.inner.stop.clone()));
+        *engine.inner.scheduler.try_lock().expect("nobody else has the engine yet") = Some(task);
         engine
     }
 
@@ -52,6 +58,11 @@ impl Engine {
             && let Err(error) = task.await
         {
             warn!(%error, "the sweeper did not end cleanly");
+        }
+        if let Some(task) = self.inner.scheduler.lock().await.take()
+            && let Err(error) = task.await
+        {
+            warn!(%error, "the scheduler did not end cleanly");
         }
         self.inner.store.close().await;
     }
@@ -98,6 +109,11 @@ impl Engine {
             }
         }
         Ok(outcomes?)
+    }
+
+    /// Changes a schedule, or starts a run of one.
+    pub async fn schedule(&self, request: ScheduleRequest) -> Result<ScheduleReply, EngineError> {
+        Ok(self.store().schedule(request).await??)
     }
 
     /// Applies commands, each answered on its own.

@@ -1,6 +1,6 @@
 //! Why a call on the engine failed.
 
-use kagzi_model::Rejection;
+use kagzi_model::{Rejection, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 
 /// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
@@ -10,6 +10,8 @@ pub enum EngineError {
     Rejected(#[from] Rejection),
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Schedule(#[from] ScheduleRejection),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

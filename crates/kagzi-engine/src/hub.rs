@@ -19,18 +19,42 @@ pub struct Hub {
     sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
     pub(crate) running: Running,
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
-    sweep: SweepAlarm,
+    sweep: Alarm,
+    schedules: Alarm,
 }
 
-/// Wakes the sweeper when something is due sooner than it knows.
-struct SweepAlarm {
+/// Wakes its listener when something is due sooner than it knows.
+struct Alarm {
     earliest: Mutex<Timestamp>,
     sooner: Notify,
 }
 
-impl Default for SweepAlarm {
+impl Default for Alarm {
     fn default() -> Self {
-        SweepAlarm { earliest: Mutex::new(Timestamp::MAX), sooner: Notify::new() }
+        Alarm { earliest: Mutex::new(Timestamp::MAX), sooner: Notify::new() }
+    }
+}
+
+impl Alarm {
+    async fn before(&self, at: Timestamp) -> Timestamp {
+        loop {
+            let sooner = self.sooner.notified();
+            {
+                let mut earliest = self.earliest.lock();
+                if *earliest < at {
+                    return std::mem::replace(&mut *earliest, Timestamp::MAX);
+                }
+            }
+            sooner.await;
+        }
+    }
+
+    fn ring(&self, at: Timestamp) {
+        let mut earliest = self.earliest.lock();
+        if at < *earliest {
+            *earliest = at;
+            self.sooner.notify_one();
+        }
     }
 }
 
@@ -104,16 +128,12 @@ impl Hub {
 
     /// Returns at once with the time when something is due before `at`, and else when that becomes known.
     pub(crate) async fn due_before(&self, at: Timestamp) -> Timestamp {
-        loop {
-            let sooner = self.sweep.sooner.notified();
-            {
-                let mut earliest = self.sweep.earliest.lock();
-                if *earliest < at {
-                    return std::mem::replace(&mut *earliest, Timestamp::MAX);
-                }
-            }
-            sooner.await;
-        }
+        self.sweep.before(at).await
+    }
+
+    /// The same for schedules.
+    pub(crate) async fn schedule_before(&self, at: Timestamp) -> Timestamp {
+        self.schedules.before(at).await
     }
 
     /// How many worker streams are open.
@@ -152,11 +172,11 @@ impl Observer for Hub {
     }
 
     fn sweep_due(&self, at: Timestamp) {
-        let mut earliest = self.sweep.earliest.lock();
-        if at < *earliest {
-            *earliest = at;
-            self.sweep.sooner.notify_one();
-        }
+        self.sweep.ring(at);
+    }
+
+    fn schedule_due(&self, at: Timestamp, _changed: bool) {
+        self.schedules.ring(at);
     }
 
     fn lease_lost(&self, lost: LostLease) {

@@ -10,6 +10,7 @@ mod explain;
 mod hub;
 mod poll;
 mod running;
+mod scheduler;
 mod session;
 mod settings;
 mod sweeper;

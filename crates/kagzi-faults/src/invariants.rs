@@ -66,6 +66,7 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
         nothing_early(run, history);
         one_handler(run, history, found);
     }
+    one_run_per_time(found);
     for id in acknowledged {
         assert!(found.runs.contains_key(id), "I5: the start of run {id} was acknowledged, and it is gone");
     }
@@ -74,6 +75,19 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
     let completed = found.runs.values().filter(|run| run.status == is::COMPLETED).count();
     let began = executions.iter().filter(|execution| execution.phase == Phase::Began).count();
     Evidence { runs: found.runs.len(), completed, results, executions: began }
+}
+
+/// I10: at most one run per schedule and nominal time.
+fn one_run_per_time(found: &Rows) {
+    let mut times = HashMap::new();
+    for run in found.runs.values() {
+        let scheduled = &run.options["scheduled"];
+        if let (Some(schedule), Some(at)) = (scheduled["schedule"].as_str(), scheduled["at"].as_i64())
+            && let Some(other) = times.insert((schedule.to_owned(), at), &run.id)
+        {
+            panic!("I10: runs {} and {other} are both for {at} of schedule {schedule}", run.id);
+        }
+    }
 }
 
 /// I1: one end, nothing after it but news of its failure handler, and the status says the same. Only an operator

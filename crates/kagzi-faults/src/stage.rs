@@ -8,8 +8,8 @@ use std::{
 };
 
 use kagzi_proto::v1::{
-    self, WorkflowStatus, worker_service_client::WorkerServiceClient,
-    workflow_service_client::WorkflowServiceClient,
+    self, WorkflowStatus, schedule_service_client::ScheduleServiceClient,
+    worker_service_client::WorkerServiceClient, workflow_service_client::WorkflowServiceClient,
 };
 use tempfile::TempDir;
 use tonic::{
@@ -189,6 +189,10 @@ impl Stage {
 
     pub fn workflows(&self) -> WorkflowServiceClient<Channel> {
         WorkflowServiceClient::new(self.channel.clone()).max_decoding_message_size(16 << 20)
+    }
+
+    pub fn schedules(&self) -> ScheduleServiceClient<Channel> {
+        ScheduleServiceClient::new(self.channel.clone())
     }
 
     pub fn registry(&self) -> WorkerServiceClient<Channel> {

@@ -252,6 +252,11 @@ impl Run {
         [lease.map(|lease| lease.until), step, self.deadline_at].into_iter().flatten().min()
     }
 
+    /// The schedule that started the run, if one did.
+    pub fn schedule(&self) -> Option<&Name> {
+        self.options.scheduled.as_ref().map(|by| &by.schedule)
+    }
+
     /// The lease, if a worker holds one.
     pub fn lease(&self) -> Option<&Lease> {
         match &self.state {

@@ -66,6 +66,8 @@ pub struct Plan {
 /// How far it has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
+    /// How often a person has written the plan. Unlike the row's version it does not rise when the schedule fires.
+    pub revision: u64,
     /// Every time up to here has been decided.
     pub decided_until: Timestamp,
     /// When there is something to do; none = nothing, ever.

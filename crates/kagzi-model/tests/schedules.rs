@@ -265,7 +265,7 @@ fn impossible_requests_are_refused_with_a_reason() {
     let refused = change(now, None, &request(ScheduleCommand::Create(new(over)))).unwrap_err();
     assert_eq!(refused, ScheduleRejection::NothingLeft);
     let stale = ScheduleCommand::Update { new: new(plan(Overlap::Skip)), if_version: Some(9) };
-    assert!(world.ask(stale).unwrap_err().to_string().contains("version 0"));
+    assert!(world.ask(stale).unwrap_err().to_string().contains("version 1"));
     let other = request(ScheduleCommand::Create(new(plan(Overlap::Skip))));
     let exists = change(now, Some(&world.schedule), &other).unwrap_err().to_string();
     assert!(exists.contains("another plan"), "{exists}");

@@ -7,8 +7,8 @@ use kagzi_engine::{Engine, Hub, Settings};
 use kagzi_proto::{
     FILE_DESCRIPTOR_SET,
     v1::{
-        admin_service_server::AdminServiceServer, worker_service_server::WorkerServiceServer,
-        workflow_service_server::WorkflowServiceServer,
+        admin_service_server::AdminServiceServer, schedule_service_server::ScheduleServiceServer,
+        worker_service_server::WorkerServiceServer, workflow_service_server::WorkflowServiceServer,
     },
 };
 use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
@@ -177,6 +177,7 @@ impl Server {
         tokio::spawn(async move {
             health.set_serving::<WorkflowServiceServer<Services>>().await;
             health.set_serving::<WorkerServiceServer<Services>>().await;
+            health.set_serving::<ScheduleServiceServer<Services>>().await;
         });
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -194,6 +195,11 @@ impl Server {
             ))
             .add_service(Worded(
                 WorkerServiceServer::new(services.clone())
+                    .max_decoding_message_size(decode_max)
+                    .max_encoding_message_size(usize::MAX),
+            ))
+            .add_service(Worded(
+                ScheduleServiceServer::new(services.clone())
                     .max_decoding_message_size(decode_max)
                     .max_encoding_message_size(usize::MAX),
             ))

@@ -3,8 +3,8 @@
 use kagzi_engine::Engine;
 use kagzi_model::Millis;
 use kagzi_proto::v1::{
-    self, admin_service_server::AdminService, worker_service_server::WorkerService,
-    workflow_service_server::WorkflowService,
+    self, admin_service_server::AdminService, schedule_service_server::ScheduleService,
+    worker_service_server::WorkerService, workflow_service_server::WorkflowService,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
@@ -141,6 +141,20 @@ service! {
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     release_run(ReleaseRunRequest) -> ReleaseRunResponse,
+}
+
+service! {
+    ScheduleService {}
+    create_schedule(CreateScheduleRequest) -> CreateScheduleResponse,
+    update_schedule(UpdateScheduleRequest) -> UpdateScheduleResponse,
+    get_schedule(GetScheduleRequest) -> GetScheduleResponse,
+    list_schedules(ListSchedulesRequest) -> ListSchedulesResponse,
+    delete_schedule(DeleteScheduleRequest) -> DeleteScheduleResponse,
+    pause_schedule(PauseScheduleRequest) -> PauseScheduleResponse,
+    resume_schedule(ResumeScheduleRequest) -> ResumeScheduleResponse,
+    trigger_schedule(TriggerScheduleRequest) -> TriggerScheduleResponse,
+    backfill_schedule(BackfillScheduleRequest) -> BackfillScheduleResponse,
+    next_schedule_times(NextScheduleTimesRequest) -> NextScheduleTimesResponse,
 }
 
 #[tonic::async_trait]

@@ -1,7 +1,7 @@
 //! Errors as gRPC statuses. The code says what a program does next, the message what a person does.
 
 use kagzi_engine::EngineError;
-use kagzi_model::Rejection;
+use kagzi_model::{Rejection, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 use tonic::Status;
 
@@ -10,6 +10,7 @@ pub fn from_engine(error: EngineError) -> Status {
     match error {
         EngineError::Rejected(rejection) => from_rejection(&rejection),
         EngineError::Registry(refused) => from_registry(&refused),
+        EngineError::Schedule(rejection) => from_schedule(&rejection),
         EngineError::Store(error) => from_store(&error),
     }
 }
@@ -31,6 +32,23 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
             Status::resource_exhausted(message)
         }
         Rejection::NotDue { .. } => Status::aborted(message),
+    }
+}
+
+fn from_schedule(rejection: &ScheduleRejection) -> Status {
+    let message = rejection.to_string();
+    match rejection {
+        ScheduleRejection::NotFound { .. } => Status::not_found(message),
+        ScheduleRejection::Exists { .. } => Status::already_exists(message),
+        ScheduleRejection::Timing(_) | ScheduleRejection::NothingLeft => {
+            Status::invalid_argument(format!("spec: {message}"))
+        }
+        ScheduleRejection::EmptyRange
+        | ScheduleRejection::FutureRange
+        | ScheduleRejection::NothingInRange
+        | ScheduleRejection::TooManyTimes { .. } => Status::invalid_argument(message),
+        ScheduleRejection::Stale { .. } => Status::aborted(message),
+        ScheduleRejection::TooManyBackfills { .. } => Status::resource_exhausted(message),
     }
 }
 

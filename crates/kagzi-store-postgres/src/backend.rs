@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     error::from_postgres,
     options::PostgresOptions,
-    row,
+    row, schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
     write,
 };
@@ -182,7 +182,8 @@ impl PostgresBackend {
 
     async fn open(&self) -> Result<Arc<Session>, StoreError> {
         let session = Session::connect(&self.config, &self.options, Purpose::Write).await?;
-        let preparing = session.prepare_all(STATEMENTS.iter().chain(write::STATEMENTS));
+        let preparing =
+            session.prepare_all(STATEMENTS.iter().chain(write::STATEMENTS).chain(schedules::STATEMENTS));
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
         prepared.map_err(|_| too_slow("preparing the statements"))??;
         Ok(Arc::new(session))
@@ -262,7 +263,7 @@ impl PostgresBackend {
         }
     }
 
-    async fn query(&mut self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn query(&mut self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
         let session = self.session()?;
         self.flight(&session, session.query(sql, bind)).await
     }

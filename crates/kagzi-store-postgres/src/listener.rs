@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use kagzi_model::Timestamp;
 use kagzi_store::{LaneHandle, LostLease, Observer, StoreError};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, Connection, NoTls, Socket, tls::NoTlsStream};
@@ -39,7 +40,12 @@ impl Ears {
             (_, Hint::Here) => {}
             (_, Hint::Ended(runs)) => self.observer.ended_elsewhere(&runs),
             (_, Hint::Waiting(key)) => self.lane.wake(Some(key)),
-            (_, Hint::Everything) => self.lane.wake(None),
+            // Long ago is always due: it makes the scheduler look.
+            (_, Hint::Schedules) => self.observer.schedule_due(Timestamp(0), false),
+            (_, Hint::Everything) => {
+                self.lane.wake(None);
+                self.observer.schedule_due(Timestamp(0), false);
+            }
             (_, Hint::Lost { worker, run, epoch, cancelled, why }) => {
                 self.observer.lease_lost(LostLease { worker, run, epoch, why, cancelled });
             }

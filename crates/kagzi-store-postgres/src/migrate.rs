@@ -8,6 +8,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs_events_workers.sql"),
     include_str!("../migrations/0002_workers_stand_by.sql"),
     include_str!("../migrations/0003_labels.sql"),
+    include_str!("../migrations/0004_schedules.sql"),
 ];
 
 // Several servers may start at once: one migrates, the others wait here and then find nothing to do. Held by the

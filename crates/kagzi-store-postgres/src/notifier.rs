@@ -117,6 +117,13 @@ impl Observer for Ringing {
         self.inner.sweep_due(at);
     }
 
+    fn schedule_due(&self, at: Timestamp, changed: bool) {
+        if changed {
+            self.outbox.put([Hint::Schedules.encode(&self.server)].into_iter());
+        }
+        self.inner.schedule_due(at, changed);
+    }
+
     fn waiting(&self, keys: Vec<Waiting>) {
         for Waiting { key, watched } in &keys {
             let hint = Hint::Waiting(key.clone()).encode(&self.server);

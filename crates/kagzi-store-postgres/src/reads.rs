@@ -89,7 +89,11 @@ impl PostgresReads {
         PostgresReads { pool }
     }
 
-    async fn query(&self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) fn pool(&self) -> &ReadPool {
+        &self.pool
+    }
+
+    pub(crate) async fn query(&self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, StoreError> {
         self.pool.read(|session| async move { session.query(sql, bind).await.map_err(from_postgres) }).await
     }
 
@@ -138,6 +142,7 @@ impl Reads for PostgresReads {
         conditions.add_if("task_queue", filter.task_queue.as_ref().map(Name::to_string));
         conditions.add_if("error_code", filter.error_code.as_ref().map(Name::to_string));
         conditions.add_if("reason", filter.reason.as_ref().map(Name::to_string));
+        conditions.add_if("schedule_id", filter.schedule.as_ref().map(Name::to_string));
         let listing = Listing { columns: RUN_COLUMNS, table: "kagzi.runs", order: ("created_at", "run_id") };
         let list = |session: std::sync::Arc<Session>| {
             let (listing, conditions) = (&listing, &conditions);
@@ -219,19 +224,19 @@ fn seq(number: u64) -> i64 {
 }
 
 /// The conditions of a listing, gathered with the values they bind.
-struct Conditions {
+pub(crate) struct Conditions {
     sql: Vec<String>,
     values: Vec<Box<dyn ToSql + Sync + Send>>,
 }
 
 impl Conditions {
-    fn in_namespace(namespace: &Name) -> Self {
+    pub(crate) fn in_namespace(namespace: &Name) -> Self {
         let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
         conditions.add_if("namespace_id", Some(namespace.to_string()));
         conditions
     }
 
-    fn add_if(&mut self, column: &str, value: Option<impl ToSql + Sync + Send + 'static>) {
+    pub(crate) fn add_if(&mut self, column: &str, value: Option<impl ToSql + Sync + Send + 'static>) {
         if let Some(value) = value {
             self.values.push(Box::new(value));
             self.sql.push(format!("{column} = ${}", self.values.len()));
@@ -260,13 +265,13 @@ impl Conditions {
     }
 }
 
-struct Listing<'a> {
-    columns: &'a str,
-    table: &'a str,
-    order: (&'a str, &'a str),
+pub(crate) struct Listing<'a> {
+    pub columns: &'a str,
+    pub table: &'a str,
+    pub order: (&'a str, &'a str),
 }
 
-async fn list_page<T>(
+pub(crate) async fn list_page<T>(
     session: &Session,
     listing: &Listing<'_>,
     conditions: &Conditions,

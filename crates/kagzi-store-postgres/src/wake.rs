@@ -22,6 +22,8 @@ pub enum Hint {
     Here,
     /// These runs ended, and somebody elsewhere may wait for one.
     Ended(Vec<RunId>),
+    /// A schedule was made or changed.
+    Schedules,
     /// So much waits that naming it is not worth it.
     Everything,
     /// A worker, perhaps connected elsewhere, lost a lease.
@@ -47,6 +49,7 @@ impl Hint {
                 let ids = runs.iter().map(|run| run.0.simple().to_string());
                 ["e".to_owned()].into_iter().chain(ids).collect()
             }
+            Hint::Schedules => vec!["s".into()],
             Hint::Everything => vec!["*".into()],
             Hint::Lost { worker, run, epoch, cancelled, why } => vec![
                 "l".into(),
@@ -74,6 +77,7 @@ impl Hint {
                 workflow_type: Name::from(workflow_type),
             })),
             ["h"] => Some(Hint::Here),
+            ["s"] => Some(Hint::Schedules),
             ["e", ref ids @ ..] => {
                 Some(Hint::Ended(ids.iter().filter_map(|id| Uuid::try_parse(id).ok()).map(RunId).collect()))
             }
@@ -116,7 +120,7 @@ mod tests {
             cancelled: true,
             why: "the run was cancelled".into(),
         };
-        for hint in [Hint::Waiting(key), Hint::Here, ended(2), Hint::Everything, lost] {
+        for hint in [Hint::Waiting(key), Hint::Here, Hint::Schedules, ended(2), Hint::Everything, lost] {
             assert_eq!(Hint::decode(&hint.encode("me")), ("me", hint));
         }
     }

@@ -10,18 +10,19 @@ use uuid::Uuid;
 
 use crate::{
     row::{chosen_business_id, lease_worker},
+    schedules,
     session::Session,
 };
 
 const INSERT_RUNS: &str =
     "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code, labels,
-                  business_id, workflow_type, task_queue, created_at, options)
+                  business_id, workflow_type, task_queue, created_at, options, schedule_id)
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
                $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
                $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
-               $21::text[], $22::bigint[], $23::text[])";
+               $21::text[], $22::bigint[], $23::text[], $24::text[])";
 
 // A row whose version is not one lower was written by another server. That must end the transaction here and now,
 // because the COMMIT is already on its way behind this statement: the division by zero does.
@@ -115,11 +116,11 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("GUARD_WORKERS", GUARD_WORKERS),
 ];
 
-type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
+pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
 /// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
 pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
-    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to } = set;
+    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to, schedules } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
@@ -148,18 +149,19 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     if !workers.is_empty() {
         sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
     }
+    sending.extend(schedules::statements(session, schedules));
     sending
 }
 
 /// One array per column.
-type Columns<'r> = Vec<Box<dyn ToSql + Sync + Send + 'r>>;
+pub(crate) type Columns<'r> = Vec<Box<dyn ToSql + Sync + Send + 'r>>;
 
-async fn send(session: &Session, sql: &str, columns: Columns<'_>) -> Result<(), Error> {
+pub(crate) async fn send(session: &Session, sql: &str, columns: Columns<'_>) -> Result<(), Error> {
     let bind: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
     session.query(sql, &bind).await.map(drop)
 }
 
-fn column<'r, R, T: ToSql + Sync + Send + 'r>(
+pub(crate) fn column<'r, R, T: ToSql + Sync + Send + 'r>(
     rows: &'r [R],
     value: impl Fn(&'r R) -> T,
 ) -> Box<dyn ToSql + Sync + Send + 'r> {
@@ -198,6 +200,7 @@ fn inserted_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| &*run.task_queue),
         column(runs, |run| run.created_at.0),
         column(runs, |run| to_json(&run.options)),
+        column(runs, |run| run.schedule().map(|id| &**id)),
     ]);
     columns
 }
@@ -255,10 +258,10 @@ fn count(number: u32) -> i32 {
 }
 
 /// Text that nobody checked. PostgreSQL refuses a NUL, and one worker's must not fail its neighbours' batch.
-fn text(text: &str) -> Cow<'_, str> {
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "")) } else { Cow::Borrowed(text) }
 }
 
-fn to_json(value: &impl serde::Serialize) -> String {
+pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("our own types are always valid JSON")
 }

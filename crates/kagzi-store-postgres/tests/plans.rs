@@ -2,7 +2,9 @@
 
 mod stage;
 
-use kagzi_store_postgres::{FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, WRITE_STATEMENTS, fixture};
+use kagzi_store_postgres::{
+    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
+};
 use stage::Server;
 
 /// Twenty thousand finished runs, two hundred that wait and two hundred that are leased, with four events each.
@@ -28,7 +30,13 @@ SELECT 'default', gen_random_uuid(), 'orders', 'h', 1, '1', '[]', '{}', 1, CASE 
        0, 0, n, n
   FROM generate_series(1, 5000) AS n;
 
-ANALYZE kagzi.runs, kagzi.events, kagzi.workers;
+INSERT INTO kagzi.schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, next_at,
+                             created_at, updated_at, input, content_type)
+SELECT 'default', 'nightly-' || n, gen_random_uuid(), 1, 'report', '{}', '{}', false,
+       CASE WHEN n <= 4000 THEN n END, n, n, '', ''
+  FROM generate_series(1, 5000) AS n;
+
+ANALYZE kagzi.runs, kagzi.events, kagzi.workers, kagzi.schedules;
 ";
 
 /// The statement, and the indexes that its plan must use.
@@ -54,6 +62,11 @@ const PLANS: &[(&str, &[&str])] = &[
     ("EVENTS", &["events_pkey"]),
     ("WORKER", &["runs_leased"]),
     ("WORKERS_BY_PREFIX", &[]),
+    ("LOAD_SCHEDULE", &["schedules_pkey"]),
+    ("CLAIM_SCHEDULE", &["schedules_pkey"]),
+    ("DUE_SCHEDULES", &["schedules_due"]),
+    ("NEXT_SCHEDULE", &["schedules_due"]),
+    ("UPDATE_SCHEDULES", &["schedules_pkey"]),
 ];
 
 #[tokio::test]
@@ -61,7 +74,7 @@ async fn hot_statements_use_their_index() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
-    let statements = [FIND_STATEMENTS, WRITE_STATEMENTS, READ_STATEMENTS].concat();
+    let statements = [FIND_STATEMENTS, WRITE_STATEMENTS, READ_STATEMENTS, SCHEDULE_STATEMENTS].concat();
 
     for (name, indexes) in PLANS {
         let (_, sql) = statements.iter().find(|(known, _)| known == name).expect("a statement of ours");

@@ -7,6 +7,7 @@ use crate::{
     db::Db,
     file_lock::FileLock,
     row::{self, lease_worker},
+    schedules,
     value::{Row, bind, json},
 };
 
@@ -94,9 +95,9 @@ const STALE_WORKERS: &str = "SELECT worker_id
 const INSERT_RUN: &str =
     "INSERT INTO runs (namespace_id, run_id, business_id, workflow_type, task_queue, status, state,
                   version, epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes,
-                  created_at, started_at, finished_at, deadline_at, options, error_code, labels)
+                  created_at, started_at, finished_at, deadline_at, options, error_code, labels, schedule_id)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-         ?21, ?22)";
+         ?21, ?22, ?23)";
 
 const UPDATE_RUN: &str = "UPDATE runs
     SET status = ?2, state = ?3, epoch = ?4, due_at = ?5, sweep_at = ?6, lease_worker = ?7,
@@ -151,6 +152,10 @@ impl SqliteBackend {
         SqliteBackend { db, _lock: lock }
     }
 
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
     fn load_one(&self, id: RunId) -> Result<Option<Aggregate>, StoreError> {
         let Some(run) = self.db.first(LOAD_RUN, bind![id], row::run)? else {
             return Ok(None);
@@ -190,6 +195,7 @@ impl SqliteBackend {
                 json(&run.options),
                 run.state.error_code(),
                 row::stored_labels(run),
+                run.schedule(),
             ],
         )
     }
@@ -347,7 +353,7 @@ impl Backend for SqliteBackend {
         for worker in &set.workers {
             self.put_worker(worker)?;
         }
-        Ok(())
+        set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))
     }
 }
 

@@ -10,6 +10,7 @@ mod migrate;
 mod pool;
 mod reads;
 mod row;
+mod schedules;
 mod sqlite;
 mod store;
 #[cfg(feature = "turso")]
@@ -18,6 +19,7 @@ mod value;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use reads::STATEMENTS as READ_STATEMENTS;
+pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]
 pub use store::TursoStore;
 pub use store::{SqliteReads, SqliteStore};

@@ -7,6 +7,7 @@ use crate::db::Db;
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs_events_workers.sql"),
     include_str!("../migrations/0002_labels.sql"),
+    include_str!("../migrations/0003_schedules.sql"),
 ];
 
 /// Brings the file up to date. A file written by a newer Kagzi is refused, never downgraded.

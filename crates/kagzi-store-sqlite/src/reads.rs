@@ -92,6 +92,10 @@ impl SqliteReads {
     pub(crate) fn new(pool: ReadPool) -> Self {
         SqliteReads { pool }
     }
+
+    pub(crate) fn pool(&self) -> &ReadPool {
+        &self.pool
+    }
 }
 
 #[async_trait]
@@ -203,19 +207,19 @@ fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {
 }
 
 /// The conditions of a listing, gathered with the values they bind.
-struct Conditions {
+pub(crate) struct Conditions {
     sql: Vec<String>,
     values: Vec<Box<dyn Bind>>,
 }
 
 impl Conditions {
-    fn in_namespace(namespace: &Name) -> Self {
+    pub(crate) fn in_namespace(namespace: &Name) -> Self {
         let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
         conditions.add("namespace_id =", namespace.clone());
         conditions
     }
 
-    fn add(&mut self, condition: &str, value: impl Bind + 'static) {
+    pub(crate) fn add(&mut self, condition: &str, value: impl Bind + 'static) {
         self.values.push(Box::new(value));
         self.sql.push(format!("{condition} ?{}", self.values.len()));
     }
@@ -240,13 +244,13 @@ impl Conditions {
     }
 }
 
-struct Listing<'a> {
-    columns: &'a str,
-    table: &'a str,
-    order: (&'a str, &'a str),
+pub(crate) struct Listing<'a> {
+    pub columns: &'a str,
+    pub table: &'a str,
+    pub order: (&'a str, &'a str),
 }
 
-fn list_page<T>(
+pub(crate) fn list_page<T>(
     db: &Db,
     listing: &Listing<'_>,
     conditions: impl Fn() -> Conditions,
@@ -303,6 +307,9 @@ fn list_runs(
         }
         if let Some(reason) = &filter.reason {
             conditions.add("json_extract(state, '$.is') =", reason.clone());
+        }
+        if let Some(id) = &filter.schedule {
+            conditions.add("schedule_id IS NOT NULL AND schedule_id =", id.clone());
         }
         conditions
     };

@@ -115,3 +115,7 @@ pub async fn a_closed_store_refuses_and_loses_nothing(mut stage: Stage) {
     stage.reopen().await;
     assert!(matches!(stage.run(run).await.state, State::Ready { .. }));
 }
+
+pub async fn a_schedule_survives_reopening_and_fires_once(mut stage: Stage) {
+    crate::schedules::fires_once_over_a_reopening(&mut stage).await;
+}

@@ -20,6 +20,7 @@ pub mod polls;
 mod random;
 pub mod reads;
 mod recorder;
+pub mod schedules;
 mod stage;
 pub mod starts;
 mod suite;

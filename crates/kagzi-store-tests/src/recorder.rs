@@ -1,6 +1,6 @@
 //! An observer that remembers what it was told.
 
-use kagzi_model::RunId;
+use kagzi_model::{RunId, Timestamp};
 use kagzi_store::{Finished, LostLease, Observer};
 use tokio::sync::{
     Mutex,
@@ -13,6 +13,7 @@ use crate::stage::{in_time, unversioned};
 pub struct Recorder {
     finished: News<Finished>,
     lost: News<LostLease>,
+    schedules: News<(Timestamp, bool)>,
 }
 
 struct News<T> {
@@ -55,7 +56,7 @@ impl<T> News<T> {
 
 impl Default for Recorder {
     fn default() -> Self {
-        Recorder { finished: News::new(), lost: News::new() }
+        Recorder { finished: News::new(), lost: News::new(), schedules: News::new() }
     }
 }
 
@@ -69,6 +70,11 @@ impl Recorder {
     /// Waits until it is told that this run's lease was taken away.
     pub async fn lost(&self, run: RunId) -> LostLease {
         self.lost.next("a lost lease", |news| news.run == run).await
+    }
+
+    /// Waits until it is told when a schedule is due, and whether a person changed one.
+    pub async fn schedule_due(&self) -> (Timestamp, bool) {
+        self.schedules.next("a schedule", |_| true).await
     }
 
     /// How often the end of this run was told since the last look.
@@ -89,5 +95,9 @@ impl Observer for Recorder {
 
     fn lease_lost(&self, lost: LostLease) {
         self.lost.put(lost);
+    }
+
+    fn schedule_due(&self, at: Timestamp, changed: bool) {
+        self.schedules.put((at, changed));
     }
 }

@@ -123,6 +123,27 @@ macro_rules! conformance {
                 a_label_that_is_sent_again_after_a_later_one_does_not_come_back,
                 several_labels_of_one_call_are_set_in_order,
             }
+            schedules {
+                a_schedule_fires_exactly_on_time_and_once,
+                a_standing_worker_gets_a_scheduled_run_in_the_same_commit,
+                after_thirty_days_the_newest_hundred_run_and_others_are_not_starved,
+                the_bounds_of_a_round_are_kept,
+                skip_leaves_out_what_comes_while_a_run_goes,
+                a_buffered_time_starts_in_the_commit_that_ends_the_run_before,
+                buffer_one_keeps_one_and_counts_the_others,
+                cancel_and_terminate_take_the_place_of_the_run_before,
+                a_pause_holds_and_a_resume_chooses_whether_to_catch_up,
+                a_trigger_is_safe_to_send_twice,
+                a_backfill_starts_each_time_of_its_range_once,
+                a_backfill_can_run_one_after_the_other,
+                creating_twice_is_creating_once_and_another_plan_is_refused,
+                an_update_holds_from_now_on_and_notices_a_stale_reader,
+                a_deleted_schedule_fires_no_more_and_its_runs_go_on,
+                schedules_are_listed_newest_first_and_filtered,
+                no_schedule_crosses_a_namespace,
+                the_observer_is_told_when_a_schedule_is_due,
+                a_run_ended_by_its_worker_or_a_person_frees_the_schedule,
+            }
             namespaces {
                 one_business_id_names_two_runs_in_two_namespaces,
                 reads_from_another_namespace_see_nothing,
@@ -145,6 +166,7 @@ macro_rules! durability {
                 a_sleeper_survives_reopening_and_wakes_on_time,
                 every_row_and_event_is_the_same_after_reopening,
                 a_closed_store_refuses_and_loses_nothing,
+                a_schedule_survives_reopening_and_fires_once,
             }
         }
     };

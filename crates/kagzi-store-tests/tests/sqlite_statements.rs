@@ -5,7 +5,7 @@ mod sqlite_file;
 use std::sync::Arc;
 
 use kagzi_store::{Silent, SystemClock};
-use kagzi_store_sqlite::{READ_STATEMENTS, SqliteStore, WRITE_STATEMENTS};
+use kagzi_store_sqlite::{READ_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS};
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
 
@@ -21,7 +21,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in WRITE_STATEMENTS.iter().chain(READ_STATEMENTS) {
+    for (name, sql) in WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS) {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
@@ -30,7 +30,12 @@ async fn every_statement_can_be_prepared() {
 
 #[tokio::test]
 async fn statements_have_names_of_their_own() {
-    let mut names: Vec<_> = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).map(|(name, _)| name).collect();
+    let mut names: Vec<_> = WRITE_STATEMENTS
+        .iter()
+        .chain(READ_STATEMENTS)
+        .chain(SCHEDULE_STATEMENTS)
+        .map(|(name, _)| name)
+        .collect();
     let count = names.len();
 
     names.sort();
@@ -40,7 +45,7 @@ async fn statements_have_names_of_their_own() {
 }
 
 fn plan(connection: &Connection, name: &str) -> String {
-    let statements = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS);
+    let statements = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS);
     let (_, sql) = statements.into_iter().find(|(found, _)| *found == name).expect("the statement exists");
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
@@ -67,6 +72,10 @@ async fn hot_statements_use_their_index() {
         "LOAD_EVENTS",
         "FIND_BUSINESS",
         "UPDATE_RUN",
+        "LOAD_SCHEDULE",
+        "DUE_SCHEDULES",
+        "NEXT_SCHEDULE",
+        "UPDATE_SCHEDULE",
     ];
 
     let plans: Vec<_> = hot.iter().map(|name| format!("{name}\n{}", plan(&connection, name))).collect();

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 
-use crate::StoreError;
+use crate::{ScheduleRows, ScheduleWrite, StoreError};
 
 /// Where a run waits: claims are made per key, so a type that nobody registers never stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,6 +73,7 @@ pub struct WriteSet {
     /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by now is a
     /// [`StoreError::Conflict`]: its runs are counted there.
     pub leased_to: Vec<(Name, WorkerId)>,
+    pub schedules: Vec<ScheduleWrite>,
 }
 
 impl WriteSet {
@@ -83,12 +84,13 @@ impl WriteSet {
             && self.events.is_empty()
             && self.labels.is_empty()
             && self.workers.is_empty()
+            && self.schedules.is_empty()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
-pub trait Backend: Send + 'static {
+pub trait Backend: ScheduleRows + Send + 'static {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;

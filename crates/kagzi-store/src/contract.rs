@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use kagzi_model::{
     Command, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run, RunId, Timestamp, Worker,
     WorkerId, WorkerStatus,
+    schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{LaneStats, QueueKey, Reads, StoreError};
+use crate::{LaneStats, QueueKey, Reads, ScheduleReply, StoreError};
 
 /// The answer to one command: accepted, or refused with the reason.
 pub type Outcome = Result<Reply, Rejection>;
@@ -31,6 +32,11 @@ pub trait Store: Reads {
     async fn withdraw(&self, demand: u64) -> Result<(), StoreError>;
     /// Changes the worker registry.
     async fn worker(&self, command: WorkerCommand) -> Result<Result<WorkerReply, RegistryError>, StoreError>;
+    /// Changes a schedule, or starts a run of one.
+    async fn schedule(
+        &self,
+        request: ScheduleRequest,
+    ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError>;
     /// One bounded round of housekeeping.
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
     /// Counters of the write path.
@@ -145,6 +151,8 @@ pub enum SweepKind {
     NoGrace { since: Timestamp },
     /// Workers not heard of since `before`: marked offline, their runs taken back.
     StaleWorkers { before: Timestamp },
+    /// Schedules that are due: at most so many of them, and so many runs.
+    Schedules { schedules_max: usize, runs_max: usize },
 }
 
 /// What a round of housekeeping did.
@@ -165,6 +173,9 @@ pub trait Observer: Send + Sync + 'static {
     fn lease_lost(&self, lost: LostLease);
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
     fn sweep_due(&self, _at: Timestamp) {}
+    /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a person
+    /// changed it, so that other servers do not know either.
+    fn schedule_due(&self, _at: Timestamp, _changed: bool) {}
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
     /// Told only where several servers share a database.
     fn waiting(&self, _keys: Vec<Waiting>) {}

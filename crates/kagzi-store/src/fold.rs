@@ -234,6 +234,7 @@ impl<'a> Fold<'a> {
             labels,
             workers: Vec::new(),
             leased_to: Vec::new(),
+            schedules: Vec::new(),
         };
         self.dirty.clear();
         set

@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 
-use kagzi_model::{Command, Timestamp};
+use kagzi_model::{
+    Command, Timestamp,
+    schedule::{ScheduleRejection, ScheduleRequest},
+};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
 use crate::{
-    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, StoreError, SweepKind,
-    Swept, WorkerCommand, WorkerReply,
+    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, ScheduleReply, StoreError,
+    SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
     roster::Roster,
     standing::Board,
@@ -59,6 +62,10 @@ pub enum Message {
         command: WorkerCommand,
         reply: Reply<Result<WorkerReply, RegistryError>>,
     },
+    Schedule {
+        request: Box<ScheduleRequest>,
+        reply: Reply<Result<ScheduleReply, ScheduleRejection>>,
+    },
     Sweep {
         kind: SweepKind,
         reply: Reply<Swept>,
@@ -80,6 +87,7 @@ impl Message {
             Message::StandBy { .. }
             | Message::Withdraw { .. }
             | Message::Worker { .. }
+            | Message::Schedule { .. }
             | Message::Sweep { .. }
             | Message::Wake { .. }
             | Message::Close { .. } => 1,
@@ -95,6 +103,7 @@ impl Message {
                 drop(reply.send(Err(error.clone())))
             }
             Message::Worker { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::Schedule { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Sweep { reply, .. } => drop(reply.send(Err(error.clone()))),
             // The board is marked as a whole when a batch fails.
             Message::Wake { .. } => {}
@@ -342,6 +351,9 @@ impl<B: Backend> Lane<B> {
         done.lost.into_iter().for_each(|lost| self.observer.lease_lost(lost));
         if let Some(at) = done.sweep_at {
             self.observer.sweep_due(at);
+        }
+        if let Some(at) = done.schedule_at {
+            self.observer.schedule_due(at, done.schedules_changed);
         }
         if !done.waiting.is_empty() {
             self.observer.waiting(done.waiting);

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kagzi_model::{Command, Event, Name, Run, RunId, WorkerId};
+use kagzi_model::{
+    Command, Event, Name, Run, RunId, WorkerId,
+    schedule::{Schedule, ScheduleRejection, ScheduleRequest},
+};
 
 use crate::{
     Demand, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter, RunView,
-    Store, StoreError, SweepKind, Swept, WorkerCommand, WorkerFilter, WorkerReply, WorkerView, lane::Message,
+    ScheduleFilter, ScheduleReads, ScheduleReply, Store, StoreError, SweepKind, Swept, WorkerCommand,
+    WorkerFilter, WorkerReply, WorkerView, lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -41,6 +45,13 @@ impl<R: Reads> Store for LaneStore<R> {
         self.lane.ask(|reply| Message::Worker { command, reply }).await
     }
 
+    async fn schedule(
+        &self,
+        request: ScheduleRequest,
+    ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
+        self.lane.ask(|reply| Message::Schedule { request: Box::new(request), reply }).await
+    }
+
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError> {
         self.lane.ask(|reply| Message::Sweep { kind, reply }).await
     }
@@ -60,6 +71,22 @@ impl<R: Reads> Store for LaneStore<R> {
     async fn close(&self) {
         // Closed twice is closed.
         let _ = self.lane.ask(|reply| Message::Close { reply }).await;
+    }
+}
+
+#[async_trait]
+impl<R: Reads> ScheduleReads for LaneStore<R> {
+    async fn schedule_by_id(&self, namespace: &Name, id: &Name) -> Result<Option<Schedule>, StoreError> {
+        self.reads.schedule_by_id(namespace, id).await
+    }
+
+    async fn schedules(
+        &self,
+        namespace: &Name,
+        filter: &ScheduleFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Schedule>, StoreError> {
+        self.reads.schedules(namespace, filter, page).await
     }
 }
 

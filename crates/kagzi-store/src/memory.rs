@@ -1,5 +1,7 @@
 //! The reference store: plain maps behind the same contract. It is what the others are compared with.
 
+mod schedules;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -9,6 +11,7 @@ use async_trait::async_trait;
 use kagzi_model::{
     Aggregate, Event, EventKind, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
     WorkerStatus,
+    schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
 
@@ -24,6 +27,7 @@ struct Tables {
     events: BTreeMap<(RunId, u64), Event>,
     business: HashMap<(Name, Name), RunId>,
     workers: BTreeMap<WorkerId, Worker>,
+    schedules: BTreeMap<ScheduleKey, Schedule>,
 }
 
 /// Makes in-memory stores.
@@ -192,7 +196,7 @@ impl Backend for MemoryBackend {
         for worker in set.workers {
             tables.workers.insert(worker.id, worker);
         }
-        Ok(())
+        schedules::write(&mut tables.schedules, set.schedules)
     }
 }
 
@@ -277,6 +281,7 @@ impl Reads for MemoryReads {
                 && filter.task_queue.as_ref().is_none_or(|name| run.task_queue == *name)
                 && filter.error_code.as_ref().is_none_or(|code| run.state.error_code() == Some(code))
                 && filter.reason.as_ref().is_none_or(|name| run.state.reason() == Some(name))
+                && filter.schedule.as_ref().is_none_or(|id| run.schedule() == Some(id))
         });
         Ok(cut_page(rows.cloned().collect(), page, |run| Cursor { at: run.created_at, id: run.id.0 }))
     }

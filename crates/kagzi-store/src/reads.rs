@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId, WorkerStatus};
 
-use crate::StoreError;
+use crate::{ScheduleReads, StoreError};
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
-pub trait Reads: Send + Sync + 'static {
+pub trait Reads: ScheduleReads + Send + Sync + 'static {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
     /// The run that has a business id.
@@ -66,6 +66,8 @@ pub struct RunFilter {
     pub error_code: Option<Name>,
     /// The reason to wake in one word.
     pub reason: Option<Name>,
+    /// Started by this schedule.
+    pub schedule: Option<Name>,
 }
 
 /// Which workers to list; unset fields match all.

@@ -3,15 +3,18 @@
 mod claims;
 mod doubt;
 mod registry;
+mod schedules;
 mod sweep;
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, Name, Reply, RunId, State, Timestamp, WorkerId, namespace_handler};
+use kagzi_model::{
+    Command, Name, Reply, RunId, State, Timestamp, WorkerId, namespace_handler, schedule::ScheduleRejection,
+};
 
 use crate::{
     Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RunKey,
-    StoreError, Swept, Waiting, WorkerReply,
+    ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
     lane::Message,
@@ -32,6 +35,10 @@ pub struct Done {
     pub rows: Vec<RunId>,
     /// The earliest time at which a run of this batch must be swept.
     pub sweep_at: Option<Timestamp>,
+    /// The earliest time at which a changed schedule has something to do.
+    pub schedule_at: Option<Timestamp>,
+    /// A person changed a schedule.
+    pub schedules_changed: bool,
     pub offline: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
     pub waiting: Vec<Waiting>,
@@ -43,6 +50,7 @@ pub enum Answer {
     StoodBy(Result<(), RegistryError>),
     Withdrawn,
     Worker(Result<WorkerReply, RegistryError>),
+    Schedule(Box<Result<ScheduleReply, ScheduleRejection>>),
     Swept(Swept),
     Woken,
 }
@@ -55,6 +63,7 @@ impl Answer {
             (Answer::StoodBy(answer), Message::StandBy { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Withdrawn, Message::Withdraw { reply, .. }) => drop(reply.send(Ok(()))),
             (Answer::Worker(answer), Message::Worker { reply, .. }) => drop(reply.send(Ok(answer))),
+            (Answer::Schedule(answer), Message::Schedule { reply, .. }) => drop(reply.send(Ok(*answer))),
             (Answer::Swept(swept), Message::Sweep { reply, .. }) => drop(reply.send(Ok(swept))),
             (Answer::Woken, Message::Wake { .. }) => {}
             (_, _) => unreachable!("answers are made in the order of their messages"),
@@ -79,6 +88,7 @@ pub struct Turn<'a, B> {
     leased_to: HashSet<(Name, WorkerId)>,
     offline: Vec<WorkerId>,
     lease_moves_counted: usize,
+    schedules: schedules::Desk,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
     /// Commands decided so far.
@@ -108,6 +118,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             leased_to: HashSet::new(),
             offline: Vec::new(),
             lease_moves_counted: 0,
+            schedules: schedules::Desk::default(),
             wrote: false,
             commands: 0,
         }
@@ -133,6 +144,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         for message in batch {
             answers.push(self.answer(message).await?);
         }
+        self.follow_ends().await?;
         self.count_all_leases().await?;
         if claims {
             self.warm_up().await?;
@@ -164,6 +176,7 @@ impl<'a, B: Backend> Turn<'a, B> {
                 Answer::Withdrawn
             }
             Message::Worker { command, .. } => Answer::Worker(self.worker(command).await?),
+            Message::Schedule { request, .. } => Answer::Schedule(Box::new(self.schedule(request).await?)),
             Message::Sweep { kind, .. } => Answer::Swept(self.sweep(*kind).await?),
             Message::Wake { key } => {
                 self.board.mark(key.as_ref());
@@ -302,6 +315,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let mut set = self.fold.drain();
         set.workers = self.roster.drain();
         set.leased_to = self.leased_to.drain().collect();
+        set.schedules = self.schedules.drain();
         if set.is_empty() {
             return Ok(());
         }
@@ -343,6 +357,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             finished: touched.finished,
             lost: touched.lost,
             sweep_at,
+            schedule_at: self.schedules.due_at,
+            schedules_changed: self.schedules.changed,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
             waiting,
@@ -363,6 +379,7 @@ fn commands(message: &Message) -> &[Command] {
         Message::StandBy { .. }
         | Message::Withdraw { .. }
         | Message::Worker { .. }
+        | Message::Schedule { .. }
         | Message::Sweep { .. }
         | Message::Wake { .. }
         | Message::Close { .. } => &[],

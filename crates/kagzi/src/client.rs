@@ -2,12 +2,15 @@
 
 pub(crate) mod handle;
 pub(crate) mod list;
+pub(crate) mod schedule;
+pub(crate) mod schedule_handle;
 pub(crate) mod start;
 mod start_many;
 
 use std::future::Future;
 use std::sync::Arc;
 
+use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use kagzi_proto::v1::{self, WorkflowRun};
 use parking_lot::Mutex;
@@ -22,6 +25,8 @@ use crate::error::Error;
 use crate::limits;
 use handle::RunHandle;
 use list::{ListRuns, RunPage};
+use schedule::ScheduleBuilder;
+use schedule_handle::ScheduleHandle;
 use start::StartBuilder;
 
 /// Talks to a server. Cheap to clone; clones share one connection.
@@ -91,6 +96,23 @@ impl Client {
         StartBuilder::new(self.clone(), workflow_type.into(), task_queue.into(), &input)
     }
 
+    /// Describes a schedule that starts runs of this type, with this input; awaiting it makes the schedule.
+    pub fn schedule(
+        &self,
+        id: impl Into<String>,
+        workflow_type: impl Into<String>,
+        task_queue: impl Into<String>,
+        input: impl Serialize,
+    ) -> ScheduleBuilder {
+        let workflow = (workflow_type.into(), task_queue.into());
+        ScheduleBuilder::new(self.clone(), id.into(), workflow, &input)
+    }
+
+    /// The handle of a schedule that exists. Nothing is asked yet.
+    pub fn schedule_handle(&self, id: impl Into<String>) -> ScheduleHandle {
+        ScheduleHandle::new(self.clone(), id.into())
+    }
+
     /// Starts many runs in few calls. Each is answered on its own, in the order given.
     pub async fn start_many(&self, starts: Vec<StartBuilder>) -> Vec<Result<RunHandle, Error>> {
         start_many::start_many(self, starts).await
@@ -154,13 +176,37 @@ impl Client {
         F: Fn(WorkflowServiceClient<Channel>) -> Fut,
         Fut: Future<Output = Result<Response<T>, Status>>,
     {
+        let client =
+            |channel| WorkflowServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
+        self.call_on(attempted, repeat, |channel| rpc(client(channel))).await
+    }
+
+    /// The same for schedules.
+    pub(crate) async fn call_schedules<T, F, Fut>(
+        &self,
+        attempted: &'static str,
+        repeat: Repeat,
+        rpc: F,
+    ) -> Result<T, Error>
+    where
+        F: Fn(ScheduleServiceClient<Channel>) -> Fut,
+        Fut: Future<Output = Result<Response<T>, Status>>,
+    {
+        let client =
+            |channel| ScheduleServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
+        self.call_on(attempted, repeat, |channel| rpc(client(channel))).await
+    }
+
+    async fn call_on<T, F, Fut>(&self, attempted: &'static str, repeat: Repeat, rpc: F) -> Result<T, Error>
+    where
+        F: Fn(Channel) -> Fut,
+        Fut: Future<Output = Result<Response<T>, Status>>,
+    {
         let mut servers_left = self.connection.server_count();
         loop {
             servers_left -= 1;
             let channel = self.channel.lock().clone();
-            let client =
-                WorkflowServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
-            let status = match rpc(client).await {
+            let status = match rpc(channel).await {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(status) => status,
             };

@@ -85,6 +85,8 @@ pub use addresses::Addresses;
 pub use client::Client;
 pub use client::handle::RunHandle;
 pub use client::list::{ListRuns, RunPage};
+pub use client::schedule::{Overlap, ScheduleBuilder};
+pub use client::schedule_handle::{Backfill, Missed, ScheduleHandle};
 pub use client::start::{StartBuilder, Timeouts};
 #[cfg(feature = "compression")]
 pub use codec::compression::CompressionCodec;
@@ -94,7 +96,7 @@ pub use codec::{CodecError, PayloadCodec};
 #[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use error::{Error, RunFailed};
-pub use kagzi_proto::v1::{Payload, RunEvent, WorkflowRun, WorkflowStatus};
+pub use kagzi_proto::v1::{Payload, RunEvent, Schedule, WorkflowRun, WorkflowStatus};
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;
 pub use run::step::StepContext;

@@ -24,6 +24,9 @@ pub struct Args {
     /// Only runs with this reason to wake: ready, leased, timer, retry or paused.
     #[arg(long)]
     reason: Option<String>,
+    /// Only runs that this schedule started.
+    #[arg(long, value_name = "SCHEDULE")]
+    schedule: Option<String>,
     /// How many to list.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
     limit: i32,
@@ -49,6 +52,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         task_queue: args.queue.unwrap_or_default(),
         error_code: args.error_code.unwrap_or_default(),
         reason: args.reason.unwrap_or_default(),
+        schedule_id: args.schedule.unwrap_or_default(),
     };
     let mut workflows = session.workflows().await?;
     let page = Page::from(workflows.list_workflow_runs(request).await?.into_inner());

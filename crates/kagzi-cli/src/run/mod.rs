@@ -21,6 +21,7 @@ mod wait;
 mod why;
 
 use crate::session::Session;
+pub use view::{RunView, some_text};
 
 #[derive(clap::Subcommand)]
 pub enum Verb {
@@ -69,4 +70,4 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
 
 /// The moment at which the samples of all snapshot tests are looked at.
 #[cfg(test)]
-pub use view::tests::sample_now;
+pub use view::tests::{sample_now, sample_run};

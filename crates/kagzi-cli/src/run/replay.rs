@@ -90,7 +90,7 @@ async fn matching(workflows: &mut Workflows, session: &Session, args: &Args) -> 
             workflow_type: args.workflow_type.clone(),
             task_queue: args.queue.clone(),
             error_code: args.error_code.clone(),
-            reason: String::new(),
+            ..ListWorkflowRunsRequest::default()
         };
         let page = workflows.list_workflow_runs(request).await?.into_inner();
         ids.extend(page.workflow_runs.into_iter().map(|run| run.run_id));

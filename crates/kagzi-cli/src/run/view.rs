@@ -28,6 +28,11 @@ pub struct RunView {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub deadline_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_id: Option<String>,
+    /// The nominal time of a scheduled run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     /// Left out by `run list`, which does not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<PayloadView>,
@@ -58,6 +63,8 @@ impl From<WorkflowRun> for RunView {
             task_queue: run.task_queue,
             status: status::word(status),
             reason: some_text(run.reason),
+            schedule_id: some_text(run.schedule_id),
+            scheduled_at: moment::from_wire(run.scheduled_at),
             attempts: run.attempts,
             dispatch_count: run.dispatch_count,
             locked_by: some_text(run.locked_by),
@@ -88,6 +95,8 @@ impl RunView {
             ("namespace", Some(self.namespace.clone())),
             ("status", Some(self.status.to_owned())),
             ("reason", self.reason.clone()),
+            ("schedule", self.schedule_id.clone()),
+            ("scheduled for", self.scheduled_at.map(|at| at.to_string())),
             ("attempts", Some(self.attempts.to_string())),
             ("dispatches", Some(self.dispatch_count.to_string())),
             ("locked by", self.locked_by.clone()),

@@ -9,6 +9,7 @@ mod fencing;
 mod invariants;
 mod payloads;
 mod registry;
+mod schedules;
 mod server_crash;
 mod server_stop;
 mod starts;

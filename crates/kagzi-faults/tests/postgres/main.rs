@@ -9,6 +9,7 @@ mod outage;
 mod pooler;
 mod races;
 mod restarts;
+mod schedules;
 mod ten_thousand_runs;
 
 use kagzi_faults::Stage;

@@ -132,6 +132,7 @@ fn create(
     let timetable = timetable(now, &new.plan)?;
     let paused = new.paused.clone().map(|note| Paused { note, since: now });
     let state = ScheduleState {
+        revision: 1,
         decided_until: now,
         next_at: None,
         paused,
@@ -163,14 +164,16 @@ fn update(
     new: &NewSchedule,
     if_version: Option<u64>,
 ) -> Result<ScheduleChange, ScheduleRejection> {
-    if let Some(named) = if_version.filter(|named| *named != schedule.version) {
-        return Err(ScheduleRejection::Stale { key: schedule.key(), named, current: schedule.version });
+    let current = schedule.state.revision;
+    if let Some(named) = if_version.filter(|named| *named != current) {
+        return Err(ScheduleRejection::Stale { key: schedule.key(), named, current });
     }
     let timetable = timetable(now, &new.plan)?;
     if schedule.plan.timing != new.plan.timing {
         // The new timetable holds from now on; it has missed nothing.
         schedule.state.decided_until = now;
     }
+    schedule.state.revision += 1;
     schedule.plan = new.plan.clone();
     schedule.input = new.input.clone();
     schedule.updated_at = now;
@@ -233,6 +236,10 @@ fn backfill(
 
 fn armed(now: Timestamp, mut schedule: Schedule, timetable: &Timetable) -> ScheduleChange {
     schedule.arm(now, timetable);
+    if schedule.waits_for_an_end() && schedule.state.paused.is_none() {
+        // Look again at once: a run may have ended while this request held the row.
+        schedule.state.next_at = Some(now);
+    }
     ScheduleChange { schedule, write: true, deleted: false, start: None }
 }
 

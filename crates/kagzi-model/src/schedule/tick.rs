@@ -164,11 +164,6 @@ pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestam
 }
 
 impl Tick {
-    /// Whether there is anything to write.
-    pub fn changes(&self, before: &Schedule) -> bool {
-        self.schedule != *before || !self.fires.is_empty()
-    }
-
     /// The row to write, given which of the fires became new runs.
     pub fn settle(mut self, now: Timestamp, timetable: &Timetable, started: &[RunId]) -> Schedule {
         let ended = |run: &RunId| self.cancel.contains(run) || self.terminate.contains(run);

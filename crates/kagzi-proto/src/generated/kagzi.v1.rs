@@ -191,6 +191,12 @@ pub struct WorkflowRun {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// set on runs that a schedule started
+    #[prost(string, tag = "40")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// their nominal time
+    #[prost(message, optional, tag = "41")]
+    pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
     /// why it is paused, cancelled or retrying, for people
     #[prost(string, tag = "27")]
     pub status_detail: ::prost::alloc::string::String,
@@ -457,6 +463,9 @@ pub struct ListWorkflowRunsRequest {
     /// ready, leased, timer, retry, paused
     #[prost(string, tag = "8")]
     pub reason: ::prost::alloc::string::String,
+    /// started by this schedule
+    #[prost(string, tag = "30")]
+    pub schedule_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkflowRunsResponse {
@@ -2252,6 +2261,12 @@ pub struct PollActivityResponse {
     /// of the execution before this one, to link to
     #[prost(string, tag = "10")]
     pub former_traceparent: ::prost::alloc::string::String,
+    /// set on runs that a schedule started
+    #[prost(string, tag = "40")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// their nominal time
+    #[prost(message, optional, tag = "41")]
+    pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BeginStepRequest {
@@ -2737,6 +2752,12 @@ pub struct Assign {
     /// of the execution before this one, to link to
     #[prost(string, tag = "12")]
     pub former_traceparent: ::prost::alloc::string::String,
+    /// set on runs that a schedule started
+    #[prost(string, tag = "40")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// their nominal time
+    #[prost(message, optional, tag = "41")]
+    pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JournalPage {
@@ -4407,6 +4428,1346 @@ pub mod worker_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "kagzi.v1.WorkerService";
     impl<T> tonic::server::NamedService for WorkerServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// When to start what.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScheduleSpec {
+    /// 5, 6 or 7 fields, or @daily and its like; either this or interval_ms
+    #[prost(string, tag = "1")]
+    pub cron: ::prost::alloc::string::String,
+    /// of cron, an IANA name; empty = UTC
+    #[prost(string, tag = "2")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// every so often, counted from 1970 in UTC: every hour is on the hour
+    #[prost(int64, tag = "3")]
+    pub interval_ms: i64,
+    /// moves the interval
+    #[prost(int64, tag = "4")]
+    pub phase_ms: i64,
+    #[prost(string, tag = "5")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub input: ::core::option::Option<Payload>,
+    #[prost(enumeration = "OverlapPolicy", tag = "8")]
+    pub overlap: i32,
+    /// each start is up to this much later, by a fixed amount per time; at most an hour
+    #[prost(int64, tag = "9")]
+    pub jitter_ms: i64,
+    /// missed times made up for, the newest; 100 unless set, 1 to 1000
+    #[prost(uint32, optional, tag = "10")]
+    pub max_catchup: ::core::option::Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    pub timeouts: ::core::option::Option<TimeoutConfig>,
+    #[prost(message, optional, tag = "12")]
+    pub retry_policy: ::core::option::Option<RetryPolicy>,
+    #[prost(message, optional, tag = "13")]
+    pub run_retry_policy: ::core::option::Option<RetryPolicy>,
+    #[prost(string, tag = "14")]
+    pub on_failure_workflow: ::prost::alloc::string::String,
+    #[prost(string, tag = "15")]
+    pub on_failure_task_queue: ::prost::alloc::string::String,
+}
+/// A schedule as clients see it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Schedule {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub spec: ::core::option::Option<ScheduleSpec>,
+    /// rises with every update
+    #[prost(uint64, tag = "4")]
+    pub version: u64,
+    #[prost(bool, tag = "5")]
+    pub paused: bool,
+    /// why it is paused
+    #[prost(string, tag = "6")]
+    pub note: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub paused_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// when there is something to do next
+    #[prost(message, optional, tag = "8")]
+    pub next_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "9")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "10")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(uint64, tag = "11")]
+    pub started_total: u64,
+    /// left out because an earlier run was still going
+    #[prost(uint64, tag = "12")]
+    pub overlapped_total: u64,
+    /// left out because more was missed than max_catchup, or because a resume said so
+    #[prost(uint64, tag = "13")]
+    pub missed_total: u64,
+    /// times that wait for the run before them
+    #[prost(uint32, tag = "14")]
+    pub buffered: u32,
+    #[prost(string, tag = "15")]
+    pub last_run_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "16")]
+    pub last_nominal_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "17")]
+    pub last_started_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// the timing in English
+    #[prost(string, tag = "18")]
+    pub words: ::prost::alloc::string::String,
+    /// asked for and not done
+    #[prost(uint32, tag = "19")]
+    pub backfills: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleRequest {
+    /// your name for it
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub spec: ::core::option::Option<ScheduleSpec>,
+    /// make it paused
+    #[prost(bool, tag = "4")]
+    pub paused: bool,
+    /// why
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// it was there before, with the same spec
+    #[prost(bool, tag = "2")]
+    pub already_exists: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// the whole spec
+    #[prost(message, optional, tag = "3")]
+    pub spec: ::core::option::Option<ScheduleSpec>,
+    /// refused when the schedule is at another version; 0 = whatever it is
+    #[prost(uint64, tag = "4")]
+    pub if_version: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateScheduleResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetScheduleResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSchedulesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(bool, optional, tag = "5")]
+    pub paused: ::core::option::Option<bool>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSchedulesResponse {
+    /// without their inputs
+    #[prost(message, repeated, tag = "1")]
+    pub schedules: ::prost::alloc::vec::Vec<Schedule>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteScheduleResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub note: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseScheduleResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// also start what was missed meanwhile, up to max_catchup
+    #[prost(bool, tag = "3")]
+    pub catch_up: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeScheduleResponse {
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// your name for this start: sent twice it starts once; empty = always a new run
+    #[prost(string, tag = "3")]
+    pub trigger_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerScheduleResponse {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub already_exists: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackfillScheduleRequest {
+    #[prost(string, tag = "1")]
+    pub schedule_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// exclusive
+    #[prost(message, optional, tag = "3")]
+    pub from: ::core::option::Option<::prost_types::Timestamp>,
+    /// inclusive; unset = now
+    #[prost(message, optional, tag = "4")]
+    pub to: ::core::option::Option<::prost_types::Timestamp>,
+    /// each when the one before has ended; otherwise all at once
+    #[prost(bool, tag = "5")]
+    pub one_by_one: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackfillScheduleResponse {
+    /// in the range
+    #[prost(uint64, tag = "1")]
+    pub times: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NextScheduleTimesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// of a schedule that exists
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// or of this one: only its timing is read
+    #[prost(message, optional, tag = "3")]
+    pub spec: ::core::option::Option<ScheduleSpec>,
+    /// 0 = 10, at most 1000
+    #[prost(int32, tag = "4")]
+    pub count: i32,
+    /// unset = now
+    #[prost(message, optional, tag = "5")]
+    pub after: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NextScheduleTimesResponse {
+    #[prost(string, tag = "1")]
+    pub words: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// nominal, without jitter
+    #[prost(message, repeated, tag = "3")]
+    pub times: ::prost::alloc::vec::Vec<::prost_types::Timestamp>,
+    /// then it fires at none of them until somebody resumes it
+    #[prost(bool, tag = "4")]
+    pub paused: bool,
+}
+/// What becomes of a time that comes while an earlier run of the schedule still goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OverlapPolicy {
+    /// allow
+    Unspecified = 0,
+    /// start it all the same
+    Allow = 1,
+    /// leave it out, and count it
+    Skip = 2,
+    /// start it when the earlier run has ended; one waits at most
+    BufferOne = 3,
+    /// start them one after the other
+    BufferAll = 4,
+    /// cancel the earlier run and start it at once
+    CancelPrevious = 5,
+    /// terminate the earlier run and start it at once
+    TerminatePrevious = 6,
+}
+impl OverlapPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OVERLAP_POLICY_UNSPECIFIED",
+            Self::Allow => "OVERLAP_POLICY_ALLOW",
+            Self::Skip => "OVERLAP_POLICY_SKIP",
+            Self::BufferOne => "OVERLAP_POLICY_BUFFER_ONE",
+            Self::BufferAll => "OVERLAP_POLICY_BUFFER_ALL",
+            Self::CancelPrevious => "OVERLAP_POLICY_CANCEL_PREVIOUS",
+            Self::TerminatePrevious => "OVERLAP_POLICY_TERMINATE_PREVIOUS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OVERLAP_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "OVERLAP_POLICY_ALLOW" => Some(Self::Allow),
+            "OVERLAP_POLICY_SKIP" => Some(Self::Skip),
+            "OVERLAP_POLICY_BUFFER_ONE" => Some(Self::BufferOne),
+            "OVERLAP_POLICY_BUFFER_ALL" => Some(Self::BufferAll),
+            "OVERLAP_POLICY_CANCEL_PREVIOUS" => Some(Self::CancelPrevious),
+            "OVERLAP_POLICY_TERMINATE_PREVIOUS" => Some(Self::TerminatePrevious),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod schedule_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Starts runs by the clock.
+    #[derive(Debug, Clone)]
+    pub struct ScheduleServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ScheduleServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ScheduleServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ScheduleServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ScheduleServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Makes a schedule, or answers with the one that is there with the same spec.
+        pub async fn create_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/CreateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "CreateSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Replaces the spec of a schedule; a new timetable holds from now on.
+        pub async fn update_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/UpdateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "UpdateSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads one schedule.
+        pub async fn get_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/GetSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "GetSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists schedules, newest first, in pages that go both ways.
+        pub async fn list_schedules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/ListSchedules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "ListSchedules"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes a schedule; runs that it started go on.
+        pub async fn delete_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/DeleteSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "DeleteSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Holds a schedule, with a note for the others.
+        pub async fn pause_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/PauseSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "PauseSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lets a paused schedule go on, with or without the times that passed meanwhile.
+        pub async fn resume_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/ResumeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "ResumeSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Starts a run now, whatever the timetable and the overlap policy say.
+        pub async fn trigger_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TriggerScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TriggerScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/TriggerSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "TriggerSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Starts runs for the times of a past range; times that have their run already are passed over.
+        pub async fn backfill_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackfillScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackfillScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/BackfillSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.ScheduleService", "BackfillSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says when a schedule, or one that does not exist yet, fires next, in words and in numbers.
+        pub async fn next_schedule_times(
+            &mut self,
+            request: impl tonic::IntoRequest<super::NextScheduleTimesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NextScheduleTimesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.ScheduleService/NextScheduleTimes",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.ScheduleService", "NextScheduleTimes"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod schedule_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ScheduleServiceServer.
+    #[async_trait]
+    pub trait ScheduleService: std::marker::Send + std::marker::Sync + 'static {
+        /// Makes a schedule, or answers with the one that is there with the same spec.
+        async fn create_schedule(
+            &self,
+            request: tonic::Request<super::CreateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Replaces the spec of a schedule; a new timetable holds from now on.
+        async fn update_schedule(
+            &self,
+            request: tonic::Request<super::UpdateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Reads one schedule.
+        async fn get_schedule(
+            &self,
+            request: tonic::Request<super::GetScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Lists schedules, newest first, in pages that go both ways.
+        async fn list_schedules(
+            &self,
+            request: tonic::Request<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        >;
+        /// Removes a schedule; runs that it started go on.
+        async fn delete_schedule(
+            &self,
+            request: tonic::Request<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Holds a schedule, with a note for the others.
+        async fn pause_schedule(
+            &self,
+            request: tonic::Request<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Lets a paused schedule go on, with or without the times that passed meanwhile.
+        async fn resume_schedule(
+            &self,
+            request: tonic::Request<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Starts a run now, whatever the timetable and the overlap policy say.
+        async fn trigger_schedule(
+            &self,
+            request: tonic::Request<super::TriggerScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TriggerScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Starts runs for the times of a past range; times that have their run already are passed over.
+        async fn backfill_schedule(
+            &self,
+            request: tonic::Request<super::BackfillScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackfillScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Says when a schedule, or one that does not exist yet, fires next, in words and in numbers.
+        async fn next_schedule_times(
+            &self,
+            request: tonic::Request<super::NextScheduleTimesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NextScheduleTimesResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Starts runs by the clock.
+    #[derive(Debug)]
+    pub struct ScheduleServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ScheduleServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ScheduleServiceServer<T>
+    where
+        T: ScheduleService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/kagzi.v1.ScheduleService/CreateSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::CreateScheduleRequest>
+                    for CreateScheduleSvc<T> {
+                        type Response = super::CreateScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::create_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/UpdateSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::UpdateScheduleRequest>
+                    for UpdateScheduleSvc<T> {
+                        type Response = super::UpdateScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::update_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/GetSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::GetScheduleRequest>
+                    for GetScheduleSvc<T> {
+                        type Response = super::GetScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::get_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/ListSchedules" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSchedulesSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::ListSchedulesRequest>
+                    for ListSchedulesSvc<T> {
+                        type Response = super::ListSchedulesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSchedulesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::list_schedules(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSchedulesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/DeleteSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::DeleteScheduleRequest>
+                    for DeleteScheduleSvc<T> {
+                        type Response = super::DeleteScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::delete_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/PauseSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::PauseScheduleRequest>
+                    for PauseScheduleSvc<T> {
+                        type Response = super::PauseScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::pause_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/ResumeSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::ResumeScheduleRequest>
+                    for ResumeScheduleSvc<T> {
+                        type Response = super::ResumeScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::resume_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/TriggerSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct TriggerScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::TriggerScheduleRequest>
+                    for TriggerScheduleSvc<T> {
+                        type Response = super::TriggerScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TriggerScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::trigger_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TriggerScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/BackfillSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackfillScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::BackfillScheduleRequest>
+                    for BackfillScheduleSvc<T> {
+                        type Response = super::BackfillScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackfillScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::backfill_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackfillScheduleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.ScheduleService/NextScheduleTimes" => {
+                    #[allow(non_camel_case_types)]
+                    struct NextScheduleTimesSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::NextScheduleTimesRequest>
+                    for NextScheduleTimesSvc<T> {
+                        type Response = super::NextScheduleTimesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::NextScheduleTimesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::next_schedule_times(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = NextScheduleTimesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ScheduleServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "kagzi.v1.ScheduleService";
+    impl<T> tonic::server::NamedService for ScheduleServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

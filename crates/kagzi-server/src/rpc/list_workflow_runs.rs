@@ -24,6 +24,7 @@ pub async fn handle(
         task_queue: check::optional_name("task_queue", &request.task_queue)?,
         error_code: check::optional_name("error_code", &request.error_code)?,
         reason: reason(&request.reason)?,
+        schedule: check::optional_name("schedule_id", &request.schedule_id)?,
     };
     let query = format!("runs {namespace:?} {filter:?}");
     let limit = check::page_size(request.page_size, 50, 1_000)?;

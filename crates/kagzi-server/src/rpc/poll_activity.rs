@@ -51,6 +51,8 @@ pub async fn handle(
     let run = assigned.run;
     let trace = tracer.leased(&run);
     Ok(v1::PollActivityResponse {
+        schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
+        scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
         run_id: run.id.to_string(),
         workflow_type: run.workflow_type.to_string(),
         workflow_input: input.data,

@@ -63,7 +63,7 @@ pub fn read(
     })
 }
 
-fn on_failure(workflow_type: &str, task_queue: &str) -> Result<Option<OnFailure>, Status> {
+pub fn on_failure(workflow_type: &str, task_queue: &str) -> Result<Option<OnFailure>, Status> {
     let task_queue = check::optional_name("on_failure_task_queue", task_queue)?;
     match (check::optional_name("on_failure_workflow", workflow_type)?, task_queue) {
         (Some(workflow_type), task_queue) => Ok(Some(OnFailure { workflow_type, task_queue })),

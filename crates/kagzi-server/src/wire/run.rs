@@ -40,6 +40,8 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
         labels: run.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
+        scheduled_at: run.options.scheduled.as_ref().map(|by| timestamp(by.at)),
     }
 }
 
@@ -57,7 +59,7 @@ fn detail(state: &State) -> String {
     }
 }
 
-fn timeouts(set: &Timeouts) -> Option<v1::TimeoutConfig> {
+pub fn timeouts(set: &Timeouts) -> Option<v1::TimeoutConfig> {
     let seconds = |ms: i64| (ms / 1000).cast_unsigned();
     (*set != Timeouts::default()).then(|| v1::TimeoutConfig {
         start_to_close_timeout_seconds: set.start_to_close_ms.map(seconds),
@@ -67,11 +69,11 @@ fn timeouts(set: &Timeouts) -> Option<v1::TimeoutConfig> {
 }
 
 /// A policy that sets nothing is left out; for run-level retries that would mean "none", so those are always told.
-fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
+pub fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
     (*set != RetryPolicy::default()).then(|| set_retry_policy(set))
 }
 
-fn set_retry_policy(set: &RetryPolicy) -> v1::RetryPolicy {
+pub fn set_retry_policy(set: &RetryPolicy) -> v1::RetryPolicy {
     v1::RetryPolicy {
         maximum_attempts: set.maximum_attempts,
         initial_interval_ms: set.initial_interval_ms,

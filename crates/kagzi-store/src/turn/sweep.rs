@@ -39,6 +39,9 @@ impl<B: Backend> Turn<'_, B> {
                 }
                 Ok(Swept { count, more: false, next_at: None })
             }
+            SweepKind::Schedules { schedules_max, runs_max } => {
+                self.sweep_schedules(schedules_max, runs_max).await
+            }
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let more = stale.len() == SWEEP_LEN_MAX;

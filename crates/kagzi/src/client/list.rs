@@ -18,6 +18,8 @@ pub struct ListRuns {
     pub error_code: String,
     /// Only runs that wait for this: `ready`, `leased`, `timer`, `retry` or `paused`.
     pub reason: String,
+    /// Only runs that this schedule started.
+    pub schedule_id: String,
     /// Runs per page; 0 = the server's default.
     pub page_size: i32,
     /// From the page before; empty = the first page.
@@ -45,6 +47,7 @@ pub(crate) async fn list(client: &Client, which: ListRuns) -> Result<RunPage, Er
         task_queue: which.task_queue,
         error_code: which.error_code,
         reason: which.reason,
+        schedule_id: which.schedule_id,
     };
     let mut page = client
         .call("list runs", Repeat::Safe, |mut rpc| {

@@ -29,6 +29,16 @@ pub struct Timeouts {
     pub execution: Option<Duration>,
 }
 
+impl Timeouts {
+    pub(crate) fn to_proto(self) -> Option<v1::TimeoutConfig> {
+        (self != Timeouts::default()).then(|| v1::TimeoutConfig {
+            start_to_close_timeout_seconds: self.step.map(seconds),
+            heartbeat_timeout_seconds: self.heartbeat.map(seconds),
+            execution_timeout_seconds: self.execution.map(seconds),
+        })
+    }
+}
+
 /// A run that is being described. Options may come in any order: each sets what it names and keeps the
 /// rest. The server knows timeouts in whole seconds; fractions are rounded up.
 #[must_use = "a run is started by .await"]
@@ -147,11 +157,7 @@ impl StartBuilder {
         let mut request = self.request?;
         request.retry_policy = self.retry_policy.to_proto();
         request.run_retry_policy = self.run_retry_policy.map(|policy| policy.to_proto().unwrap_or_default());
-        request.timeouts = (self.timeouts != Timeouts::default()).then(|| v1::TimeoutConfig {
-            start_to_close_timeout_seconds: self.timeouts.step.map(seconds),
-            heartbeat_timeout_seconds: self.timeouts.heartbeat.map(seconds),
-            execution_timeout_seconds: self.timeouts.execution.map(seconds),
-        });
+        request.timeouts = self.timeouts.to_proto();
         Ok(request)
     }
 }

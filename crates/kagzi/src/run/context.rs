@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kagzi_proto::v1::{JournalEntry, StepRef};
 use serde::Serialize;
@@ -98,6 +98,17 @@ impl WorkflowContext {
     /// The id that the run was started with.
     pub fn business_id(&self) -> &str {
         &self.run.business_id
+    }
+
+    /// The schedule that started this run, if one did.
+    pub fn schedule_id(&self) -> Option<&str> {
+        self.run.scheduled.as_ref().map(|(id, _)| id.as_str())
+    }
+
+    /// The nominal time of a scheduled run: what the timetable says, whenever the run really starts. A report for
+    /// the day belongs to this time, also when it is made up for a week later.
+    pub fn scheduled_at(&self) -> Option<SystemTime> {
+        self.run.scheduled.as_ref().map(|(_, at)| *at)
     }
 
     /// The namespace of this run.

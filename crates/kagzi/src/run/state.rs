@@ -1,7 +1,7 @@
 //! What all operations of one run share.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kagzi_proto::v1::{self, report};
 use parking_lot::Mutex;
@@ -17,6 +17,8 @@ pub(crate) struct RunState {
     pub(crate) lease: v1::LeaseRef,
     pub(crate) namespace: String,
     pub(crate) business_id: String,
+    /// The schedule that started the run and its nominal time.
+    pub(crate) scheduled: Option<(String, SystemTime)>,
     /// Which execution of the run this is, from 1.
     pub(crate) attempt: u32,
     /// For steps that set none; None = no limit.
@@ -53,6 +55,10 @@ impl RunState {
             lease: assign.lease.unwrap_or_default(),
             namespace: assign.namespace_id,
             business_id: assign.business_id,
+            scheduled: assign
+                .scheduled_at
+                .and_then(|at| SystemTime::try_from(at).ok())
+                .map(|at| (assign.schedule_id, at)),
             attempt: assign.attempts.saturating_add(1),
             step_timeout: Some(step_timeout).filter(|timeout| !timeout.is_zero()),
             step_permits: Semaphore::new((step_concurrency_max as usize).min(Semaphore::MAX_PERMITS)),

@@ -1,8 +1,9 @@
-//! The clock of a test engine: stands still until it is moved, and tells when the engine first waits for it.
+//! The clock of a test engine: stands still until it is moved, and tells when the engine waits for it.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use kagzi_server::{Clock, ManualClock, Timestamp};
@@ -11,12 +12,16 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(crate) struct TestClock {
     clock: ManualClock,
+    waits: Arc<AtomicUsize>,
     awaited: Arc<CancellationToken>,
 }
 
+/// The tasks of an engine that wait for a time from the start: the sweeper and the scheduler.
+const WAITING: usize = 2;
+
 impl TestClock {
     pub(crate) fn new(now: Timestamp) -> TestClock {
-        TestClock { clock: ManualClock::new(now), awaited: Arc::default() }
+        TestClock { clock: ManualClock::new(now), waits: Arc::default(), awaited: Arc::default() }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -27,7 +32,7 @@ impl TestClock {
         self.clock.advance(by);
     }
 
-    /// Returns once something waits for a time: the engine's housekeeping is on its feet.
+    /// Returns once the engine's housekeeping waits for a time, and so is on its feet.
     pub(crate) async fn awaited(&self) {
         self.awaited.cancelled().await;
     }
@@ -43,7 +48,9 @@ impl Clock for TestClock {
         's: 'f,
         Self: 'f,
     {
-        self.awaited.cancel();
+        if self.waits.fetch_add(1, Relaxed) + 1 >= WAITING {
+            self.awaited.cancel();
+        }
         self.clock.sleep_until(at)
     }
 }

@@ -1,0 +1,94 @@
+use super::view::ScheduleView;
+use crate::moment;
+use crate::output::{self, Format};
+use crate::run::some_text;
+use crate::session::Session;
+use crate::table::{self, Mood};
+use jiff::Timestamp;
+use kagzi_proto::v1::ListSchedulesRequest;
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only schedules that start this workflow type.
+    #[arg(long = "type", value_name = "TYPE")]
+    workflow_type: Option<String>,
+    /// Only paused schedules (true), or only those that are not (false).
+    #[arg(long)]
+    paused: Option<bool>,
+    /// How many to list.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
+    limit: i32,
+    /// Go on where an earlier list ended.
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    schedules: Vec<ScheduleView>,
+    next_page_token: Option<String>,
+    prev_page_token: Option<String>,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let request = ListSchedulesRequest {
+        namespace_id: session.namespace.clone(),
+        page_size: args.limit,
+        page_token: args.page_token.unwrap_or_default(),
+        workflow_type: args.workflow_type.unwrap_or_default(),
+        paused: args.paused,
+    };
+    let mut schedules = session.schedules().await?;
+    let answer = schedules.list_schedules(request).await?.into_inner();
+    let page = Page {
+        schedules: answer.schedules.into_iter().map(ScheduleView::from).collect(),
+        next_page_token: some_text(answer.next_page_token),
+        prev_page_token: some_text(answer.prev_page_token),
+    };
+    match session.format {
+        Format::Json => output::print_json(&page),
+        Format::Table if page.schedules.is_empty() => {
+            output::note("no schedules");
+            Ok(())
+        }
+        Format::Table => {
+            output::print(&as_table(&page.schedules, moment::now()))?;
+            if let Some(token) = page.next_page_token {
+                output::note(&format!("more with: --page-token {token}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn as_table(schedules: &[ScheduleView], now: Timestamp) -> String {
+    let mut table =
+        table::with_columns(&["SCHEDULE", "STATE", "FIRES", "TYPE", "QUEUE", "OVERLAP", "STARTED", "NEXT"]);
+    for schedule in schedules {
+        let (state, mood) = if schedule.paused { ("PAUSED", Mood::Idle) } else { ("ACTIVE", Mood::Good) };
+        table.add_row([
+            schedule.schedule_id.as_str().into(),
+            table::mood_cell(state, mood),
+            schedule.words.as_str().into(),
+            schedule.workflow_type.as_str().into(),
+            schedule.task_queue.as_str().into(),
+            schedule.overlap.as_str().into(),
+            schedule.started_total.to_string().into(),
+            schedule.next_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+        ]);
+    }
+    table::text(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::sample_now;
+    use crate::schedule::view::tests::sample_schedule;
+
+    #[test]
+    fn schedules_as_a_table() {
+        insta::assert_snapshot!(as_table(&[sample_schedule().into()], sample_now()));
+    }
+}

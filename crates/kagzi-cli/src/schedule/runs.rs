@@ -1,0 +1,90 @@
+use crate::output::{self, Format};
+use crate::run::{RunView, some_text, status};
+use crate::session::Session;
+use crate::{moment, table};
+use jiff::Timestamp;
+use kagzi_proto::v1::{ListWorkflowRunsRequest, WorkflowStatus};
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The schedule's id.
+    id: String,
+    /// Only runs with this status, e.g. failed.
+    #[arg(long, value_parser = status::parse)]
+    status: Option<WorkflowStatus>,
+    /// How many to list.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
+    limit: i32,
+    /// Go on where an earlier list ended.
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    runs: Vec<RunView>,
+    next_page_token: Option<String>,
+    prev_page_token: Option<String>,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let request = ListWorkflowRunsRequest {
+        namespace_id: session.namespace.clone(),
+        page_size: args.limit,
+        page_token: args.page_token.unwrap_or_default(),
+        status: args.status.unwrap_or(WorkflowStatus::Unspecified).into(),
+        schedule_id: args.id,
+        ..ListWorkflowRunsRequest::default()
+    };
+    let answer = session.workflows().await?.list_workflow_runs(request).await?.into_inner();
+    let page = Page {
+        runs: answer.workflow_runs.into_iter().map(RunView::from).collect(),
+        next_page_token: some_text(answer.next_page_token),
+        prev_page_token: some_text(answer.prev_page_token),
+    };
+    match session.format {
+        Format::Json => output::print_json(&page),
+        Format::Table if page.runs.is_empty() => {
+            output::note("no runs");
+            Ok(())
+        }
+        Format::Table => {
+            output::print(&as_table(&page.runs, moment::now()))?;
+            if let Some(token) = page.next_page_token {
+                output::note(&format!("more with: --page-token {token}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn as_table(runs: &[RunView], now: Timestamp) -> String {
+    let time = |at: Option<Timestamp>| at.map_or("-".into(), |at| moment::absolute_and_relative(at, now));
+    let mut table = table::with_columns(&["NOMINAL TIME", "RUN", "STATUS", "STARTED", "FINISHED"]);
+    for run in runs {
+        table.add_row([
+            run.scheduled_at.map_or("-".into(), |at| at.to_string()).into(),
+            run.run_id.as_str().into(),
+            table::mood_cell(run.status, run.mood),
+            time(run.created_at).into(),
+            time(run.finished_at).into(),
+        ]);
+    }
+    table::text(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{sample_now, sample_run};
+
+    #[test]
+    fn runs_of_a_schedule_as_a_table() {
+        let mut run = sample_run();
+        run.schedule_id = "nightly".into();
+        run.scheduled_at = Some(prost_types::Timestamp { seconds: 1_794_744_000, nanos: 0 });
+
+        insta::assert_snapshot!(as_table(&[run.into()], sample_now()));
+    }
+}

@@ -1,0 +1,233 @@
+//! Schedules: their rows, for the writer and for readers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kagzi_model::{
+    Name, Payload, Timestamp,
+    schedule::{Schedule, ScheduleKey},
+};
+use kagzi_store::{
+    Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+};
+use tokio_postgres::Row;
+
+use crate::{
+    backend::PostgresBackend,
+    reads::{Conditions, Listing, PostgresReads, list_page},
+    row,
+    session::Session,
+    write::{Columns, Sending, column, send, text, to_json},
+};
+
+/// The columns of a schedule, in the order that [`schedule`] reads them.
+const COLUMNS: &str =
+    "namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type";
+
+const LOAD_SCHEDULE: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM kagzi.schedules
+  WHERE namespace_id = $1
+    AND schedule_id = $2";
+
+// Passed over when another server has it: that one looks at the schedule's runs after us, so it sees what we write.
+const CLAIM_SCHEDULE: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM kagzi.schedules
+  WHERE namespace_id = $1
+    AND schedule_id = $2
+    FOR UPDATE SKIP LOCKED";
+
+// All servers wake for the same second: the first one has the schedule, the others pass it over.
+const DUE_SCHEDULES: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM kagzi.schedules
+  WHERE next_at <= $1
+  ORDER BY next_at, uid
+  LIMIT $2
+    FOR UPDATE SKIP LOCKED";
+
+const NEXT_SCHEDULE: &str = "SELECT next_at
+   FROM kagzi.schedules
+  WHERE next_at IS NOT NULL
+  ORDER BY next_at
+  LIMIT 1";
+
+const INSERT_SCHEDULES: &str =
+    "INSERT INTO kagzi.schedules (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at,
+                             updated_at, input, content_type, uid, created_at)
+ SELECT *
+   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::boolean[],
+               $8::bigint[], $9::bigint[], $10::bytea[], $11::text[], $12::uuid[], $13::bigint[])";
+
+// As with runs: another version there ends the transaction here and now.
+const UPDATE_SCHEDULES: &str = "WITH done AS (
+    UPDATE kagzi.schedules
+       SET version = new.version, workflow_type = new.workflow_type, plan = new.plan, state = new.state,
+           paused = new.paused, next_at = new.next_at, updated_at = new.updated_at, input = new.input,
+           content_type = new.content_type
+      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::boolean[],
+                  $8::bigint[], $9::bigint[], $10::bytea[], $11::text[])
+           AS new (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at, updated_at,
+                   input, content_type)
+     WHERE schedules.namespace_id = new.namespace_id
+       AND schedules.schedule_id = new.schedule_id
+       AND schedules.version = new.version - 1
+ RETURNING 1
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM done";
+
+const DELETE_SCHEDULES: &str = "WITH done AS (
+    DELETE FROM kagzi.schedules
+     USING unnest($1::text[], $2::text[], $3::bigint[]) AS old (namespace_id, schedule_id, version)
+     WHERE schedules.namespace_id = old.namespace_id
+       AND schedules.schedule_id = old.schedule_id
+       AND schedules.version = old.version - 1
+ RETURNING 1
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM done";
+
+/// Every fixed statement about schedules; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("LOAD_SCHEDULE", LOAD_SCHEDULE),
+    ("CLAIM_SCHEDULE", CLAIM_SCHEDULE),
+    ("DUE_SCHEDULES", DUE_SCHEDULES),
+    ("NEXT_SCHEDULE", NEXT_SCHEDULE),
+    ("INSERT_SCHEDULES", INSERT_SCHEDULES),
+    ("UPDATE_SCHEDULES", UPDATE_SCHEDULES),
+    ("DELETE_SCHEDULES", DELETE_SCHEDULES),
+];
+
+impl ScheduleRows for PostgresBackend {
+    async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        let rows = self.query(LOAD_SCHEDULE, &[&&*key.namespace, &&*key.id]).await?;
+        rows.first().map(schedule).transpose()
+    }
+
+    async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        let rows = self.query(CLAIM_SCHEDULE, &[&&*key.namespace, &&*key.id]).await?;
+        rows.first().map(schedule).transpose()
+    }
+
+    async fn claim_due_schedules(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        let rows = self.query(DUE_SCHEDULES, &[&now.0, &(limit as i64)]).await?;
+        rows.iter().map(schedule).collect()
+    }
+
+    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.query(NEXT_SCHEDULE, &[]).await?;
+        rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
+    }
+}
+
+/// The statements for changed schedules, in order.
+pub fn statements(session: &Session, writes: Vec<ScheduleWrite>) -> Vec<Sending<'_>> {
+    let (mut inserted, mut updated, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
+    for write in writes {
+        match write {
+            ScheduleWrite::Insert(row) => inserted.push(*row),
+            ScheduleWrite::Update(row) => updated.push(*row),
+            ScheduleWrite::Delete { key, version } => deleted.push((key, version)),
+        }
+    }
+    let mut sending: Vec<Sending<'_>> = Vec::new();
+    if !inserted.is_empty() {
+        sending.push(Box::pin(async move {
+            let mut columns = columns(&inserted);
+            columns.push(column(&inserted, |row| row.uid));
+            columns.push(column(&inserted, |row| row.created_at.0));
+            send(session, INSERT_SCHEDULES, columns).await
+        }));
+    }
+    if !updated.is_empty() {
+        sending.push(Box::pin(async move { send(session, UPDATE_SCHEDULES, columns(&updated)).await }));
+    }
+    if !deleted.is_empty() {
+        sending.push(Box::pin(async move {
+            let columns = vec![
+                column(&deleted, |(key, _)| &*key.namespace),
+                column(&deleted, |(key, _)| &*key.id),
+                column(&deleted, |(_, version)| version.cast_signed()),
+            ];
+            send(session, DELETE_SCHEDULES, columns).await
+        }));
+    }
+    sending
+}
+
+fn columns(rows: &[Schedule]) -> Columns<'_> {
+    vec![
+        column(rows, |row| &*row.namespace),
+        column(rows, |row| &*row.id),
+        column(rows, |row| row.version.cast_signed()),
+        column(rows, |row| &*row.plan.workflow_type),
+        column(rows, |row| to_json(&row.plan)),
+        column(rows, |row| to_json(&row.state)),
+        column(rows, |row| row.state.paused.is_some()),
+        column(rows, |row| row.state.next_at.map(|at| at.0)),
+        column(rows, |row| row.updated_at.0),
+        column(rows, |row| &*row.input.data),
+        column(rows, |row| text(&row.input.content_type)),
+    ]
+}
+
+#[async_trait]
+impl ScheduleReads for PostgresReads {
+    async fn schedule_by_id(&self, namespace: &Name, id: &Name) -> Result<Option<Schedule>, StoreError> {
+        let rows = self.query(LOAD_SCHEDULE, &[&&**namespace, &&**id]).await?;
+        rows.first().map(schedule).transpose()
+    }
+
+    async fn schedules(
+        &self,
+        namespace: &Name,
+        filter: &ScheduleFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Schedule>, StoreError> {
+        let mut conditions = Conditions::in_namespace(namespace);
+        conditions.add_if("workflow_type", filter.workflow_type.as_ref().map(Name::to_string));
+        conditions.add_if("paused", filter.paused);
+        let listing = Listing { columns: COLUMNS, table: "kagzi.schedules", order: ("created_at", "uid") };
+        let list = |session: Arc<Session>| {
+            let (listing, conditions) = (&listing, &conditions);
+            async move { list_page(&session, listing, conditions, page, schedule).await }
+        };
+        self.pool().read(list).await
+    }
+}
+
+fn schedule(found: &Row) -> Result<Schedule, StoreError> {
+    let data: &[u8] = row::get(found, 8)?;
+    Ok(Schedule {
+        namespace: row::name(found, 0)?,
+        id: row::name(found, 1)?,
+        uid: row::get(found, 2)?,
+        version: row::get::<i64>(found, 3)?.cast_unsigned(),
+        plan: row::json(found, 4)?,
+        state: row::json(found, 5)?,
+        created_at: Timestamp(row::get(found, 6)?),
+        updated_at: Timestamp(row::get(found, 7)?),
+        input: Payload { data: Bytes::copy_from_slice(data), content_type: row::name(found, 9)? },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_lists_match_the_reader() {
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+        for sql in [LOAD_SCHEDULE, CLAIM_SCHEDULE, DUE_SCHEDULES] {
+            assert!(squeeze(sql).contains(COLUMNS));
+        }
+    }
+}

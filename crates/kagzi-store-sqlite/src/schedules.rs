@@ -1,0 +1,199 @@
+//! Schedules: their rows, for the writer and for readers.
+
+use async_trait::async_trait;
+use kagzi_model::{
+    Name, Payload, Timestamp,
+    schedule::{Schedule, ScheduleKey},
+};
+use kagzi_store::{
+    Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+};
+
+use crate::{
+    backend::SqliteBackend,
+    db::Db,
+    reads::{Conditions, Listing, SqliteReads, list_page},
+    value::{Row, bind, json},
+};
+
+/// The columns of a schedule, in the order that [`schedule`] reads them.
+const COLUMNS: &str =
+    "namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type";
+
+const LOAD_SCHEDULE: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM schedules
+  WHERE namespace_id = ?1
+    AND schedule_id = ?2";
+
+const DUE_SCHEDULES: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM schedules INDEXED BY schedules_due
+  WHERE next_at <= ?1
+    AND next_at IS NOT NULL
+  ORDER BY next_at, uid
+  LIMIT ?2";
+
+const NEXT_SCHEDULE: &str = "SELECT next_at
+   FROM schedules INDEXED BY schedules_due
+  WHERE next_at IS NOT NULL
+  ORDER BY next_at
+  LIMIT 1";
+
+const INSERT_SCHEDULE: &str =
+    "INSERT INTO schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, next_at,
+                       created_at, updated_at, input, content_type)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+const UPDATE_SCHEDULE: &str = "UPDATE schedules
+    SET version = ?3, workflow_type = ?4, plan = ?5, state = ?6, paused = ?7, next_at = ?8, updated_at = ?9,
+        input = ?10, content_type = ?11
+  WHERE namespace_id = ?1
+    AND schedule_id = ?2
+    AND version = ?3 - 1";
+
+const DELETE_SCHEDULE: &str = "DELETE FROM schedules
+  WHERE namespace_id = ?1
+    AND schedule_id = ?2
+    AND version = ?3 - 1";
+
+/// Every fixed statement about schedules; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("LOAD_SCHEDULE", LOAD_SCHEDULE),
+    ("DUE_SCHEDULES", DUE_SCHEDULES),
+    ("NEXT_SCHEDULE", NEXT_SCHEDULE),
+    ("INSERT_SCHEDULE", INSERT_SCHEDULE),
+    ("UPDATE_SCHEDULE", UPDATE_SCHEDULE),
+    ("DELETE_SCHEDULE", DELETE_SCHEDULE),
+];
+
+impl ScheduleRows for SqliteBackend {
+    async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        self.db().first(LOAD_SCHEDULE, bind![key.namespace, key.id], schedule)
+    }
+
+    async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        // Nobody else writes to the file.
+        self.load_schedule(key).await
+    }
+
+    async fn claim_due_schedules(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        self.db().all(DUE_SCHEDULES, bind![now, limit], schedule)
+    }
+
+    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.db().first(NEXT_SCHEDULE, &[], |row| row.get(0))
+    }
+}
+
+/// Writes one change of a schedule.
+pub fn write(db: &Db, write: &ScheduleWrite) -> Result<(), StoreError> {
+    let changed = match write {
+        ScheduleWrite::Insert(row) => db.execute(
+            INSERT_SCHEDULE,
+            bind![
+                row.namespace,
+                row.id,
+                row.uid,
+                row.version,
+                row.plan.workflow_type,
+                json(&row.plan),
+                json(&row.state),
+                row.state.paused.is_some(),
+                row.state.next_at,
+                row.created_at,
+                row.updated_at,
+                *row.input.data,
+                row.input.content_type,
+            ],
+        )?,
+        ScheduleWrite::Update(row) => db.execute(
+            UPDATE_SCHEDULE,
+            bind![
+                row.namespace,
+                row.id,
+                row.version,
+                row.plan.workflow_type,
+                json(&row.plan),
+                json(&row.state),
+                row.state.paused.is_some(),
+                row.state.next_at,
+                row.updated_at,
+                *row.input.data,
+                row.input.content_type,
+            ],
+        )?,
+        ScheduleWrite::Delete { key, version } => {
+            db.execute(DELETE_SCHEDULE, bind![key.namespace, key.id, *version])?
+        }
+    };
+    match changed {
+        1 => Ok(()),
+        _ => Err(StoreError::Conflict("a schedule has another version than memory says".into())),
+    }
+}
+
+#[async_trait]
+impl ScheduleReads for SqliteReads {
+    async fn schedule_by_id(&self, namespace: &Name, id: &Name) -> Result<Option<Schedule>, StoreError> {
+        let (namespace, id) = (namespace.clone(), id.clone());
+        self.pool().read(move |db| db.first(LOAD_SCHEDULE, bind![namespace, id], schedule)).await
+    }
+
+    async fn schedules(
+        &self,
+        namespace: &Name,
+        filter: &ScheduleFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Schedule>, StoreError> {
+        let (namespace, filter, page) = (namespace.clone(), filter.clone(), *page);
+        let conditions = move || {
+            let mut conditions = Conditions::in_namespace(&namespace);
+            if let Some(name) = &filter.workflow_type {
+                conditions.add("workflow_type =", name.clone());
+            }
+            if let Some(paused) = filter.paused {
+                conditions.add("paused =", paused);
+            }
+            conditions
+        };
+        self.pool()
+            .read(move |db| {
+                let listing = Listing { columns: COLUMNS, table: "schedules", order: ("created_at", "uid") };
+                db.transaction(|| list_page(db, &listing, conditions, &page, schedule))
+            })
+            .await
+    }
+}
+
+fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
+    let data: Vec<u8> = row.get(8)?;
+    Ok(Schedule {
+        namespace: row.get(0)?,
+        id: row.get(1)?,
+        uid: row.get(2)?,
+        version: row.get(3)?,
+        plan: row.json(4)?,
+        state: row.json(5)?,
+        created_at: row.get(6)?,
+        updated_at: row.get(7)?,
+        input: Payload { data: data.into(), content_type: row.get(9)? },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_lists_match_the_reader() {
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+        assert!(squeeze(LOAD_SCHEDULE).contains(COLUMNS));
+        assert!(squeeze(DUE_SCHEDULES).contains(COLUMNS));
+    }
+}

@@ -1,0 +1,447 @@
+//! Schedules: one run per nominal time, on time, by the policy, over restarts.
+
+use kagzi_model::{
+    Command, Payload, RunId, RunOptions, State, Status, Timestamp,
+    limits::SCHEDULE_SLICE,
+    schedule::{
+        Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
+        ScheduleRequest, Timing, rfc3339,
+    },
+};
+use kagzi_store::{Direction, PageRequest, RunFilter, ScheduleFilter, ScheduleReply, SweepKind, Swept};
+use uuid::Uuid;
+
+use crate::{
+    Stage,
+    stage::{TYPE, in_time},
+};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+fn minutely(overlap: Overlap) -> Plan {
+    Plan {
+        timing: Timing::Interval { every_ms: MINUTE_MS, phase_ms: 0 },
+        workflow_type: TYPE.into(),
+        task_queue: "default".into(),
+        options: RunOptions::default(),
+        overlap,
+        jitter_ms: 0,
+        max_catchup: 100,
+    }
+}
+
+fn create(plan: Plan) -> ScheduleCommand {
+    let input = Payload::new(&b"the schedule's input"[..]);
+    ScheduleCommand::Create(Box::new(NewSchedule { uid: Uuid::now_v7(), plan, input, paused: None }))
+}
+
+async fn ask(stage: &Stage, id: &str, command: ScheduleCommand) -> Result<ScheduleReply, ScheduleRejection> {
+    let key = ScheduleKey { namespace: stage.namespace.clone(), id: id.into() };
+    let request = ScheduleRequest { key, command };
+    in_time("an answer", stage.store.schedule(request)).await.expect("the store works")
+}
+
+async fn ok(stage: &Stage, id: &str, command: ScheduleCommand) -> ScheduleReply {
+    ask(stage, id, command).await.unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+async fn sweep_once(stage: &Stage) -> Swept {
+    let kind = SweepKind::Schedules { schedules_max: 100, runs_max: 1_000 };
+    in_time("a sweep", stage.store.sweep(kind)).await.expect("the store works")
+}
+
+/// Sweeps until nothing is due.
+async fn sweep(stage: &Stage) {
+    while sweep_once(stage).await.more {}
+}
+
+async fn row(stage: &Stage, id: &str) -> Schedule {
+    let found = stage.store.schedule_by_id(&stage.namespace, &id.into()).await.expect("reading works");
+    found.expect("the schedule exists")
+}
+
+/// The runs of a schedule, oldest nominal time first.
+async fn runs(stage: &Stage, id: &str) -> Vec<(Timestamp, RunId)> {
+    let filter = RunFilter { schedule: Some(id.into()), ..RunFilter::default() };
+    let page = PageRequest { from: None, direction: Direction::Next, limit: 1_000 };
+    let found = stage.store.runs(&stage.namespace, &filter, &page).await.expect("reading works");
+    let mut runs: Vec<_> = found
+        .rows
+        .into_iter()
+        .map(|run| (run.options.scheduled.expect("filtered by it").at, run.id))
+        .collect();
+    runs.sort_unstable();
+    runs
+}
+
+async fn nominal_times(stage: &Stage, id: &str) -> Vec<Timestamp> {
+    runs(stage, id).await.into_iter().map(|(at, _)| at).collect()
+}
+
+fn minutes_after(from: Timestamp, minutes: std::ops::RangeInclusive<i64>) -> Vec<Timestamp> {
+    minutes.map(|minute| from.plus_ms(minute * MINUTE_MS)).collect()
+}
+
+/// The stage's clock stands 20 s after a full minute; this is that minute.
+fn last_minute(stage: &Stage) -> Timestamp {
+    Timestamp(stage.now().0 / (MINUTE_MS * 1000) * MINUTE_MS * 1000)
+}
+
+pub async fn a_schedule_fires_exactly_on_time_and_once(stage: Stage) {
+    let begin = last_minute(&stage);
+    let made = ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    let due = begin.plus_ms(MINUTE_MS);
+    assert_eq!(made.schedule.state.next_at, Some(due));
+
+    stage.pass_until_just_before(due);
+    sweep(&stage).await;
+    assert!(runs(&stage, "tick").await.is_empty(), "never early");
+    stage.pass_one_tick();
+    sweep(&stage).await;
+    sweep(&stage).await;
+
+    let found = runs(&stage, "tick").await;
+    assert_eq!(found.len(), 1);
+    let run = stage.run(found[0].1).await;
+    assert_eq!(*run.business_id, format!("schedule:tick:{}", rfc3339(due)));
+    let view = stage.store.run(&stage.namespace, run.id).await.unwrap().unwrap();
+    assert_eq!(view.input.unwrap().data, &b"the schedule's input"[..]);
+    let state = row(&stage, "tick").await.state;
+    assert_eq!((state.started_total, state.next_at), (1, Some(due.plus_ms(MINUTE_MS))));
+    assert_eq!(state.last.unwrap().run, run.id);
+}
+
+pub async fn a_standing_worker_gets_a_scheduled_run_in_the_same_commit(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    stage.pass_ms(MINUTE_MS as u64);
+
+    sweep(&stage).await;
+
+    let run = standing.next().await.run;
+    assert_eq!(run.options.scheduled.unwrap().at, last_minute(&stage));
+    assert!(matches!(run.state, State::Leased(_)));
+}
+
+pub async fn after_thirty_days_the_newest_hundred_run_and_others_are_not_starved(stage: Stage) {
+    ok(&stage, "behind", create(minutely(Overlap::Allow))).await;
+    stage.pass_ms(30 * DAY_MS as u64 - MINUTE_MS as u64);
+    let daily =
+        Plan { timing: Timing::Interval { every_ms: MINUTE_MS, phase_ms: 0 }, ..minutely(Overlap::Skip) };
+    ok(&stage, "other", create(daily)).await;
+    stage.pass_ms(MINUTE_MS as u64);
+
+    sweep_once(&stage).await;
+    assert_eq!(runs(&stage, "behind").await.len(), SCHEDULE_SLICE, "a slice at a time");
+    assert_eq!(runs(&stage, "other").await.len(), 1, "the other one is served in the same turn");
+    sweep(&stage).await;
+
+    let last = last_minute(&stage);
+    assert_eq!(nominal_times(&stage, "behind").await, minutes_after(last, -99..=0));
+    let state = row(&stage, "behind").await.state;
+    assert_eq!((state.started_total, state.missed_total), (100, 30 * 24 * 60 - 100));
+}
+
+pub async fn the_bounds_of_a_round_are_kept(stage: Stage) {
+    for number in 0..5 {
+        ok(&stage, &format!("tick-{number}"), create(minutely(Overlap::Allow))).await;
+    }
+    stage.pass_ms(3 * MINUTE_MS as u64);
+
+    let round = SweepKind::Schedules { schedules_max: 2, runs_max: 4 };
+    let swept = in_time("a sweep", stage.store.sweep(round)).await.unwrap();
+
+    assert!(swept.count <= 4 && swept.more, "{swept:?}");
+    sweep(&stage).await;
+    for number in 0..5 {
+        assert_eq!(runs(&stage, &format!("tick-{number}")).await.len(), 3);
+    }
+}
+
+pub async fn skip_leaves_out_what_comes_while_a_run_goes(stage: Stage) {
+    let begin = last_minute(&stage);
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "tick", create(minutely(Overlap::Skip))).await;
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+    let lease = standing.next().await.lease();
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+    assert_eq!(runs(&stage, "tick").await.len(), 1);
+
+    stage.ok(stage.complete(&lease)).await;
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+
+    assert_eq!(nominal_times(&stage, "tick").await, [begin.plus_ms(MINUTE_MS), begin.plus_ms(3 * MINUTE_MS)]);
+    assert_eq!(row(&stage, "tick").await.state.overlapped_total, 1);
+}
+
+pub async fn a_buffered_time_starts_in_the_commit_that_ends_the_run_before(stage: Stage) {
+    let begin = last_minute(&stage);
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "tick", create(minutely(Overlap::BufferAll))).await;
+    stage.pass_ms(3 * MINUTE_MS as u64);
+    sweep(&stage).await;
+    let first = standing.next().await;
+    assert!(standing.ready().is_none(), "one at a time");
+    assert_eq!(row(&stage, "tick").await.state.buffer.len(), 2);
+
+    let lease = first.lease();
+    let commits = stage.store.stats();
+    let before = kagzi_store::LaneStats::get(&commits.commits);
+    stage.ok(stage.complete(&lease)).await;
+    let second = standing.next().await;
+    assert_eq!(
+        kagzi_store::LaneStats::get(&commits.commits) - before,
+        1,
+        "end, start and claim share a commit"
+    );
+    let lease = second.lease();
+    stage.ok(stage.cancel(second.run.id)).await;
+    let third = standing.next().await;
+
+    assert_eq!(lease.run, second.run.id);
+    let at = |run: &kagzi_model::Run| run.options.scheduled.as_ref().unwrap().at;
+    let order = [at(&first.run), at(&second.run), at(&third.run)];
+    assert_eq!(order.to_vec(), minutes_after(begin, 1..=3));
+}
+
+pub async fn buffer_one_keeps_one_and_counts_the_others(stage: Stage) {
+    let begin = last_minute(&stage);
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "tick", create(minutely(Overlap::BufferOne))).await;
+    stage.pass_ms(4 * MINUTE_MS as u64);
+    sweep(&stage).await;
+    let lease = standing.next().await.lease();
+    assert_eq!(row(&stage, "tick").await.state.overlapped_total, 2);
+
+    stage.ok(stage.complete(&lease)).await;
+
+    let second = standing.next().await.run.options.scheduled.unwrap().at;
+    assert_eq!(second, begin.plus_ms(2 * MINUTE_MS));
+    assert!(row(&stage, "tick").await.state.buffer.is_empty());
+}
+
+pub async fn cancel_and_terminate_take_the_place_of_the_run_before(stage: Stage) {
+    for (overlap, id, expected) in [
+        (Overlap::CancelPrevious, "cancels", Status::Cancelled),
+        (Overlap::TerminatePrevious, "terminates", Status::Failed),
+    ] {
+        ok(&stage, id, create(minutely(overlap))).await;
+        stage.pass_ms(MINUTE_MS as u64);
+        sweep(&stage).await;
+        stage.pass_ms(MINUTE_MS as u64);
+        sweep(&stage).await;
+
+        let found = runs(&stage, id).await;
+        assert_eq!(found.len(), 2);
+        assert_eq!(stage.run(found[0].1).await.state.status(), expected);
+        assert_eq!(stage.run(found[1].1).await.state.status(), Status::Pending);
+        ok(&stage, id, ScheduleCommand::Delete).await;
+    }
+}
+
+pub async fn a_pause_holds_and_a_resume_chooses_whether_to_catch_up(stage: Stage) {
+    for (id, catch_up, expected) in [("skips", false, 0), ("catches-up", true, 5)] {
+        ok(&stage, id, create(minutely(Overlap::Allow))).await;
+        let paused = ok(&stage, id, ScheduleCommand::Pause { note: "migration".into() }).await;
+        assert_eq!(paused.schedule.state.paused.unwrap().note, "migration");
+        stage.pass_ms(5 * MINUTE_MS as u64);
+        sweep(&stage).await;
+        assert!(runs(&stage, id).await.is_empty());
+
+        ok(&stage, id, ScheduleCommand::Resume { catch_up }).await;
+        sweep(&stage).await;
+
+        assert_eq!(runs(&stage, id).await.len(), expected, "{id}");
+        assert_eq!(row(&stage, id).await.state.missed_total, 5 - expected as u64);
+        ok(&stage, id, ScheduleCommand::Delete).await;
+    }
+}
+
+pub async fn a_trigger_is_safe_to_send_twice(stage: Stage) {
+    let plan = Plan { overlap: Overlap::Skip, ..minutely(Overlap::Skip) };
+    ok(&stage, "tick", create(plan)).await;
+    let trigger = |name: &str| ScheduleCommand::Trigger { run: RunId(Uuid::now_v7()), trigger: name.into() };
+
+    let first = ok(&stage, "tick", trigger("t-1")).await;
+    let again = ok(&stage, "tick", trigger("t-1")).await;
+    let other = ok(&stage, "tick", trigger("t-2")).await;
+
+    let (run, existed) = first.run.unwrap();
+    assert!(!existed);
+    assert_eq!(again.run, Some((run, true)));
+    assert_ne!(other.run.unwrap().0, run);
+    assert_eq!(row(&stage, "tick").await.state.started_total, 2);
+    assert_eq!(stage.run(run).await.options.scheduled.unwrap().at, stage.now());
+}
+
+pub async fn a_backfill_starts_each_time_of_its_range_once(stage: Stage) {
+    ok(&stage, "tick", create(minutely(Overlap::Skip))).await;
+    let to = last_minute(&stage);
+    let range = |minutes: i64| Backfill { after: to.plus_ms(-minutes * MINUTE_MS), to, at_once: true };
+
+    ok(&stage, "tick", ScheduleCommand::Backfill(range(25))).await;
+    sweep(&stage).await;
+    assert_eq!(nominal_times(&stage, "tick").await, minutes_after(to, -24..=0));
+    ok(&stage, "tick", ScheduleCommand::Backfill(range(30))).await;
+    sweep(&stage).await;
+
+    assert_eq!(nominal_times(&stage, "tick").await, minutes_after(to, -29..=0), "only what was missing");
+    assert_eq!(row(&stage, "tick").await.state.started_total, 30);
+}
+
+pub async fn a_backfill_can_run_one_after_the_other(stage: Stage) {
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    let to = last_minute(&stage);
+    let range = Backfill { after: to.plus_ms(-3 * MINUTE_MS), to, at_once: false };
+    ok(&stage, "tick", ScheduleCommand::Backfill(range)).await;
+    sweep(&stage).await;
+
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let assignment = standing.next().await;
+        assert!(standing.ready().is_none(), "one at a time");
+        order.push(assignment.run.options.scheduled.as_ref().unwrap().at);
+        stage.ok(stage.complete(&assignment.lease())).await;
+    }
+
+    assert_eq!(order, minutes_after(to, -2..=0));
+    sweep(&stage).await;
+    assert!(row(&stage, "tick").await.state.backfills.is_empty());
+}
+
+pub async fn creating_twice_is_creating_once_and_another_plan_is_refused(stage: Stage) {
+    let first = ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    let again = ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    let refused = ask(&stage, "tick", create(minutely(Overlap::Skip))).await.unwrap_err();
+
+    assert!(first.changed && !again.changed);
+    assert_eq!(again.schedule.uid, first.schedule.uid);
+    assert!(matches!(refused, ScheduleRejection::Exists { what: "plan", .. }), "{refused}");
+}
+
+pub async fn an_update_holds_from_now_on_and_notices_a_stale_reader(stage: Stage) {
+    let made = ok(&stage, "tick", create(minutely(Overlap::Allow))).await.schedule;
+    let hourly = Plan {
+        timing: Timing::Interval { every_ms: 60 * MINUTE_MS, phase_ms: 0 },
+        ..minutely(Overlap::Skip)
+    };
+    let new = |plan: Plan| {
+        Box::new(NewSchedule { uid: Uuid::now_v7(), plan, input: Payload::new(&b"new"[..]), paused: None })
+    };
+    let update = |if_version| ScheduleCommand::Update { new: new(hourly.clone()), if_version };
+
+    let updated = ok(&stage, "tick", update(Some(made.state.revision))).await.schedule;
+    let refused = ask(&stage, "tick", update(Some(made.state.revision))).await.unwrap_err();
+
+    assert!(matches!(refused, ScheduleRejection::Stale { .. }), "{refused}");
+    let found = row(&stage, "tick").await;
+    assert_eq!(found, updated);
+    assert_eq!((found.plan, &*found.input.data), (hourly, &b"new"[..]));
+    assert_eq!(found.created_at, made.created_at);
+    stage.pass_ms(5 * MINUTE_MS as u64);
+    sweep(&stage).await;
+    assert!(runs(&stage, "tick").await.is_empty());
+}
+
+pub async fn a_deleted_schedule_fires_no_more_and_its_runs_go_on(stage: Stage) {
+    ok(&stage, "tick", create(minutely(Overlap::BufferAll))).await;
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+    let run = runs(&stage, "tick").await[0].1;
+
+    ok(&stage, "tick", ScheduleCommand::Delete).await;
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+
+    assert_eq!(stage.run(run).await.state.status(), Status::Pending);
+    assert_eq!(stage.store.schedule_by_id(&stage.namespace, &"tick".into()).await.unwrap(), None);
+    let gone = ask(&stage, "tick", ScheduleCommand::Delete).await.unwrap_err();
+    assert!(matches!(gone, ScheduleRejection::NotFound { .. }));
+    stage.ok(stage.cancel(run)).await;
+    ok(&stage, "tick", create(minutely(Overlap::Skip))).await;
+}
+
+pub async fn schedules_are_listed_newest_first_and_filtered(stage: Stage) {
+    for number in 0..5 {
+        ok(&stage, &format!("tick-{number}"), create(minutely(Overlap::Allow))).await;
+        stage.pass_ms(1);
+    }
+    ok(&stage, "tick-2", ScheduleCommand::Pause { note: String::new() }).await;
+    let list = async |filter: ScheduleFilter, page: PageRequest| {
+        stage.store.schedules(&stage.namespace, &filter, &page).await.expect("reading works")
+    };
+    let ids = |rows: &[Schedule]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
+    let first = PageRequest { from: None, direction: Direction::Next, limit: 3 };
+
+    let page = list(ScheduleFilter::default(), first).await;
+    assert_eq!(
+        (ids(&page.rows), page.has_next),
+        (vec!["tick-4".into(), "tick-3".into(), "tick-2".into()], true)
+    );
+    let last = page.rows.last().unwrap();
+    let from = Some(kagzi_store::Cursor { at: last.created_at, id: last.uid });
+    let page = list(ScheduleFilter::default(), PageRequest { from, ..first }).await;
+    assert_eq!((ids(&page.rows), page.has_prev), (vec!["tick-1".into(), "tick-0".to_owned()], true));
+    let paused = list(ScheduleFilter { paused: Some(true), ..ScheduleFilter::default() }, first).await;
+    assert_eq!(ids(&paused.rows), ["tick-2"]);
+    let other = ScheduleFilter { workflow_type: Some("other".into()), ..ScheduleFilter::default() };
+    assert!(list(other, first).await.rows.is_empty());
+}
+
+pub async fn no_schedule_crosses_a_namespace(stage: Stage) {
+    ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+    let elsewhere = ScheduleKey { namespace: format!("{}-2", stage.namespace).into(), id: "tick".into() };
+    let request = ScheduleRequest { key: elsewhere.clone(), command: ScheduleCommand::Delete };
+
+    let refused = stage.store.schedule(request).await.unwrap();
+
+    assert!(matches!(refused, Err(ScheduleRejection::NotFound { .. })));
+    assert_eq!(stage.store.schedule_by_id(&elsewhere.namespace, &"tick".into()).await.unwrap(), None);
+    let request = ScheduleRequest { key: elsewhere, command: create(minutely(Overlap::Skip)) };
+    assert!(stage.store.schedule(request).await.unwrap().is_ok(), "the id is free there");
+}
+
+pub async fn the_observer_is_told_when_a_schedule_is_due(stage: Stage) {
+    let begin = last_minute(&stage);
+    ok(&stage, "tick", create(minutely(Overlap::Allow))).await;
+
+    assert_eq!(stage.told.schedule_due().await, (begin.plus_ms(MINUTE_MS), true));
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+    assert_eq!(stage.told.schedule_due().await, (begin.plus_ms(2 * MINUTE_MS), false));
+}
+
+pub async fn a_run_ended_by_its_worker_or_a_person_frees_the_schedule(stage: Stage) {
+    ok(&stage, "tick", create(minutely(Overlap::BufferAll))).await;
+    stage.pass_ms(2 * MINUTE_MS as u64);
+    sweep(&stage).await;
+    let first = runs(&stage, "tick").await[0].1;
+
+    stage
+        .ok(Command::Terminate { namespace: stage.namespace.clone(), run: first, reason: "stuck".into() })
+        .await;
+
+    assert_eq!(runs(&stage, "tick").await.len(), 2);
+}
+
+/// For `durability`.
+pub(crate) async fn fires_once_over_a_reopening(stage: &mut Stage) {
+    ok(stage, "tick", create(minutely(Overlap::BufferAll))).await;
+    stage.pass_ms(2 * MINUTE_MS as u64);
+    sweep(stage).await;
+    let before = row(stage, "tick").await;
+
+    stage.reopen().await;
+
+    assert_eq!(row(stage, "tick").await, before);
+    sweep(stage).await;
+    assert_eq!(runs(stage, "tick").await.len(), 1, "nothing fires again");
+    let first = runs(stage, "tick").await[0].1;
+    stage.ok(stage.cancel(first)).await;
+    assert_eq!(runs(stage, "tick").await.len(), 2, "what waited still waits");
+}

@@ -1,0 +1,92 @@
+//! Schedules of the reference store.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use kagzi_model::{
+    Name, Timestamp,
+    schedule::{Schedule, ScheduleKey},
+};
+
+use super::{MemoryBackend, MemoryReads, cut_page};
+use crate::{
+    Cursor, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+};
+
+impl ScheduleRows for MemoryBackend {
+    async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        Ok(self.working.schedules.get(key).cloned())
+    }
+
+    async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        self.load_schedule(key).await
+    }
+
+    async fn claim_due_schedules(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Schedule>, StoreError> {
+        let mut due: Vec<&Schedule> = self
+            .working
+            .schedules
+            .values()
+            .filter(|row| row.state.next_at.is_some_and(|at| at <= now))
+            .collect();
+        due.sort_by_key(|row| (row.state.next_at, row.uid));
+        Ok(due.into_iter().take(limit).cloned().collect())
+    }
+
+    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.working.schedules.values().filter_map(|row| row.state.next_at).min())
+    }
+}
+
+/// Writes rows; each replaces the one before it.
+pub(super) fn write(
+    table: &mut BTreeMap<ScheduleKey, Schedule>,
+    writes: Vec<ScheduleWrite>,
+) -> Result<(), StoreError> {
+    let moved = || StoreError::Conflict("a schedule has another version than memory says".into());
+    for write in writes {
+        match write {
+            ScheduleWrite::Insert(row) => {
+                if table.insert(row.key(), *row).is_some() {
+                    return Err(StoreError::Bug("a schedule with this id exists already".into()));
+                }
+            }
+            ScheduleWrite::Update(row) => {
+                let known = table.get_mut(&row.key()).filter(|known| known.version + 1 == row.version);
+                *known.ok_or_else(moved)? = *row;
+            }
+            ScheduleWrite::Delete { key, version } => {
+                let known = table.remove(&key).filter(|known| known.version + 1 == version);
+                known.ok_or_else(moved)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl ScheduleReads for MemoryReads {
+    async fn schedule_by_id(&self, namespace: &Name, id: &Name) -> Result<Option<Schedule>, StoreError> {
+        let key = ScheduleKey { namespace: namespace.clone(), id: id.clone() };
+        Ok(self.tables.read().schedules.get(&key).cloned())
+    }
+
+    async fn schedules(
+        &self,
+        namespace: &Name,
+        filter: &ScheduleFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Schedule>, StoreError> {
+        let tables = self.tables.read();
+        let rows = tables.schedules.values().filter(|row| {
+            row.namespace == *namespace
+                && filter.workflow_type.as_ref().is_none_or(|name| row.plan.workflow_type == *name)
+                && filter.paused.is_none_or(|paused| row.state.paused.is_some() == paused)
+        });
+        Ok(cut_page(rows.cloned().collect(), page, |row| Cursor { at: row.created_at, id: row.uid }))
+    }
+}

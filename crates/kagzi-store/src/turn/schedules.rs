@@ -1,0 +1,185 @@
+//! The schedules' part of a turn: what is due starts in the same commit that moves the schedule on.
+
+use std::collections::BTreeSet;
+
+use kagzi_model::{
+    Command, Reply, RunId, Timestamp,
+    limits::SCHEDULE_SLICE,
+    schedule::{
+        Paused, Schedule, ScheduleChange, ScheduleKey, ScheduleRejection, ScheduleRequest, change, tick,
+    },
+};
+
+use super::Turn;
+use crate::{Backend, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
+
+/// What a turn did to schedules.
+#[derive(Default)]
+pub(super) struct Desk {
+    writes: Vec<ScheduleWrite>,
+    /// The earliest time at which a changed schedule has something to do.
+    pub due_at: Option<Timestamp>,
+    /// A person changed one: other servers should look.
+    pub changed: bool,
+    /// Ended runs that were looked at.
+    ends_seen: usize,
+}
+
+impl Desk {
+    pub fn drain(&mut self) -> Vec<ScheduleWrite> {
+        std::mem::take(&mut self.writes)
+    }
+
+    fn put(&mut self, mut schedule: Schedule, insert: bool) -> Schedule {
+        schedule.version += 1;
+        self.due_at = [self.due_at, schedule.state.next_at].into_iter().flatten().min();
+        let row = Box::new(schedule.clone());
+        self.writes.push(if insert { ScheduleWrite::Insert(row) } else { ScheduleWrite::Update(row) });
+        schedule
+    }
+}
+
+impl<B: Backend> Turn<'_, B> {
+    /// Decides a person's request.
+    pub(super) async fn schedule(
+        &mut self,
+        request: &ScheduleRequest,
+    ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
+        // Earlier requests of this batch must be visible to the load.
+        self.write().await?;
+        let seen = self.backend.load_schedule(&request.key).await?;
+        let ScheduleChange { mut schedule, write, deleted, start } =
+            match change(self.now, seen.as_ref(), request) {
+                Ok(change) => change,
+                Err(rejection) => return Ok(Err(rejection)),
+            };
+        let mut write = write;
+        let mut run = None;
+        if let Some(start) = start {
+            let (id, at) = (start.id, self.now);
+            if let Ok(Reply::Started { run: started, existed }) =
+                self.apply(&Command::Start(Box::new(start))).await?
+            {
+                run = Some((started, existed));
+                if !existed {
+                    schedule.note_started(id, at, self.now);
+                    write = true;
+                }
+            }
+        }
+        if deleted {
+            let version = schedule.version + 1;
+            self.schedules.writes.push(ScheduleWrite::Delete { key: request.key.clone(), version });
+        } else if write {
+            schedule = self.schedules.put(schedule, seen.is_none());
+        }
+        self.schedules.changed |= write;
+        Ok(Ok(ScheduleReply { schedule, run, changed: write }))
+    }
+
+    /// One bounded round over the schedules that are due: a slice of runs for each, so that the catch-up of one does
+    /// not keep the others waiting.
+    pub(super) async fn sweep_schedules(
+        &mut self,
+        schedules_max: usize,
+        runs_max: usize,
+    ) -> Result<Swept, StoreError> {
+        self.write().await?;
+        let due = self.backend.claim_due_schedules(self.now, schedules_max).await?;
+        let mut count = 0;
+        for schedule in &due {
+            let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
+            if slice == 0 {
+                break;
+            }
+            count += self.tick(schedule, slice).await?;
+        }
+        self.write().await?;
+        let next_at = self.backend.next_schedule().await?;
+        // Without any of our own, what is due is in another server's hands.
+        let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.now);
+        Ok(Swept { count, more, next_at })
+    }
+
+    /// Lets schedules whose run ended in this batch start what waited for it.
+    pub(super) async fn follow_ends(&mut self) -> Result<(), StoreError> {
+        while self.schedules.ends_seen < self.fold.touched.finished.len() {
+            let ended = &self.fold.touched.finished[self.schedules.ends_seen..];
+            let keys: BTreeSet<ScheduleKey> = ended
+                .iter()
+                .filter_map(|ended| {
+                    let scheduled = ended.run.options.scheduled.as_ref()?;
+                    let namespace = ended.run.namespace.clone();
+                    Some(ScheduleKey { namespace, id: scheduled.schedule.clone() })
+                })
+                .collect();
+            self.schedules.ends_seen = self.fold.touched.finished.len();
+            for key in keys {
+                // The end is written first: on a shared database it either waits for a server that is deciding
+                // whether this run still goes, and then we see what that one buffered, or it makes that one wait.
+                self.write().await?;
+                let waits = self.backend.load_schedule(&key).await?.is_some_and(|s| s.waits_for_an_end());
+                if waits && let Some(schedule) = self.backend.claim_schedule(&key).await? {
+                    self.tick(&schedule, SCHEDULE_SLICE).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides one schedule and carries the decision out. Answers with how many runs it started.
+    async fn tick(&mut self, schedule: &Schedule, slice: usize) -> Result<usize, StoreError> {
+        let timetable = match schedule.plan.timing.timetable() {
+            Ok(timetable) => timetable,
+            Err(error) => {
+                // It was understood when it was made: the time zone database has changed under it.
+                tracing::error!(schedule = %schedule.id, %error, "a schedule is no longer understood, pausing it");
+                let mut schedule = schedule.clone();
+                schedule.state.paused = Some(Paused { note: error.to_string(), since: self.now });
+                schedule.state.next_at = None;
+                self.schedules.put(schedule, false);
+                return Ok(0);
+            }
+        };
+        let going = match schedule.asks_for_running() {
+            true => self.still_going(schedule).await?,
+            false => schedule.state.running.clone(),
+        };
+        let round = tick(self.now, schedule, &timetable, going, slice);
+        let reason = || format!("the next run of schedule '{}' takes its place", schedule.id);
+        for run in &round.cancel {
+            let command =
+                Command::Cancel { namespace: schedule.namespace.clone(), run: *run, reason: reason() };
+            // Refused only when it ended in this very batch.
+            let _ = self.apply(&command).await?;
+        }
+        for run in &round.terminate {
+            let command =
+                Command::Terminate { namespace: schedule.namespace.clone(), run: *run, reason: reason() };
+            let _ = self.apply(&command).await?;
+        }
+        let mut started = Vec::new();
+        for fire in &round.fires {
+            match self.apply(&Command::Start(Box::new(fire.start.clone()))).await? {
+                Ok(Reply::Started { existed: false, .. }) => started.push(fire.start.id),
+                Ok(_) => {}
+                // Made by an earlier schedule of the same name, perhaps: this time has its run.
+                Err(rejection) => tracing::warn!(schedule = %schedule.id, %rejection, "not started again"),
+            }
+        }
+        let after = round.settle(self.now, &timetable, &started);
+        if after != *schedule {
+            self.schedules.put(after, false);
+        }
+        Ok(started.len())
+    }
+
+    async fn still_going(&mut self, schedule: &Schedule) -> Result<Vec<RunId>, StoreError> {
+        let key = |run: &RunId| RunKey { run: *run, namespace: schedule.namespace.clone() };
+        let keys: Vec<RunKey> = schedule.state.running.iter().map(key).collect();
+        self.load_found(&keys).await?;
+        let goes =
+            |run: &RunId| self.fold.entry(*run).is_some_and(|entry| !entry.aggregate.run.state.finished());
+        Ok(schedule.state.running.iter().copied().filter(goes).collect())
+    }
+}

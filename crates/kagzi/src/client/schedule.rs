@@ -1,0 +1,233 @@
+//! `client.schedule(..)`: a schedule that is being described, and made by `.await`.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kagzi_proto::v1;
+use serde::Serialize;
+use tonic::Code;
+
+use crate::client::schedule_handle::ScheduleHandle;
+use crate::client::start::Timeouts;
+use crate::client::{Client, Repeat};
+use crate::codec::CodecError;
+use crate::error::Error;
+use crate::payload;
+use crate::retry_policy::RetryPolicy;
+
+/// What becomes of a time that comes while an earlier run of the schedule still goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// Start it all the same.
+    #[default]
+    Allow,
+    /// Leave it out, and count it.
+    Skip,
+    /// Start it when the earlier run has ended; one waits at most.
+    BufferOne,
+    /// Start them one after the other.
+    BufferAll,
+    /// Cancel the earlier run and start it at once.
+    CancelPrevious,
+    /// Terminate the earlier run and start it at once.
+    TerminatePrevious,
+}
+
+impl Overlap {
+    fn to_proto(self) -> v1::OverlapPolicy {
+        match self {
+            Overlap::Allow => v1::OverlapPolicy::Allow,
+            Overlap::Skip => v1::OverlapPolicy::Skip,
+            Overlap::BufferOne => v1::OverlapPolicy::BufferOne,
+            Overlap::BufferAll => v1::OverlapPolicy::BufferAll,
+            Overlap::CancelPrevious => v1::OverlapPolicy::CancelPrevious,
+            Overlap::TerminatePrevious => v1::OverlapPolicy::TerminatePrevious,
+        }
+    }
+}
+
+/// A schedule that is being described: give it [`cron`](Self::cron) or [`every`](Self::every), then `.await` it.
+/// Making it again with the same description is harmless; with another one it is refused, see [`update`](Self::update).
+#[must_use = "a schedule is made by .await"]
+pub struct ScheduleBuilder {
+    client: Client,
+    id: String,
+    spec: Result<v1::ScheduleSpec, Error>,
+    paused: Option<String>,
+    timeouts: Timeouts,
+}
+
+impl ScheduleBuilder {
+    pub(crate) fn new(
+        client: Client,
+        id: String,
+        (workflow_type, task_queue): (String, String),
+        input: &impl Serialize,
+    ) -> ScheduleBuilder {
+        let spec = payload::encode(input)
+            .map(|input| v1::ScheduleSpec {
+                workflow_type,
+                task_queue,
+                input: Some(input),
+                ..Default::default()
+            })
+            .map_err(|error| Error::Encode { what: "the schedule's input", message: error.to_string() });
+        ScheduleBuilder { client, id, spec, paused: None, timeouts: Timeouts::default() }
+    }
+
+    /// Fires by a cron expression: 5 fields, 6 with seconds first, 7 with years last, or `@daily` and its like.
+    /// Weekdays are POSIX (0 and 7 are Sunday). In UTC, unless [`time_zone`](Self::time_zone) says otherwise.
+    pub fn cron(self, expression: impl Into<String>) -> Self {
+        self.change(|spec| spec.cron = expression.into())
+    }
+
+    /// The zone whose wall clock the cron expression reads, e.g. `Europe/Berlin`. Each local day runs as written,
+    /// also when clocks change.
+    pub fn time_zone(self, name: impl Into<String>) -> Self {
+        self.change(|spec| spec.time_zone = name.into())
+    }
+
+    /// Fires every so often, counted from 1970 in UTC: every hour is on the hour.
+    pub fn every(self, interval: Duration) -> Self {
+        self.change(|spec| spec.interval_ms = millis(interval))
+    }
+
+    /// Moves [`every`](Self::every): an hour with a phase of five minutes fires at five past.
+    pub fn phase(self, phase: Duration) -> Self {
+        self.change(|spec| spec.phase_ms = millis(phase))
+    }
+
+    /// What to do while an earlier run still goes. Default: start all the same.
+    pub fn overlap(self, overlap: Overlap) -> Self {
+        self.change(|spec| spec.overlap = overlap.to_proto().into())
+    }
+
+    /// Spreads the starts: each is up to this much later than its nominal time, always the same for the same time.
+    pub fn jitter(self, width: Duration) -> Self {
+        self.change(|spec| spec.jitter_ms = millis(width))
+    }
+
+    /// How many missed times are made up for after an outage, the newest. Default: 100.
+    pub fn max_catchup(self, times: u32) -> Self {
+        self.change(|spec| spec.max_catchup = Some(times))
+    }
+
+    /// Makes it paused, with a note for the others.
+    pub fn paused(mut self, note: impl Into<String>) -> Self {
+        self.paused = Some(note.into());
+        self
+    }
+
+    /// How the steps of its runs are retried.
+    pub fn retry_policy(self, policy: RetryPolicy) -> Self {
+        self.change(|spec| spec.retry_policy = policy.to_proto())
+    }
+
+    /// Asks for retries of whole runs.
+    pub fn run_retry_policy(self, policy: RetryPolicy) -> Self {
+        self.change(|spec| spec.run_retry_policy = Some(policy.to_proto().unwrap_or_default()))
+    }
+
+    /// Limits on the time of its runs. Sets what is set there and keeps the rest.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts.step = timeouts.step.or(self.timeouts.step);
+        self.timeouts.heartbeat = timeouts.heartbeat.or(self.timeouts.heartbeat);
+        self.timeouts.execution = timeouts.execution.or(self.timeouts.execution);
+        self
+    }
+
+    /// The workflow type that is started when a run of the schedule fails or times out.
+    pub fn on_failure(self, workflow_type: impl Into<String>) -> Self {
+        self.change(|spec| spec.on_failure_workflow = workflow_type.into())
+    }
+
+    /// Gives a schedule that exists this description. A new timetable holds from now on.
+    pub async fn update(self) -> Result<ScheduleHandle, Error> {
+        let (client, id) = (self.client.clone(), self.id.clone());
+        let request = v1::UpdateScheduleRequest {
+            schedule_id: id.clone(),
+            namespace_id: client.namespace_id().to_owned(),
+            spec: Some(encoded(&client, self.into_spec()?)?),
+            if_version: 0,
+        };
+        client
+            .call_schedules("update a schedule", Repeat::Safe, |mut rpc| {
+                let request = request.clone();
+                async move { rpc.update_schedule(request).await }
+            })
+            .await?;
+        Ok(ScheduleHandle::new(client, id))
+    }
+
+    fn change(mut self, set: impl FnOnce(&mut v1::ScheduleSpec)) -> Self {
+        if let Ok(spec) = &mut self.spec {
+            set(spec);
+        }
+        self
+    }
+
+    fn into_spec(self) -> Result<v1::ScheduleSpec, Error> {
+        Ok(v1::ScheduleSpec { timeouts: self.timeouts.to_proto(), ..self.spec? })
+    }
+
+    async fn create(self) -> Result<ScheduleHandle, Error> {
+        let (client, id, paused) = (self.client.clone(), self.id.clone(), self.paused.clone());
+        let plain = self.into_spec()?;
+        let request = v1::CreateScheduleRequest {
+            schedule_id: id.clone(),
+            namespace_id: client.namespace_id().to_owned(),
+            spec: Some(encoded(&client, plain.clone())?),
+            paused: paused.is_some(),
+            note: paused.unwrap_or_default(),
+        };
+        let handle = ScheduleHandle::new(client.clone(), id);
+        let taken = match create(&client, request.clone()).await {
+            Err(taken @ Error::Refused { code: Code::AlreadyExists, .. }) if !client.codecs.is_empty() => {
+                taken
+            }
+            made => return made.map(|()| handle),
+        };
+        // An encoded input never looks the same twice, so the server sees another one. If the one that is there says
+        // the same, ask again with it: then the server compares the rest.
+        let stored = handle.stored().await?.spec.and_then(|spec| spec.input);
+        let decoded = stored.clone().map(|input| client.codecs.decode(input)).transpose();
+        if !decoded.is_ok_and(|decoded| decoded == plain.input) {
+            return Err(taken);
+        }
+        let spec = Some(v1::ScheduleSpec { input: stored, ..plain });
+        create(&client, v1::CreateScheduleRequest { spec, ..request }).await.map(|()| handle)
+    }
+}
+
+impl IntoFuture for ScheduleBuilder {
+    type Output = Result<ScheduleHandle, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.create().boxed()
+    }
+}
+
+async fn create(client: &Client, request: v1::CreateScheduleRequest) -> Result<(), Error> {
+    let create = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
+        let request = request.clone();
+        async move { rpc.create_schedule(request).await }
+    };
+    client.call_schedules("make a schedule", Repeat::Safe, create).await.map(drop)
+}
+
+/// The spec as it is sent.
+fn encoded(client: &Client, mut spec: v1::ScheduleSpec) -> Result<v1::ScheduleSpec, Error> {
+    if let Some(input) = spec.input.take() {
+        let failed =
+            |error: CodecError| Error::Encode { what: "the schedule's input", message: error.to_string() };
+        spec.input = Some(client.codecs.encode(input).map_err(failed)?);
+    }
+    Ok(spec)
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,143 @@
+//! A schedule that exists.
+
+use std::time::SystemTime;
+
+use kagzi_proto::v1::{self, Schedule};
+
+use crate::client::handle::RunHandle;
+use crate::client::list::{ListRuns, RunPage};
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+
+/// A schedule that exists. Cheap to clone.
+#[derive(Clone)]
+pub struct ScheduleHandle {
+    client: Client,
+    id: String,
+}
+
+/// What becomes of the times that passed while a schedule was paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// They are left out, and counted.
+    Skip,
+    /// The newest of them are started, up to the schedule's `max_catchup`.
+    CatchUp,
+}
+
+/// How a backfill starts its runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backfill {
+    /// All together.
+    AtOnce,
+    /// Each when the one before has ended.
+    OneByOne,
+}
+
+/// Awaits one call on the schedule service.
+macro_rules! call {
+    ($self:ident, $attempted:literal, $method:ident, $request:expr) => {{
+        let request = $request;
+        let rpc = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.$method(request).await }
+        };
+        $self.client.call_schedules($attempted, Repeat::Safe, rpc).await
+    }};
+}
+
+impl ScheduleHandle {
+    pub(crate) fn new(client: Client, id: String) -> ScheduleHandle {
+        ScheduleHandle { client, id }
+    }
+
+    /// The schedule's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Reads the schedule as it is now.
+    pub async fn describe(&self) -> Result<Schedule, Error> {
+        let mut schedule = self.stored().await?;
+        if let Some(spec) = &mut schedule.spec
+            && let Some(input) = spec.input.take()
+        {
+            let decoded = self.client.codecs.decode(input);
+            spec.input = Some(decoded.map_err(|error| Error::undecodable("the schedule's input", &error))?);
+        }
+        Ok(schedule)
+    }
+
+    /// The same, its input still encoded.
+    pub(crate) async fn stored(&self) -> Result<Schedule, Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let request = v1::GetScheduleRequest { schedule_id, namespace_id };
+        let answer = call!(self, "read a schedule", get_schedule, request)?;
+        Ok(answer.schedule.unwrap_or_default())
+    }
+
+    /// Holds it, with a note for the others. Triggers and backfills still run.
+    pub async fn pause(&self, note: impl Into<String>) -> Result<(), Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let request = v1::PauseScheduleRequest { schedule_id, namespace_id, note: note.into() };
+        call!(self, "pause a schedule", pause_schedule, request).map(drop)
+    }
+
+    /// Lets it go on, with or without the times that passed meanwhile.
+    pub async fn resume(&self, missed: Missed) -> Result<(), Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let catch_up = missed == Missed::CatchUp;
+        let request = v1::ResumeScheduleRequest { schedule_id, namespace_id, catch_up };
+        call!(self, "resume a schedule", resume_schedule, request).map(drop)
+    }
+
+    /// Starts a run now, whatever the timetable and the overlap policy say.
+    pub async fn trigger(&self) -> Result<RunHandle, Error> {
+        let (schedule_id, namespace_id) = self.key();
+        // A name of our own makes the call safe to repeat when its answer was lost.
+        let trigger_id = uuid::Uuid::new_v4().simple().to_string();
+        let request = v1::TriggerScheduleRequest { schedule_id, namespace_id, trigger_id };
+        let started = call!(self, "trigger a schedule", trigger_schedule, request)?;
+        Ok(RunHandle::new(self.client.clone(), started.run_id, started.already_exists))
+    }
+
+    /// Starts runs for the times after `from` up to `to`; those that have their run already are passed over.
+    /// Answers with how many times the range has.
+    pub async fn backfill(&self, from: SystemTime, to: SystemTime, how: Backfill) -> Result<u64, Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let request = v1::BackfillScheduleRequest {
+            schedule_id,
+            namespace_id,
+            from: Some(from.into()),
+            to: Some(to.into()),
+            one_by_one: how == Backfill::OneByOne,
+        };
+        Ok(call!(self, "backfill a schedule", backfill_schedule, request)?.times)
+    }
+
+    /// The next times at which it fires, without jitter.
+    pub async fn next(&self, count: usize) -> Result<Vec<SystemTime>, Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let request =
+            v1::NextScheduleTimesRequest { schedule_id, namespace_id, count, spec: None, after: None };
+        let answer = call!(self, "ask for a schedule's times", next_schedule_times, request)?;
+        Ok(answer.times.into_iter().filter_map(|at| SystemTime::try_from(at).ok()).collect())
+    }
+
+    /// The runs that it started, newest first. `which` may narrow the list down.
+    pub async fn runs(&self, which: ListRuns) -> Result<RunPage, Error> {
+        self.client.list(ListRuns { schedule_id: self.id.clone(), ..which }).await
+    }
+
+    /// Removes it; runs that it started go on.
+    pub async fn delete(&self) -> Result<(), Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let request = v1::DeleteScheduleRequest { schedule_id, namespace_id };
+        call!(self, "delete a schedule", delete_schedule, request).map(drop)
+    }
+
+    fn key(&self) -> (String, String) {
+        (self.id.clone(), self.client.namespace_id().to_owned())
+    }
+}

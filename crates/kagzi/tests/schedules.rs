@@ -1,0 +1,144 @@
+//! Schedules from the SDK through the engine and back, on a clock that tests move.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use kagzi::testing::TestEngine;
+use kagzi::{Backfill, Client, ListRuns, Missed, Overlap, WorkflowContext, WorkflowRun, WorkflowStatus};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Answers with the second of its nominal time, or nothing.
+async fn report(ctx: WorkflowContext, kind: String) -> anyhow::Result<(String, Option<String>, Option<u64>)> {
+    let nominal = ctx.scheduled_at().map(second);
+    Ok((kind, ctx.schedule_id().map(str::to_owned), nominal))
+}
+
+async fn stuck(ctx: WorkflowContext, (): ()) -> anyhow::Result<()> {
+    ctx.sleep(HOUR * 24 * 365).await
+}
+
+fn second(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+async fn engine() -> (TestEngine, Client) {
+    let engine = TestEngine::start().await;
+    engine
+        .work("reports", |worker| {
+            worker.register("report", report);
+            worker.register("stuck", stuck);
+        })
+        .await;
+    let client = engine.client();
+    (engine, client)
+}
+
+/// Moves the clock to just after the next full hour, and answers with that hour.
+fn to_next_hour(engine: &TestEngine) -> u64 {
+    let now = second(engine.now());
+    let next = (now / 3600 + 1) * 3600;
+    engine.advance(Duration::from_secs(next - now));
+    next
+}
+
+/// Waits until the schedule has this many runs; newest first.
+async fn runs(client: &Client, id: &str, count: usize) -> Vec<WorkflowRun> {
+    let found = tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            let page = client.schedule_handle(id).runs(ListRuns::default()).await.unwrap();
+            if page.runs.len() >= count {
+                return page.runs;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("schedule {id} never had {count} runs"))
+}
+
+#[tokio::test]
+async fn a_scheduled_run_knows_its_schedule_and_its_nominal_time() {
+    let (engine, client) = engine().await;
+    let schedule = client.schedule("hourly", "report", "reports", "sales").cron("@hourly").await.unwrap();
+
+    let hour = to_next_hour(&engine);
+
+    let run = &runs(&client, "hourly", 1).await[0];
+    assert_eq!(run.schedule_id, "hourly");
+    let result: (String, Option<String>, Option<u64>) = client.handle(&run.run_id).result().await.unwrap();
+    assert_eq!(result, ("sales".into(), Some("hourly".into()), Some(hour)));
+    let described = schedule.describe().await.unwrap();
+    assert_eq!((described.started_total, described.last_run_id), (1, run.run_id.clone()));
+    let next: Vec<u64> = schedule.next(2).await.unwrap().into_iter().map(second).collect();
+    assert_eq!(next, [hour + 3600, hour + 7200]);
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_scheduled_has_no_nominal_time() {
+    let (_engine, client) = engine().await;
+
+    let run = client.workflow("report", "reports", "sales").await.unwrap();
+
+    let result: (String, Option<String>, Option<u64>) = run.result().await.unwrap();
+    assert_eq!(result, ("sales".into(), None, None));
+}
+
+#[tokio::test]
+async fn a_schedule_is_held_let_go_triggered_backfilled_changed_and_removed() {
+    let (engine, client) = engine().await;
+    let hourly = || client.schedule("hourly", "report", "reports", "sales").every(HOUR).max_catchup(3);
+    let schedule = hourly().await.unwrap();
+    hourly().await.expect("made again with the same plan is made once");
+    let other = hourly().overlap(Overlap::Skip).await.err().expect("another plan is refused");
+    assert!(other.to_string().contains("update it"), "{other}");
+
+    schedule.pause("the warehouse moves").await.unwrap();
+    engine.advance(HOUR * 10);
+    engine.settle().await;
+    let described = schedule.describe().await.unwrap();
+    assert_eq!((described.paused, described.note.as_str()), (true, "the warehouse moves"));
+    assert_eq!(described.started_total, 0);
+
+    let run = schedule.trigger().await.unwrap();
+    run.result::<(String, Option<String>, Option<u64>)>().await.unwrap();
+    schedule.resume(Missed::CatchUp).await.unwrap();
+    assert_eq!(runs(&client, "hourly", 4).await.len(), 4, "the newest three, and the triggered one");
+    assert_eq!(schedule.describe().await.unwrap().missed_total, 7);
+
+    let now = engine.now();
+    let times = schedule.backfill(now - HOUR * 5, now, Backfill::OneByOne).await.unwrap();
+    assert_eq!(times, 5);
+    let all = runs(&client, "hourly", 6).await;
+    assert_eq!(all.len(), 6, "two of the five had no run yet");
+
+    let daily =
+        client.schedule("hourly", "report", "reports", "sales").cron("0 3 * * *").time_zone("Europe/Berlin");
+    daily.update().await.unwrap();
+    assert_eq!(schedule.describe().await.unwrap().words, "at 03:00 (Europe/Berlin)");
+    schedule.delete().await.unwrap();
+    let gone = schedule.describe().await.unwrap_err();
+    assert!(gone.to_string().contains("no schedule 'hourly'"), "{gone}");
+    assert_eq!(runs(&client, "hourly", 6).await.len(), 6, "its runs stay");
+}
+
+#[tokio::test]
+async fn a_run_that_still_goes_is_cancelled_for_the_next_one() {
+    let (engine, client) = engine().await;
+    let hourly = client.schedule("hourly", "stuck", "reports", ()).every(HOUR);
+    hourly.overlap(Overlap::CancelPrevious).await.unwrap();
+    to_next_hour(&engine);
+    let first = runs(&client, "hourly", 1).await[0].run_id.clone();
+
+    engine.advance(HOUR);
+    runs(&client, "hourly", 2).await;
+
+    assert_eq!(client.get(first).await.unwrap().status(), WorkflowStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_bad_expression_is_refused_with_its_place() {
+    let (_engine, client) = engine().await;
+
+    let refused = client.schedule("bad", "report", "reports", ()).cron("0 0 31 2 *").await.err().unwrap();
+
+    assert!(refused.to_string().contains("never comes: at character 5"), "{refused}");
+}
