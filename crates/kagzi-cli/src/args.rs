@@ -1,6 +1,6 @@
 use crate::address::Address;
 use crate::output::Format;
-use crate::{bench, completions, config, demo, dev, run, schedule, serve, worker};
+use crate::{backup, bench, completions, config, demo, dev, restore, run, schedule, serve, verify, worker};
 use clap::{Args, Parser, Subcommand};
 
 /// Kagzi: workflows that survive.
@@ -55,6 +55,12 @@ pub enum Verb {
     /// Show the configuration, or print one to start from.
     #[command(subcommand)]
     Config(config::Verb),
+    /// Copy the SQLite database into a file while the server runs.
+    Backup(backup::Args),
+    /// Put a backup where a server will look for its database.
+    Restore(restore::Args),
+    /// Check a SQLite database or a backup: the file, and what Kagzi promises about its runs.
+    Verify(verify::Args),
     /// Check that the server is well and that every run has a worker.
     Doctor,
     /// Watch a run survive the death of its worker: a tour of half a minute.

@@ -2,11 +2,13 @@
 
 mod address;
 mod args;
+mod backup;
 mod bench;
 mod child;
 mod completions;
 mod config;
 mod config_args;
+mod database_file;
 mod demo;
 mod dev;
 mod doctor;
@@ -16,12 +18,14 @@ mod logs;
 mod moment;
 mod output;
 mod payload;
+mod restore;
 mod run;
 mod schedule;
 mod serve;
 mod session;
 mod stop;
 mod table;
+mod verify;
 mod worker;
 
 use args::{Cli, Verb};
@@ -47,6 +51,9 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Config(verb) => config::perform(verb, session.format),
+        Verb::Backup(args) => backup::perform(args, &session).await,
+        Verb::Restore(args) => restore::perform(args, &session).await,
+        Verb::Verify(args) => verify::perform(args, &session).await,
         Verb::Doctor => doctor::perform(&session).await,
         Verb::Demo => demo::perform().await,
         Verb::Bench(args) => bench::perform(args, &session).await,

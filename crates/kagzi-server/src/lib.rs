@@ -28,3 +28,8 @@ pub use store_url::StoreUrl;
 pub use trace::TraceSettings;
 #[cfg(feature = "otel")]
 pub use trace::provider as otlp_provider;
+
+/// A SQLite database as a file: copied, put back, checked.
+pub mod sqlite {
+    pub use kagzi_store_sqlite::{Complaint, Replace, Verified, backup, restore, verify};
+}

@@ -4,6 +4,7 @@
 //! one is refused (see [`open`](SqliteStore::open)), because two would each believe their own memory.
 
 mod backend;
+mod backup;
 mod db;
 mod file_lock;
 mod migrate;
@@ -16,10 +17,13 @@ mod store;
 #[cfg(feature = "turso")]
 mod turso;
 mod value;
+mod verify;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
+pub use backup::{Replace, backup, restore};
 pub use reads::STATEMENTS as READ_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]
 pub use store::TursoStore;
 pub use store::{SqliteReads, SqliteStore};
+pub use verify::{Complaint, Verified, verify};

@@ -10,6 +10,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_schedules.sql"),
 ];
 
+/// The newest schema that this version can read.
+pub fn known() -> u32 {
+    MIGRATIONS.len() as u32
+}
+
 /// Brings the file up to date. A file written by a newer Kagzi is refused, never downgraded.
 pub fn migrate(db: &Db) -> Result<(), StoreError> {
     let have = db.first("PRAGMA user_version", &[], |row| row.get::<u32>(0))?.unwrap_or(0) as usize;
