@@ -5,7 +5,9 @@
 //! log every real execution. A [`Stage`] owns both, kills only what it started, and ends with
 //! [`check_invariants`]. No test sleeps to wait for something: it waits for the event, with a deadline.
 
+mod crash_point;
 mod execution_log;
+pub mod flaky;
 mod hand_worker;
 mod home;
 mod invariants;
@@ -18,6 +20,7 @@ pub mod spans;
 mod stage;
 mod wait;
 
+pub use crash_point::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
 pub use execution_log::{Execution, ExecutionLog, Phase};
 pub use hand_worker::HandWorker;
 pub use home::Home;
@@ -37,6 +40,14 @@ macro_rules! stage {
     };
     ($pace:expr, $database:expr) => {
         $crate::Stage::open($crate::binaries!(), $pace, Some($database)).await
+    };
+}
+
+/// A stage on a SQLite file whose first server has somebody die at a chosen commit.
+#[macro_export]
+macro_rules! crashing_stage {
+    ($pace:expr, $crash:expr) => {
+        $crate::Stage::open_crashing($crate::binaries!(), $pace, $crash).await
     };
 }
 

@@ -34,6 +34,10 @@ pub struct StepPlan {
     pub gate: Option<String>,
     /// The first attempt hangs at the gate without ever giving its future back to be dropped; the process lives on.
     pub blocks: bool,
+    /// This many attempts never return.
+    pub hangs: u32,
+    /// The step's own start-to-close timeout.
+    pub timeout_ms: Option<u64>,
     /// This many attempts fail.
     pub failures: u32,
     /// This many attempts panic.

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -17,7 +17,9 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::{Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, eventually, metrics};
+use crate::{
+    CrashPoint, Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, eventually, metrics,
+};
 
 /// The queue of every fault test; each test has its own server, so one name is enough.
 pub const QUEUE: &str = "faults";
@@ -83,6 +85,18 @@ impl Stage {
         Stage::start_in(Arc::new(dir), home, binaries, pace, Arc::default()).await
     }
 
+    /// The same on a file, where somebody dies at a commit of this server; the one that is started after it is sound.
+    pub async fn open_crashing(binaries: Binaries, pace: Pace, crash: CrashPoint) -> Stage {
+        let stage = Stage::open(binaries, pace, None).await;
+        stage.kill_server().await;
+        let mut args = server_args(&stage.home, stage.address, pace);
+        args.extend(crash.args());
+        args.extend(["--pid-file".into(), pid_file(&stage.dir).display().to_string()]);
+        let server = serve(&binaries, &stage.dir, &args).await.expect("its port is free again");
+        stage.put_server(server);
+        stage
+    }
+
     /// Another server on the same database, with its own clients, for the same workers and runs.
     pub async fn sibling(&self) -> Stage {
         self.sibling_on(self.home.clone()).await
@@ -102,7 +116,7 @@ impl Stage {
     ) -> Stage {
         let (server, address) = loop {
             let address = SocketAddr::from(([127, 0, 0, 1], random_port()));
-            if let Some(server) = serve(&binaries, &dir, &home, address, pace).await {
+            if let Some(server) = serve(&binaries, &dir, &server_args(&home, address, pace)).await {
                 break (server, address);
             }
         };
@@ -142,7 +156,8 @@ impl Stage {
     /// Starts the server again on the same file and the same port.
     pub async fn restart_server(&self) {
         assert!(self.server_slot().is_none(), "the former server is gone");
-        let server = serve(&self.binaries, &self.dir, &self.home, self.address, self.pace).await;
+        let args = server_args(&self.home, self.address, self.pace);
+        let server = serve(&self.binaries, &self.dir, &args).await;
         let server = server.unwrap_or_else(|| panic!("the server does not start\n{}", self.said()));
         *self.server_slot() = Some(server);
     }
@@ -169,6 +184,25 @@ impl Stage {
     /// A worker process that is registered. `args` are those of `fault-worker`.
     pub async fn worker(&self, args: &[&str]) -> Process {
         self.worker_at(self.address, args).await
+    }
+
+    /// Starts another server or worker in the place of one that has died, and says whether anybody had.
+    pub async fn replace_dead(&self, worker: &mut Process, args: &[&str]) -> bool {
+        let server_died = !self.server_slot().as_mut().expect("the server is ours").is_running();
+        if server_died {
+            drop(self.server_slot().take());
+            self.restart_server().await;
+        }
+        let worker_died = !worker.is_running();
+        if worker_died {
+            *worker = self.spawn_worker(self.address, args);
+        }
+        server_died || worker_died
+    }
+
+    /// Tells the server whom to kill, should it have to.
+    pub fn mark_worker(&self, worker: &Process) {
+        std::fs::write(pid_file(&self.dir), worker.pid().to_string()).expect("the stage can be written");
     }
 
     /// A worker that reaches the server at another address.
@@ -227,6 +261,17 @@ impl Stage {
         Ok(started)
     }
 
+    /// Starts a run whatever happens to the server meanwhile. Its business id makes that one run.
+    pub async fn start_surely(&self, request: v1::StartWorkflowRequest) -> String {
+        assert!(!request.business_id.is_empty(), "a start that is sent twice needs a business id");
+        let started = eventually("the run is started", async || match self.start_with(request.clone()).await {
+            Ok(started) => Some(started),
+            Err(status) if outage(&status) => None,
+            Err(status) => panic!("starting {}: {status}", request.business_id),
+        });
+        started.await.run_id
+    }
+
     /// The run as it is now.
     pub async fn run(&self, run: &str) -> v1::WorkflowRun {
         let request = v1::GetWorkflowRunRequest { run_id: run.into(), ..Default::default() };
@@ -272,6 +317,26 @@ impl Stage {
             Some(self.log.began(run, step)).filter(|executions| executions.len() >= count)
         })
         .await
+    }
+
+    /// The failure handler that the run's history names; none yet, or none because the server is away.
+    pub async fn handler_started(&self, run: &str) -> Option<String> {
+        let request = v1::ListRunEventsRequest { run_id: run.into(), ..Default::default() };
+        let events = match self.workflows().list_run_events(request).await {
+            Ok(answer) => answer.into_inner().events,
+            Err(status) if outage(&status) => return None,
+            Err(status) => panic!("the history of run {run}: {status}"),
+        };
+        let started = events.into_iter().find(|event| event.kind == "handler_started")?;
+        let detail: serde_json::Value = serde_json::from_str(&started.detail_json).expect("details are JSON");
+        Some(detail["handler"].as_str().expect("it is named").to_owned())
+    }
+
+    /// Every run that handles the failure of this one.
+    pub async fn handlers_of(&self, run: &str) -> Vec<v1::WorkflowRun> {
+        let all = self.workflows().list_workflow_runs(v1::ListWorkflowRunsRequest::default()).await;
+        let all = all.expect("runs can be listed").into_inner().workflow_runs;
+        all.into_iter().filter(|other| other.handler_of == run).collect()
     }
 
     /// The whole history, as kinds.
@@ -361,6 +426,10 @@ fn random_port() -> u16 {
     10_000 + u16::try_from(random % 20_000).expect("below 20,000")
 }
 
+fn pid_file(dir: &TempDir) -> PathBuf {
+    dir.path().join("worker.pid")
+}
+
 fn server_args(home: &Home, listen: SocketAddr, pace: Pace) -> Vec<String> {
     let (heartbeat, stale, lease) = pace.millis();
     let pairs = [
@@ -374,15 +443,8 @@ fn server_args(home: &Home, listen: SocketAddr, pace: Pace) -> Vec<String> {
 }
 
 /// A server that serves, or none when the port is taken.
-async fn serve(
-    binaries: &Binaries,
-    dir: &TempDir,
-    home: &Home,
-    listen: SocketAddr,
-    pace: Pace,
-) -> Option<Process> {
-    let args = server_args(home, listen, pace);
-    let mut server = Process::spawn(binaries.server, &args, &dir.path().join("server.log"));
+async fn serve(binaries: &Binaries, dir: &TempDir, args: &[String]) -> Option<Process> {
+    let mut server = Process::spawn(binaries.server, args, &dir.path().join("server.log"));
     server.announced("listening on ").await?;
     Some(server)
 }

@@ -93,6 +93,7 @@ pub struct Turn<'a, B> {
     wrote: bool,
     /// Commands decided so far.
     commands: u64,
+    events_written: u64,
 }
 
 impl<'a, B: Backend> Turn<'a, B> {
@@ -121,6 +122,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             schedules: schedules::Desk::default(),
             wrote: false,
             commands: 0,
+            events_written: 0,
         }
     }
 
@@ -153,7 +155,10 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.claim_backlog().await?;
         }
         self.write().await?;
+        // Where a crash makes the difference: the fault tests end the process at each of these two lines in turn.
+        tracing::trace!(target: "kagzi::commit", events = self.events_written, "committing");
         self.backend.commit().await?;
+        tracing::trace!(target: "kagzi::commit", events = self.events_written, "committed");
         if self.wrote {
             let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
             self.stats.committed(self.commands, micros);
@@ -320,6 +325,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             return Ok(());
         }
         self.wrote = true;
+        self.events_written += set.events.len() as u64;
         LaneStats::add(&self.stats.events, set.events.len() as u64);
         self.backend.write(set).await
     }

@@ -1,11 +1,18 @@
 //! The server of the fault tests: the real one, with short leases.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
+use kagzi_faults::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
 use kagzi_server::{Options, Server, Settings, StoreUrl, TraceSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 #[derive(Parser)]
 struct Args {
@@ -22,13 +29,33 @@ struct Args {
     /// Where to send spans.
     #[arg(long)]
     otlp: Option<String>,
+    /// Somebody dies at this commit.
+    #[arg(long, requires = "crash_victim")]
+    crash_at: Option<u64>,
+    #[arg(long)]
+    crash_victim: Option<Victim>,
+    /// Where the worker's process id is written.
+    #[arg(long, default_value = "worker.pid")]
+    pid_file: PathBuf,
+}
+
+impl Args {
+    fn crash(&self) -> Option<CrashLayer> {
+        let point = CrashPoint { commit: self.crash_at?, victim: self.crash_victim? };
+        Some(CrashLayer::new(point, self.pid_file.clone()))
+    }
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     kagzi_faults::exit_when_stdin_closes();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let args = Args::parse();
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let commits = Targets::new().with_target(COMMIT_TARGET, LevelFilter::TRACE);
+    tracing_subscriber::registry()
+        .with(log.with_filter(LevelFilter::INFO))
+        .with(args.crash().map(|crash| crash.with_filter(commits)))
+        .init();
     let options = Options {
         listen: args.listen,
         store: args.store,

@@ -4,8 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
-use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext};
-use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult};
+use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext, WorkflowFailedEvent};
+use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
 
 #[derive(Parser, Clone)]
 struct Args {
@@ -13,9 +13,12 @@ struct Args {
     address: String,
     #[arg(long)]
     dir: PathBuf,
-    /// Workflow types to register; all of them follow the script.
+    /// Workflow types to register; all of them follow the script, but for the load tests' `flaky`.
     #[arg(long, default_value = "script", value_delimiter = ',')]
     types: Vec<String>,
+    /// Also registers a failure handler of this type: one step, `handle`.
+    #[arg(long)]
+    handler: Option<String>,
     #[arg(long, default_value_t = 100)]
     max_concurrent: u32,
     #[arg(long, default_value_t = 60_000)]
@@ -74,10 +77,27 @@ async fn worker(args: &Args) -> anyhow::Result<Worker> {
     }
     let mut worker = builder.build().await?;
     for name in &args.types {
+        if name == flaky::TYPE {
+            worker.register(name, flaky::run);
+            continue;
+        }
         let args = args.clone();
         worker.register(name, move |ctx: WorkflowContext, script: Script| follow(args.clone(), ctx, script));
     }
+    if let Some(name) = &args.handler {
+        let args = args.clone();
+        worker.register(name, move |ctx: WorkflowContext, failed: WorkflowFailedEvent| {
+            handle(args.clone(), ctx, failed)
+        });
+    }
     Ok(worker)
+}
+
+/// A failure handler: says whose failure it handled.
+async fn handle(args: Args, ctx: WorkflowContext, failed: WorkflowFailedEvent) -> anyhow::Result<String> {
+    let plan = StepPlan { name: "handle".into(), ..StepPlan::default() };
+    step(&ctx, &ExecutionLog::open(&args.dir), plan).await?;
+    Ok(failed.failed_run_id)
 }
 
 async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow::Result<Vec<StepResult>> {
@@ -117,7 +137,11 @@ async fn step(ctx: &WorkflowContext, log: &ExecutionLog, plan: StepPlan) -> anyh
         initial_interval: plan.retry_ms.map(Duration::from_millis),
         ..RetryPolicy::default()
     };
-    ctx.step(&plan.name).retry_policy(policy).run(|step| execute(log.clone(), plan.clone(), step)).await
+    let mut builder = ctx.step(&plan.name).retry_policy(policy);
+    if let Some(ms) = plan.timeout_ms {
+        builder = builder.timeout(Duration::from_millis(ms));
+    }
+    builder.run(|step| execute(log.clone(), plan.clone(), step)).await
 }
 
 async fn execute(log: ExecutionLog, plan: StepPlan, step: StepContext) -> anyhow::Result<StepResult> {
@@ -141,6 +165,9 @@ async fn execute(log: ExecutionLog, plan: StepPlan, step: StepContext) -> anyhow
                 false => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
+    }
+    if began.attempt <= plan.hangs {
+        std::future::pending::<()>().await;
     }
     if began.attempt <= plan.panics {
         panic!("{} panics on attempt {}", plan.name, began.attempt);

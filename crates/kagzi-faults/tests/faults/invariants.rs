@@ -2,12 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kagzi_faults::{Move, Pace, Script, check_invariants, stage, start_request};
+use kagzi_faults::{Move, Pace, Script, StepPlan, check_invariants, stage, start_request};
 use kagzi_proto::v1::WorkflowStatus;
 use rusqlite::Connection;
 
 /// What must be noticed, and the damage.
-const DAMAGE: [(&str, &str); 13] = [
+const DAMAGE: [(&str, &str); 15] = [
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
@@ -24,6 +24,11 @@ const DAMAGE: [(&str, &str); 13] = [
         "DELETE FROM runs WHERE status = 1; DELETE FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
     ),
     ("I6", "UPDATE events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
+    (
+        "I9",
+        "UPDATE runs SET options = replace(options, 'handler_of', 'nobody') WHERE options LIKE '%handler_of%'",
+    ),
+    ("I9", "UPDATE events SET detail = replace(detail, '\"handler\":', '\"nobody\":') WHERE kind = 20"),
     ("I11", "DELETE FROM events WHERE kind = 6 AND run_id IN (SELECT run_id FROM runs WHERE status = 3)"),
     (
         "I12",
@@ -35,7 +40,13 @@ const DAMAGE: [(&str, &str); 13] = [
 #[tokio::test]
 async fn every_check_notices_its_damage() {
     let stage = stage!(Pace::Steady);
-    let _worker = stage.worker(&[]).await;
+    let _worker = stage.worker(&["--handler", "handler"]).await;
+    let hopeless = StepPlan { name: "x".into(), failures: 9, attempts_max: Some(1), ..StepPlan::default() };
+    let mut handled = start_request("script", &Script::default().planned(hopeless));
+    handled.on_failure_workflow = "handler".into();
+    let failed = stage.start_with(handled).await.unwrap().run_id;
+    stage.finished(&failed).await;
+    stage.completed(&stage.handler_started(&failed).await.expect("in the same commit")).await;
     let completed = stage.start(&Script::steps(&["a"]).then(Move::Sleep { ms: 60 }).step("b")).await;
     let sleeping = stage.start(&Script::default().then(Move::Sleep { ms: 3_600_000 })).await;
     let queued = stage.start_with(start_request("unknown", &Script::default())).await.unwrap().run_id;

@@ -3,6 +3,7 @@
 mod bad_input;
 mod cancel;
 mod chaos;
+mod crash_points;
 mod deadlines;
 mod drain;
 mod fencing;
@@ -10,6 +11,7 @@ mod invariants;
 mod payloads;
 mod registry;
 mod schedules;
+mod retry_load;
 mod server_crash;
 mod server_stop;
 mod starts;

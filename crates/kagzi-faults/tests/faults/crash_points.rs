@@ -1,0 +1,162 @@
+//! Death at every commit. Each scenario is played once per commit and victim: the server just before it, the server just
+//! after it, the worker whose report it is. Whoever died is started again, and the scenario must end as if nobody had.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use kagzi_faults::{
+    CrashPoint, Move, Pace, Process, Script, Stage, StepPlan, Victim, crashing_stage, eventually, start_request,
+};
+use kagzi_proto::v1::{self, StartWorkflowRequest, TimeoutConfig, WorkflowStatus};
+
+const WORKER: &[&str] = &["--handler", "handler"];
+/// Plays of one scenario at a time; most of each is waiting.
+const AT_ONCE: u64 = 5;
+/// No scenario has this many commits: something is repeated for ever.
+const COMMITS_MAX: u64 = 60;
+
+/// A run, and what must be true of it in the end.
+struct Scenario {
+    request: StartWorkflowRequest,
+    ends: WorkflowStatus,
+    /// Codes of the attempts that are charged, in order.
+    failed: Vec<&'static str>,
+    /// A failure handler runs, once.
+    handled: bool,
+}
+
+fn scenario(script: &Script) -> Scenario {
+    let request = StartWorkflowRequest { business_id: "it".into(), ..start_request("script", script) };
+    Scenario { request, ends: WorkflowStatus::Completed, failed: vec![], handled: false }
+}
+
+/// Plays it for every commit that it makes, until one play goes through without a death.
+async fn survives_every_death(scenario: Scenario) {
+    for victim in [Victim::ServerBefore, Victim::ServerAfter, Victim::Worker] {
+        let mut commit = 1;
+        loop {
+            let plays = commit..commit + AT_ONCE;
+            let died = join_all(plays.map(|commit| play(&scenario, CrashPoint { victim, commit }))).await;
+            if died.contains(&false) {
+                let deaths = commit - 1 + died.iter().filter(|died| **died).count() as u64;
+                println!("{victim:?}: {deaths} deaths");
+                assert!(deaths >= 3, "{victim:?}: a scenario has at least a start, a step and an end");
+                break;
+            }
+            commit += AT_ONCE;
+            assert!(commit < COMMITS_MAX, "{victim:?}: does it never end?");
+        }
+    }
+}
+
+/// One play. True when somebody died.
+async fn play(scenario: &Scenario, crash: CrashPoint) -> bool {
+    let stage = crashing_stage!(Pace::Fast, crash);
+    let mut worker = stage.worker(WORKER).await;
+    stage.mark_worker(&worker);
+    let mut died = false;
+
+    let run = tokio::select! {
+        run = end_of(&stage, scenario) => run,
+        never = keep_alive(&stage, &mut worker, &mut died) => match never {},
+    };
+
+    let context = format!("{crash:?}");
+    assert_eq!(stage.run(&run).await.status(), scenario.ends, "{context}");
+    let events = stage.events(&run).await;
+    assert_eq!(codes_of_failed_attempts(&events), scenario.failed, "{context}");
+    if scenario.handled {
+        let handled = stage.handlers_of(&run).await;
+        assert_eq!(handled.len(), 1, "{context}");
+        assert_eq!(handled[0].status(), WorkflowStatus::Completed, "{context}");
+    }
+    stage.close().await;
+    died
+}
+
+/// Starts the run and waits until it, and its handler, have ended.
+async fn end_of(stage: &Stage, scenario: &Scenario) -> String {
+    let run = stage.start_surely(scenario.request.clone()).await;
+    stage.finished(&run).await;
+    if scenario.handled {
+        let handler = eventually("the handler is there", async || stage.handler_started(&run).await).await;
+        stage.finished(&handler).await;
+    }
+    run
+}
+
+/// Starts again whoever dies.
+async fn keep_alive(stage: &Stage, worker: &mut Process, died: &mut bool) -> std::convert::Infallible {
+    loop {
+        *died |= stage.replace_dead(worker, WORKER).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn codes_of_failed_attempts(events: &[v1::RunEvent]) -> Vec<String> {
+    let code = |event: &v1::RunEvent| {
+        let detail: serde_json::Value = serde_json::from_str(&event.detail_json).expect("details are JSON");
+        detail["failure"]["code"].as_str().expect("a failure has a code").to_owned()
+    };
+    events.iter().filter(|event| event.kind == "step_failed").map(code).collect()
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_retry_leaves_two_charged_attempts_and_one_result() {
+    let flaky = StepPlan { name: "flaky".into(), failures: 2, retry_ms: Some(30), ..StepPlan::default() };
+    let failed = vec!["ERROR"; 2];
+
+    survives_every_death(Scenario { failed, ..scenario(&Script::default().planned(flaky).step("next")) })
+        .await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_timeout_that_the_worker_notices_charges_it_once() {
+    let slow = StepPlan {
+        name: "slow".into(),
+        hangs: 1,
+        timeout_ms: Some(100),
+        retry_ms: Some(30),
+        ..StepPlan::default()
+    };
+    let failed = vec!["TIMEOUT"];
+
+    survives_every_death(Scenario { failed, ..scenario(&Script::default().planned(slow)) }).await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_timeout_that_only_the_server_notices_charges_it_once() {
+    let stuck = StepPlan {
+        name: "stuck".into(),
+        gate: Some("never".into()),
+        blocks: true,
+        timeout_ms: Some(100),
+        retry_ms: Some(30),
+        ..StepPlan::default()
+    };
+    let failed = vec!["TIMEOUT"];
+
+    survives_every_death(Scenario { failed, ..scenario(&Script::default().planned(stuck)) }).await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_deadline_ends_the_run_once_and_starts_its_handler_once() {
+    let script = Script::default().step("first").then(Move::Sleep { ms: 600_000 }).step("never");
+    let mut request = scenario(&script).request;
+    request.timeouts = Some(TimeoutConfig { execution_timeout_seconds: Some(1), ..TimeoutConfig::default() });
+    request.on_failure_workflow = "handler".into();
+    let (ends, failed) = (WorkflowStatus::TimedOut, vec![]);
+
+    survives_every_death(Scenario { request, ends, failed, handled: true }).await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_failure_starts_its_handler_once() {
+    let hopeless =
+        StepPlan { name: "hopeless".into(), failures: 9, attempts_max: Some(1), ..StepPlan::default() };
+    let mut request = scenario(&Script::default().planned(hopeless)).request;
+    request.on_failure_workflow = "handler".into();
+    let (ends, failed) = (WorkflowStatus::Failed, vec!["ERROR"]);
+
+    survives_every_death(Scenario { request, ends, failed, handled: true }).await;
+}
