@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Documents must not lie: the event catalogue is complete, links lead somewhere, ARCHITECTURE.md stays short.
+# Documents must not lie: the event catalogue is complete, links lead somewhere, the tests that the mission's table names
+# exist, ARCHITECTURE.md stays short.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -19,8 +20,17 @@ for page in *.md docs/*.md docs/adr/*.md; do
     done
 done
 
+# Every test that the mission's table names exists: `crate::file::a_claim_in_words`. A name without three underscores is
+# that of a module.
+tests=$(grep -o '`[^` ]*::[a-z0-9_]*`' docs/mission.md | sed 's/`$//; s/.*:://' | sort -u)
+[ -n "$tests" ] || complain "docs/mission.md names no test"
+known=$(grep -rhoE 'fn [a-z0-9_]+' --include='*.rs' crates examples | sed 's/^fn //' | sort -u)
+for test in $(comm -23 <(echo "$tests") <(echo "$known")); do
+    [ "$(echo "$test" | tr -cd _ | wc -c)" -lt 3 ] || complain "docs/mission.md names the test $test, which does not exist"
+done
+
 lines=$(wc -l <ARCHITECTURE.md)
 [ "$lines" -le 200 ] || complain "ARCHITECTURE.md has $lines lines, at most 200 are read"
 
-[ "$failed" -eq 0 ] && echo "$(echo "$events" | wc -l) events, all documented; all links lead somewhere"
+[ "$failed" -eq 0 ] && echo "$(echo "$events" | wc -l) events, all documented; all links lead somewhere; $(echo "$tests" | wc -l) tests are named and exist"
 exit "$failed"

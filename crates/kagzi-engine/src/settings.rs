@@ -163,6 +163,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_step_may_take_ten_minutes_and_a_worker_be_silent_for_half_a_minute() {
+        let settings = Settings::default();
+
+        assert_eq!((settings.start_to_close.as_secs(), settings.lease.as_secs()), (600, 30));
+        assert_eq!(settings.retry, RetryPolicy::default());
+    }
+
+    #[test]
     fn the_defaults_are_sound() {
         assert_eq!(Settings::default().check(), Ok(()));
     }

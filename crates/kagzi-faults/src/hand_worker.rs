@@ -59,6 +59,17 @@ impl HandWorker {
         Ok(self.rpc.clone().worker_heartbeat(request).await?.into_inner())
     }
 
+    /// What is recorded of the run, read by giving it back and taking it again.
+    pub async fn journal(&self, run: &v1::PollActivityResponse) -> Vec<v1::JournalEntry> {
+        let request = v1::ReleaseRunRequest {
+            run_id: run.run_id.clone(),
+            lease_epoch: run.lease_epoch,
+            ..Default::default()
+        };
+        self.rpc.clone().release_run(request).await.expect("a held run can be given back");
+        self.poll(5_000).await.expect("it is ready again").journal
+    }
+
     pub async fn complete_step(
         &self,
         run: &v1::PollActivityResponse,

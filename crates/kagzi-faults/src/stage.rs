@@ -264,11 +264,12 @@ impl Stage {
     /// Starts a run whatever happens to the server meanwhile. Its business id makes that one run.
     pub async fn start_surely(&self, request: v1::StartWorkflowRequest) -> String {
         assert!(!request.business_id.is_empty(), "a start that is sent twice needs a business id");
-        let started = eventually("the run is started", async || match self.start_with(request.clone()).await {
-            Ok(started) => Some(started),
-            Err(status) if outage(&status) => None,
-            Err(status) => panic!("starting {}: {status}", request.business_id),
-        });
+        let started =
+            eventually("the run is started", async || match self.start_with(request.clone()).await {
+                Ok(started) => Some(started),
+                Err(status) if outage(&status) => None,
+                Err(status) => panic!("starting {}: {status}", request.business_id),
+            });
         started.await.run_id
     }
 

@@ -298,6 +298,15 @@ mod tests {
     }
 
     #[test]
+    fn the_default_is_five_executions() {
+        let policy = RetryPolicy::default();
+        let failure = Failure::new("X", "x");
+
+        assert_eq!(policy.verdict(&failed(4, &failure)), Verdict::RetryAfter { delay_ms: 8_000 });
+        assert_eq!(policy.verdict(&failed(5, &failure)), Verdict::Final(Finality::Exhausted));
+    }
+
+    #[test]
     fn maximum_attempts_counts_executions() {
         let policy = RetryPolicy { maximum_attempts: Some(2), ..Default::default() };
         let failure = Failure::new("X", "x");

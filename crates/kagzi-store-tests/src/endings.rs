@@ -2,6 +2,7 @@
 
 use futures_util::future::join;
 use kagzi_model::{Command, LeaseRef, OnFailure, Rejection, Reply, RunId, State, Status};
+use kagzi_store::WorkerCommand;
 
 use crate::{Stage, Standing};
 
@@ -147,6 +148,32 @@ pub async fn a_failed_run_starts_its_handler_once_and_in_the_same_commit(stage: 
     assert!(cleaner.ready().is_none(), "a handler's failure starts no handler");
     assert_eq!(stage.event_names(run).await.last(), Some(&"handler_ended"));
     assert!(matches!(stage.run(run).await.state, State::Failed { .. }));
+}
+
+pub async fn a_run_whose_id_looks_like_a_handlers_has_its_own_handler(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let worker = stage.register_for(&["clean-up"], 1).await;
+    let mut cleaner = stage.stand_by_as(worker, &["clean-up"]).await;
+    let mut start = stage.new_run("failure-of-the-week");
+    start.options.on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
+    let run = stage.start_with(start).await;
+
+    stage.ok(stage.fail(&standing.next().await.lease())).await;
+
+    assert_eq!(cleaner.next().await.run.options.handler_of, Some(run));
+}
+
+pub async fn the_namespaces_handler_is_known_even_when_its_worker_has_left(stage: Stage) {
+    let handler = kagzi_model::FAILURE_HANDLER;
+    let left = stage.register_for(&[handler], 1).await;
+    stage.worker(WorkerCommand::Deregister { id: left }).await.unwrap();
+    let (run, lease, _standing) = leased(&stage).await;
+
+    stage.ok(stage.fail(&lease)).await;
+
+    let back = stage.register_for(&[handler], 1).await;
+    let handling = stage.stand_by_as(back, &[handler]).await.next().await;
+    assert_eq!(handling.run.options.handler_of, Some(run));
 }
 
 pub async fn a_reopened_run_goes_on_with_its_recorded_steps(stage: Stage) {

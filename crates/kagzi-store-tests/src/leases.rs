@@ -101,6 +101,21 @@ pub async fn a_heartbeat_renews_to_now_plus_the_length_and_never_adds_up(stage: 
     assert_eq!(lease_end(&stage.run(run).await), stage.now().plus_ms(LEASE_MS));
 }
 
+pub async fn a_runs_own_heartbeat_timeout_is_the_length_of_its_lease(stage: Stage) {
+    let mut standing = stage.stand_by(2).await;
+    let mut patient = stage.new_run("patient");
+    patient.options.timeouts.heartbeat_ms = Some(120_000);
+    let patient = stage.start_with(patient).await;
+    let plain = stage.start("plain").await;
+    let leases = vec![standing.next().await.lease(), standing.next().await.lease()];
+
+    stage.beat(standing.worker, leases).await.unwrap();
+
+    let until = async |run| stage.run(run).await.lease().unwrap().until;
+    assert_eq!(until(patient).await, stage.now().plus_ms(120_000));
+    assert_eq!(until(plain).await, stage.now().plus_ms(LEASE_MS));
+}
+
 pub async fn a_renewed_lease_outlives_its_first_length(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;

@@ -1,10 +1,10 @@
 //! A worker that is gone: its runs go on elsewhere, and a run that takes workers down is stopped.
 
-use kagzi_model::{RetryPolicy, RunOptions, State, WorkerStatus};
+use kagzi_model::{Command, OnFailure, RetryPolicy, RunId, RunOptions, State, Status, WorkerStatus};
 use kagzi_store::RegistryError;
 use uuid::Uuid;
 
-use crate::{Stage, TYPE};
+use crate::{Stage, Standing, TYPE};
 
 const SILENT_MS: i64 = 10_000;
 
@@ -100,6 +100,60 @@ pub async fn a_run_that_takes_its_workers_down_is_quarantined(stage: Stage) {
     assert_eq!(standing.next().await.run.id, other, "others are unaffected");
     stage.ok(stage.resume(run)).await;
     assert_eq!(stage.run(run).await.crashes, 0);
+}
+
+/// A run that asks for a handler, and the handler's worker.
+async fn handled_run(stage: &Stage, retry: RetryPolicy) -> (RunId, Standing) {
+    let worker = stage.register_for(&["clean-up"], 1).await;
+    let cleaner = stage.stand_by_as(worker, &["clean-up"]).await;
+    let mut start = stage.new_run("order-1");
+    let on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
+    start.options = RunOptions { retry, on_failure, ..RunOptions::default() };
+    (stage.start_with(start).await, cleaner)
+}
+
+/// Beats for the handler's worker, which would otherwise be lost as well.
+async fn crash_with_witness(stage: &Stage, witness: &Standing) {
+    let mut doomed = stage.stand_by(1).await;
+    doomed.next().await;
+    stage.pass_ms(SILENT_MS as u64 + 1);
+    stage.beat(witness.worker, vec![]).await.unwrap();
+    stage.sweep_workers_silent_for_ms(SILENT_MS).await;
+}
+
+pub async fn a_lost_run_that_is_out_of_attempts_fails_and_starts_its_handler(stage: Stage) {
+    let twice = RetryPolicy { maximum_attempts: Some(2), ..RetryPolicy::default() };
+    let (run, mut cleaner) = handled_run(&stage, twice).await;
+
+    crash_with_witness(&stage, &cleaner).await;
+    stage.pass_ms(60_000);
+    stage.beat(cleaner.worker, vec![]).await.unwrap();
+    crash_with_witness(&stage, &cleaner).await;
+
+    let failed = stage.run(run).await;
+    assert_eq!((&*failed.failure().unwrap().code, failed.attempts), ("WORKER_LOST", 1));
+    assert_eq!(cleaner.next().await.run.options.handler_of, Some(run));
+}
+
+pub async fn a_quarantined_run_starts_its_handler_once_even_if_it_fails_later(stage: Stage) {
+    let (run, mut cleaner) = handled_run(&stage, RetryPolicy::default()).await;
+
+    for _ in 0..3 {
+        crash_with_witness(&stage, &cleaner).await;
+        stage.pass_ms(60_000);
+        stage.beat(cleaner.worker, vec![]).await.unwrap();
+    }
+    let handler = cleaner.next().await;
+    assert_eq!(handler.run.options.handler_of, Some(run));
+    stage.ok(stage.complete(&handler.lease())).await;
+    let reason = "given up".to_owned();
+    stage.ok(Command::Terminate { namespace: stage.namespace.clone(), run, reason }).await;
+    stage.settle().await;
+
+    assert_eq!(stage.run(run).await.state.status(), Status::Failed);
+    assert!(cleaner.ready().is_none());
+    let names = stage.event_names(run).await;
+    assert_eq!(names.iter().filter(|name| **name == "handler_started").count(), 1);
 }
 
 pub async fn progress_forgives_earlier_crashes(stage: Stage) {

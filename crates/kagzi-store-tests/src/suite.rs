@@ -40,6 +40,7 @@ macro_rules! conformance {
                 every_late_write_to_an_ended_run_is_refused,
                 a_run_that_waits_has_no_lease_to_write_under,
                 a_heartbeat_renews_to_now_plus_the_length_and_never_adds_up,
+                a_runs_own_heartbeat_timeout_is_the_length_of_its_lease,
                 a_renewed_lease_outlives_its_first_length,
                 a_lease_that_ran_out_is_taken_back_by_the_sweep_and_not_before,
                 unlisted_leases_are_given_back_after_the_grace,
@@ -52,6 +53,8 @@ macro_rules! conformance {
                 a_lost_worker_is_refused_until_it_registers_again,
                 a_heartbeat_of_an_unknown_worker_is_refused,
                 a_run_that_takes_its_workers_down_is_quarantined,
+                a_lost_run_that_is_out_of_attempts_fails_and_starts_its_handler,
+                a_quarantined_run_starts_its_handler_once_even_if_it_fails_later,
                 progress_forgives_earlier_crashes,
             }
             workers {
@@ -71,6 +74,8 @@ macro_rules! conformance {
                 a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early,
                 a_person_can_cut_a_retry_short_but_not_a_sleep,
                 a_run_due_while_nobody_has_room_is_given_out_later,
+                waking_and_parking_charge_no_attempt,
+                a_step_that_began_by_a_call_fails_by_the_policy_it_named_there,
                 a_step_that_runs_too_long_is_a_failed_attempt,
             }
             deadlines {
@@ -91,6 +96,8 @@ macro_rules! conformance {
                 the_end_is_told_once_with_its_output,
                 a_failed_run_keeps_its_error,
                 a_failed_run_starts_its_handler_once_and_in_the_same_commit,
+                a_run_whose_id_looks_like_a_handlers_has_its_own_handler,
+                the_namespaces_handler_is_known_even_when_its_worker_has_left,
                 a_reopened_run_goes_on_with_its_recorded_steps,
             }
             history {

@@ -143,6 +143,38 @@ pub async fn a_run_due_while_nobody_has_room_is_given_out_later(stage: Stage) {
     assert_eq!(standing.next().await.run.id, sleeper);
 }
 
+pub async fn waking_and_parking_charge_no_attempt(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+
+    for nap in ["first", "second"] {
+        stage.ok(stage.sleep(&standing.next().await.lease(), nap, 1_000)).await;
+        stage.pass_ms(1_000);
+    }
+    stage.ok(stage.fail_step(&standing.next().await.lease(), "charge", 1)).await;
+    stage.pass_ms(1_000);
+    stage.ok(stage.release(&standing.next().await.lease())).await;
+    standing.next().await;
+
+    let seen = stage.run(run).await;
+    assert_eq!((seen.attempts, seen.crashes, seen.dispatch_count), (0, 0, 5));
+}
+
+pub async fn a_step_that_began_by_a_call_fails_by_the_policy_it_named_there(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let once = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::default() };
+    let Command::BeginStep { lease: held, step, timeout_ms, .. } = stage.begin(&lease, "charge") else {
+        unreachable!()
+    };
+    stage.ok(Command::BeginStep { lease: held, step, timeout_ms, policy: once }).await;
+
+    let reply = stage.ok(stage.fail_step(&lease, "charge", 1)).await;
+
+    assert_eq!(reply, Reply::StepFinal { attempts: 1, finality: Finality::Exhausted });
+}
+
 pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;

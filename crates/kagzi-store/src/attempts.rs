@@ -78,16 +78,27 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 latest: true,
             }),
             EventKind::SleepOver { step } => end_sleep(&mut list, step, event.at),
+            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
+                cut_off(&mut list, event.at, failure, None);
+            }
+            EventKind::RunCancelled { reason } => {
+                cut_off(&mut list, event.at, &Failure::new("CANCELLED", reason), None);
+            }
+            EventKind::LeaseLost { worker, retry_at, .. } => {
+                let lost = Failure::new("WORKER_LOST", &format!("worker {worker} was lost"));
+                cut_off(&mut list, event.at, &lost, *retry_at);
+            }
+            EventKind::RunReleased { why } => {
+                cut_off(&mut list, event.at, &Failure::new("RELEASED", why), Some(event.at));
+            }
+            EventKind::RunParked { due_at } => {
+                let taken = Failure::new("LEASE_LOST", "the run was taken from its worker");
+                cut_off(&mut list, event.at, &taken, Some(*due_at));
+            }
             EventKind::RunStarted
-            | EventKind::RunParked { .. }
-            | EventKind::RunReleased { .. }
-            | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::RunResumed
             | EventKind::RunCompleted
-            | EventKind::RunFailed { .. }
-            | EventKind::RunCancelled { .. }
-            | EventKind::RunTimedOut { .. }
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened
@@ -134,6 +145,14 @@ fn finish(
             state,
             latest: true,
         }),
+    }
+}
+
+/// Ends what was being executed when the run left its worker: nobody will hear of it any more.
+fn cut_off(list: &mut [StepAttempt], at: Timestamp, why: &Failure, retry_at: Option<Timestamp>) {
+    for attempt in list.iter_mut().filter(|attempt| attempt.state == AttemptState::Running) {
+        attempt.state = AttemptState::Failed { failure: why.clone(), retry_at };
+        attempt.finished_at = Some(at);
     }
 }
 

@@ -93,11 +93,15 @@ async fn worker(args: &Args) -> anyhow::Result<Worker> {
     Ok(worker)
 }
 
-/// A failure handler: says whose failure it handled.
-async fn handle(args: Args, ctx: WorkflowContext, failed: WorkflowFailedEvent) -> anyhow::Result<String> {
+/// A failure handler: says whose failure it handled, and how long that run's input was.
+async fn handle(
+    args: Args,
+    ctx: WorkflowContext,
+    failed: WorkflowFailedEvent,
+) -> anyhow::Result<(String, usize)> {
     let plan = StepPlan { name: "handle".into(), ..StepPlan::default() };
     step(&ctx, &ExecutionLog::open(&args.dir), plan).await?;
-    Ok(failed.failed_run_id)
+    Ok((failed.failed_run_id, failed.original_input.len()))
 }
 
 async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow::Result<Vec<StepResult>> {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kagzi_faults::{
-    CrashPoint, Move, Pace, Process, Script, Stage, StepPlan, Victim, crashing_stage, eventually, start_request,
+    CrashPoint, Move, Pace, Process, Script, Stage, StepPlan, Victim, crashing_stage, eventually,
+    start_request,
 };
 use kagzi_proto::v1::{self, StartWorkflowRequest, TimeoutConfig, WorkflowStatus};
 

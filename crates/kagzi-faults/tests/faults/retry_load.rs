@@ -80,9 +80,10 @@ impl Load {
         answer.into_inner().workflow_runs.len()
     }
 
-    /// Five times as many runs as slots wait for ten minutes each, and the worker is idle and takes another.
+    /// Five times as many runs as slots wait for 25 minutes each, longer than any test takes, and the worker is idle and takes
+    /// another.
     async fn waiting_takes_no_slot(&self) {
-        self.start(WAITING, &flaky::Ask { initial_ms: Some(600_000), failures: 1 }).await;
+        self.start(WAITING, &flaky::Ask { initial_ms: Some(25 * 60_000), failures: 1 }).await;
         eventually("all of them wait", async || (self.waiting().await == WAITING).then_some(())).await;
         let worker = self.stage.workers_of(self.pid).await.remove(0);
         assert_eq!(worker.active_count, 0);

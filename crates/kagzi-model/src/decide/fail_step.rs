@@ -56,6 +56,13 @@ pub fn decide(
         }
         Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
     }
+    // A worker that began the step by a call has said its policy there, and need not say it again.
+    let begun = match known.map(|known| &known.state) {
+        Some(StepState::Running { policy, .. }) => Some(policy),
+        Some(StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. }) => None,
+        Some(StepState::Sleeping { .. } | StepState::Slept) | None => None,
+    };
+    let policy = &begun.map_or_else(|| policy.clone(), |begun| policy.or(begun));
     let (event, reply) = judge(now, seen, step, failure, policy);
     // A failed attempt is progress too: the worker lived to tell.
     let retried = matches!(reply, Reply::StepRetry { .. });

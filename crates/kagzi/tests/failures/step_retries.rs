@@ -167,6 +167,34 @@ async fn retry_after_overrides_the_policys_delay() {
 }
 
 #[tokio::test]
+async fn a_steps_policy_wins_over_the_workflows_field_by_field() {
+    let (engine, count) =
+        failing(RetryPolicy::default().initial_interval(seconds(3)), || anyhow::anyhow!("down")).await;
+    engine.skip_time();
+    let began = engine.now();
+    let workflows = RetryPolicy::default().backoff_coefficient(1.0).initial_interval(seconds(50));
+
+    let start = engine.client().workflow("w", "q", ()).retry_policy(workflows).retries(3);
+    start.await.unwrap().result::<u32>().await.unwrap_err();
+
+    assert_eq!(count.get(), 3, "the workflow's word, because the step has none");
+    assert_eq!(engine.now().duration_since(began).unwrap(), seconds(3 + 3), "the step's own interval");
+}
+
+#[tokio::test]
+async fn a_wait_that_the_error_asks_for_may_be_longer_than_the_default_budget() {
+    let hour = || RetryAfterError::new("busy", seconds(3600)).into();
+    let (engine, count) = failing(RetryPolicy::default().maximum_attempts(3), hour).await;
+    engine.skip_time();
+    let began = engine.now();
+
+    start(&engine, "w").await.result::<u32>().await.unwrap_err();
+
+    assert_eq!(count.get(), 3);
+    assert_eq!(engine.now().duration_since(began).unwrap(), seconds(2 * 3600));
+}
+
+#[tokio::test]
 async fn a_schedule_is_followed_to_the_second() {
     let schedule = RetryPolicy::default().schedule([seconds(5), seconds(50)]).maximum_attempts(3);
     let (engine, count) = failing(schedule, || anyhow::anyhow!("down")).await;
