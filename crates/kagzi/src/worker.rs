@@ -1,5 +1,6 @@
 //! A worker: registers workflow functions, takes runs from one queue, and executes them.
 
+mod apart;
 pub(crate) mod builder;
 mod drain;
 pub(crate) mod handlers;
@@ -81,7 +82,8 @@ impl Worker {
         self.shutdown.clone()
     }
 
-    /// Serves until drained, by the shutdown token, SIGTERM, SIGINT or the server's order. A second SIGINT
+    /// Serves until drained, on a thread of its own; runs are executed by the runtime that calls this. Steps that block
+    /// that runtime do not silence the worker. It is drained by the shutdown token, SIGTERM, SIGINT or the server's order. A second SIGINT
     /// does not wait for runs in flight but gives them back. A server that cannot be reached is tried
     /// again for ever; one that refuses the registration is an error.
     pub async fn run(self) -> Result<(), Error> {
@@ -93,7 +95,9 @@ impl Worker {
             return Err(Error::InvalidWorker(format!("workflow type '{twice}' is registered twice")));
         }
         let signals = if self.handle_signals { Signals::listen()? } else { Signals::none() };
-        let session = Session::new(Setup {
+        // A channel that was made elsewhere is served where it was made, and so must be whoever uses it.
+        let network = matches!(self.connection, Connection::Network(_));
+        let setup = Setup {
             connection: self.connection,
             registration: v1::RegisterWorkerRequest { workflow_types, ..self.registration },
             handlers: Arc::new(self.handlers),
@@ -103,7 +107,7 @@ impl Worker {
             codecs: self.codecs,
             #[cfg(feature = "testing")]
             probe: self.probe,
-        });
-        session.run().await
+        };
+        if network { apart::serve(setup).await } else { Session::new(setup, None).run().await }
     }
 }

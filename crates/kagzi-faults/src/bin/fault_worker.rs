@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Parser;
 use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext, WorkflowFailedEvent};
 use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 #[derive(Parser, Clone)]
 struct Args {
@@ -34,6 +35,9 @@ struct Args {
     /// The code has changed: steps of the first name are called by the second, OLD=NEW.
     #[arg(long)]
     rename: Option<String>,
+    /// User code has one thread for everything.
+    #[arg(long)]
+    one_thread: bool,
     /// The code has changed: moves come in the opposite order.
     #[arg(long)]
     reverse: bool,
@@ -42,10 +46,17 @@ struct Args {
     otlp: Option<String>,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     kagzi_faults::exit_when_stdin_closes();
     let args = Args::parse();
+    let mut runtime = match args.one_thread {
+        true => Builder::new_current_thread(),
+        false => Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(work(args))
+}
+
+async fn work(args: Args) -> anyhow::Result<()> {
     match &args.otlp {
         #[cfg(feature = "otel")]
         Some(endpoint) => drop(kagzi_faults::spans::export("worker", endpoint)?),
@@ -165,6 +176,10 @@ async fn execute(log: ExecutionLog, plan: StepPlan, step: StepContext) -> anyhow
     if let Some(gate) = &plan.gate {
         while !log.gate_is_open(gate) && (!plan.blocks || began.attempt == 1) {
             match plan.blocks {
+                // With one thread there is no other place.
+                true if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
                 true => tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(10))),
                 false => tokio::time::sleep(Duration::from_millis(10)).await,
             }

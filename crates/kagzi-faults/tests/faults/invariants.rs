@@ -23,7 +23,7 @@ const DAMAGE: [(&str, &str); 15] = [
         "I5",
         "DELETE FROM runs WHERE status = 1; DELETE FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
     ),
-    ("I6", "UPDATE events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
+    ("I6", "UPDATE events SET at = at - 60000000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I9",
         "UPDATE runs SET options = replace(options, 'handler_of', 'nobody') WHERE options LIKE '%handler_of%'",

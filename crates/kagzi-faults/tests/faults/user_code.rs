@@ -157,3 +157,30 @@ async fn a_step_that_blocks_its_thread_is_timed_out_by_the_server_and_retried() 
     assert_eq!(ended.attempts, 0);
     stage.close().await;
 }
+
+#[tokio::test]
+async fn a_step_that_blocks_the_only_thread_does_not_silence_its_worker() {
+    let stage = stage!(Pace::Fast);
+    let worker = stage.worker(&["--one-thread"]).await;
+    let blocking =
+        StepPlan { name: "block".into(), gate: Some("block".into()), blocks: true, ..StepPlan::default() };
+    let run = stage.start(&Script::default().planned(blocking).step("next")).await;
+    stage.began(&run, "block", 1).await;
+    let heard = async || {
+        let at = stage.workers_of(worker.pid()).await[0].last_heartbeat_at.expect("it was heard of");
+        at.seconds * 1000 + i64::from(at.nanos) / 1_000_000
+    };
+
+    let first = heard().await;
+    let beyond = first + i64::try_from(2 * stage.pace.lease().as_millis()).unwrap();
+    kagzi_faults::eventually("it is heard of for twice a lease", async || {
+        (heard().await > beyond).then_some(())
+    })
+    .await;
+    stage.log.open_gate("block");
+
+    stage.completed(&run).await;
+    assert_eq!(stage.workers_of(worker.pid()).await.len(), 1, "it never had to register again");
+    assert_eq!(stage.log.began(&run, "block").len(), 1, "nobody else was given the run");
+    stage.close().await;
+}

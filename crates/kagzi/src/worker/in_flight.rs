@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 
 use kagzi_proto::v1::{Assign, JournalPage, LeaseRef, StepRef, StepStarted};
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -12,6 +13,8 @@ use crate::retry_policy;
 #[derive(Default)]
 pub(crate) struct InFlight {
     tasks: JoinSet<LeaseRef>,
+    /// None is the runtime of whoever spawns.
+    runs_on: Option<Handle>,
     runs: HashMap<String, Held>,
     /// Assigned, but with more journal to come. They count as held, or the server would think them lost.
     arriving: HashMap<String, Assign>,
@@ -25,6 +28,10 @@ struct Held {
 }
 
 impl InFlight {
+    pub(crate) fn new(runs_on: Option<Handle>) -> InFlight {
+        InFlight { runs_on, ..InFlight::default() }
+    }
+
     /// The assignment, once its journal is complete.
     pub(crate) fn begin_arrival(&mut self, assign: Assign) -> Option<Assign> {
         if !assign.journal_continues {
@@ -52,10 +59,14 @@ impl InFlight {
 
     pub(crate) fn spawn(&mut self, lease: LeaseRef, run: impl Future<Output = ()> + Send + 'static) {
         let ended = lease.clone();
-        let task = self.tasks.spawn(async move {
+        let run = async move {
             run.await;
             ended
-        });
+        };
+        let task = match &self.runs_on {
+            Some(runtime) => self.tasks.spawn_on(run, runtime),
+            None => self.tasks.spawn(run),
+        };
         self.runs.insert(lease.run_id, Held { epoch: lease.epoch, task, steps: Vec::new() });
     }
 

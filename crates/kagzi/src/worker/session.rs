@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kagzi_proto::v1::{self, report, worker_message};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(setup: Setup) -> Session {
+    /// Executes runs where it is told to, or where it runs itself.
+    pub(crate) fn new(setup: Setup, runs_on: Option<Handle>) -> Session {
         let (mut uplink, inbox) = Uplink::new(limits::INBOX_LEN_MAX);
         uplink.codecs = setup.codecs;
         #[cfg(feature = "testing")]
@@ -82,7 +84,7 @@ impl Session {
             inbox,
             received: Vec::with_capacity(limits::INBOX_BATCH_LEN_MAX),
             outbox: Outbox::new(),
-            in_flight: InFlight::default(),
+            in_flight: InFlight::new(runs_on),
             heartbeat: every(limits::HEARTBEAT_INTERVAL_DEFAULT),
             phase: Phase::Serving,
         }
