@@ -180,7 +180,7 @@ async fn a_long_error_is_cut_and_never_refused() {
 
 #[tokio::test]
 async fn a_history_with_many_large_payloads_comes_in_pages_that_a_client_can_take() {
-    let stage = stage!(Pace::Steady);
+    let stage = stage!(Pace::Calm);
     let worker = stage.hand_worker("by-hand").await;
     let run = stage.start_with(start(noise(LIMIT))).await.unwrap().run_id;
     let held = worker.poll(5_000).await.expect("a run");

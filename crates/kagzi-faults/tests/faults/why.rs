@@ -1,6 +1,6 @@
 //! Every run can say why it is where it is.
 
-use kagzi_faults::{Move, Pace, Script, stage};
+use kagzi_faults::{Move, Pace, Script, eventually, stage};
 use kagzi_proto::v1::WorkflowStatus;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -13,7 +13,11 @@ async fn a_run_says_in_one_true_sentence_why_it_is_where_it_is() {
     let ready = stage.explain(&run).await;
     let worker = stage.worker(&[]).await;
     stage.began(&run, "charge", 1).await;
-    let leased = stage.explain(&run).await;
+    // That a step began is told, not waited for: the server may hear of it a moment later than the step's code.
+    let leased = eventually("the server hears of the step", async || {
+        Some(stage.explain(&run).await).filter(|told| told.sentence.contains("running step"))
+    })
+    .await;
     stage.log.open_gate("charge");
     stage.completed(&run).await;
     let finished = stage.explain(&run).await;
