@@ -46,6 +46,7 @@ tools() {
     has cc || missing+=(build-essential) # SQLite is C and is built from source
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
     [ -n "${TEST_DATABASE_URL:-}" ] || has_initdb || missing+=(postgresql)
+    has openssl || missing+=(openssl) # makes the certificate of the TLS test
     has pgbouncer || [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
     if [ "${#missing[@]}" -gt 0 ]; then
         install "${missing[@]}"

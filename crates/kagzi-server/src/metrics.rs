@@ -42,6 +42,8 @@ fn render(engine: &Engine) -> String {
         count(&stats.conflicts) as f64,
     );
     page.gauge("kagzi_worker_streams", "Workers connected to this server", engine.hub().sessions() as f64);
+    let help = "How far the clock that decides, the database's if it has one, is ahead of this machine's";
+    page.gauge("kagzi_clock_skew_seconds", help, engine.clock().skew_ms() as f64 / 1e3);
     page.gauge("kagzi_uptime_seconds", "Time since the start", engine.uptime().as_secs_f64());
     page.head("kagzi_runs_finished_total", "Runs ended, by outcome", "counter");
     for (outcome, n) in engine.hub().outcomes() {

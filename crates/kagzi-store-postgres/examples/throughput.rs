@@ -1,6 +1,6 @@
 //! How fast the store alone is: runs of three steps through one or two servers, no network in between.
 //!
-//! `cargo run --release -p kagzi-store-postgres --features test-fixture --example throughput -- [servers] [on|off] [finished runs]`
+//! `cargo run --release -p kagzi-store-postgres --features test-fixture --example throughput -- [servers] [on|off] [finished runs] [namespaces]`
 
 #[path = "../tests/stage/mod.rs"]
 mod stage;
@@ -34,7 +34,9 @@ async fn main() {
         servers.push(Arc::new(Server::open(&url, options.clone()).await));
     }
 
-    if let Some(finished) = args.next() {
+    let finished = args.next().filter(|count| count != "0");
+    let namespaces: usize = args.next().map_or(1, |text| text.parse().expect("a number of namespaces"));
+    if let Some(finished) = finished {
         fixture::sql(&url, &finished_runs(&finished)).await;
     }
     if count == 1 && notify {
@@ -51,13 +53,15 @@ async fn main() {
 
     let finished = Arc::new(AtomicU64::new(0));
     for server in &servers {
-        for _ in 0..WORKERS {
-            let worker = server.register("bench", SLOTS).await;
+        for n in 0..WORKERS.max(namespaces) {
+            let (namespace, slots) = (namespace(n % namespaces), slots(namespaces));
+            let worker = server.register_in(&namespace, "bench", slots).await;
             let mut assignments = server.stand_by(worker, "bench").await;
             let (server, finished) = (server.clone(), finished.clone());
             tokio::spawn(async move {
+                let again = namespace;
                 while let Some(assignment) = assignments.recv().await {
-                    let (server, finished) = (server.clone(), finished.clone());
+                    let (server, finished, again) = (server.clone(), finished.clone(), again.clone());
                     tokio::spawn(async move {
                         let lease = assignment.lease();
                         server.apply(record(lease.clone(), "one", 0)).await.unwrap();
@@ -65,16 +69,17 @@ async fn main() {
                         let last = vec![record(lease.clone(), "three", 2), complete(lease)];
                         server.store.apply(last).await.unwrap();
                         finished.fetch_add(1, Relaxed);
-                        server.apply(stage::start("bench")).await.unwrap();
+                        server.apply(stage::start_in(&again, "bench")).await.unwrap();
                     });
                 }
             });
         }
     }
     for server in &servers {
-        for _ in 0..WORKERS * SLOTS as usize {
+        for n in 0..WORKERS * SLOTS as usize {
             let server = server.clone();
-            tokio::spawn(async move { server.start("bench").await });
+            let start = stage::start_in(&namespace(n % namespaces), "bench");
+            tokio::spawn(async move { server.apply(start).await.unwrap() });
         }
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -93,6 +98,16 @@ async fn main() {
             micros as f64 / commits as f64 / 1000.0,
         );
     }
+}
+
+fn namespace(number: usize) -> kagzi_model::Name {
+    format!("tenant-{number}").into()
+}
+
+/// So many per worker that the number of runs in flight does not depend on the number of namespaces.
+fn slots(namespaces: usize) -> u32 {
+    let workers = u32::try_from(WORKERS.max(namespaces)).expect("not that many");
+    (SLOTS * WORKERS as u32).div_ceil(workers)
 }
 
 async fn one_at_a_time(server: &Server) -> Vec<Duration> {

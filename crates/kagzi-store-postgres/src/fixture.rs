@@ -20,7 +20,7 @@ use tokio_postgres::{Config, NoTls};
 /// the database goes with it. Only the process that was started here is ended, by its id.
 const KEEPER: &str = r#"
 start() {
-    "$1"/postgres -D "$2/data" -k "$2" -c listen_addresses= </dev/null >>"$2/log" 2>&1 &
+    "$1"/postgres -D "$2/data" -k "$2" </dev/null >>"$2/log" 2>&1 &
     postgres=$!
 }
 end() {
@@ -50,6 +50,7 @@ synchronous_commit = on
 max_wal_size = 512MB
 autovacuum_naptime = 5s
 log_min_messages = warning
+listen_addresses = ''
 ";
 
 /// A server of this test process.
@@ -68,6 +69,26 @@ impl Server {
     /// Starts one that can only be read, as a replica.
     pub fn replica() -> Server {
         start(|data| std::fs::write(data.join("standby.signal"), "").expect("the folder can be written"))
+    }
+
+    /// Starts one that listens on loopback and takes nothing but TLS there, with a certificate for `localhost`. The
+    /// file of the authority that signed it is the second part.
+    pub fn tls() -> (Server, PathBuf) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let port = port.expect("loopback has free ports").port();
+        let mut authority = PathBuf::new();
+        let mut server = start(|data| {
+            authority = make_certificates(data);
+            let conf = data.join("postgresql.conf");
+            let old = std::fs::read_to_string(&conf).expect("initdb wrote its settings");
+            let ours = format!("listen_addresses = '127.0.0.1'\nport = {port}\nssl = on\n");
+            std::fs::write(&conf, old + &ours).expect("the settings can be written");
+            std::fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n")
+                .expect("the settings can be written");
+        });
+        server.url = Config::new();
+        server.url.host("localhost").port(port).user("postgres").dbname("postgres");
+        (server, authority)
     }
 
     /// The URL of its first database.
@@ -207,6 +228,22 @@ fn wait_until_it_answers(folder: &Path) {
         assert!(began.elapsed() < Duration::from_secs(30), "PostgreSQL did not start: {}", log());
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// An authority, and a certificate for `localhost` that it signed, where PostgreSQL looks for them.
+fn make_certificates(data: &Path) -> PathBuf {
+    let openssl = |arguments: &str| {
+        let made =
+            as_user(Path::new("openssl"), data).args(arguments.split(' ')).output().expect("openssl starts");
+        assert!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
+    };
+    std::fs::write(data.join("san"), "subjectAltName=DNS:localhost").expect("the folder can be written");
+    openssl("req -x509 -newkey rsa:2048 -nodes -days 30 -keyout ca.key -out ca.crt -subj /CN=kagzi-test");
+    openssl("req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost");
+    openssl(
+        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile san -out server.crt",
+    );
+    data.join("ca.crt")
 }
 
 /// Where the binaries are: the newest version that Debian's layout has, or the path.

@@ -5,8 +5,8 @@
 //! Memory may be behind the database when another server wrote; the row's version and the event's number notice,
 //! and the lane repeats the batch. See [`PostgresStore::open`].
 //!
-//! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off, named statements
-//! behind a pooler (PgBouncer), and TLS, for now: a URL that asks for it is refused, use a local proxy or socket.
+//! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off, and named
+//! statements behind a pooler (PgBouncer).
 
 mod backend;
 #[cfg(feature = "test-fixture")]
@@ -26,13 +26,16 @@ mod row;
 mod schedules;
 mod session;
 mod store;
+#[cfg(feature = "tls")]
+mod tls;
 mod unnamed;
 mod wake;
+mod wire;
 mod write;
 
 pub use backend::STATEMENTS as FIND_STATEMENTS;
 pub use clock::PostgresClock;
-pub use options::PostgresOptions;
+pub use options::{PostgresOptions, Tls};
 pub use reads::STATEMENTS as READ_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 pub use store::{PostgresReads, PostgresStore};

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use kagzi_model::Timestamp;
 use kagzi_store::{LaneHandle, LostLease, Observer, StoreError};
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Config, Connection, NoTls, Socket, tls::NoTlsStream};
+use tokio_postgres::{AsyncMessage, Config};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
@@ -20,6 +20,7 @@ use crate::{
     options::PostgresOptions,
     session::{Backoff, too_slow},
     wake::{CHANNEL, Hint},
+    wire::{self, Wire},
 };
 
 /// How often to ask whether the connection is still there: one that is cut silently hears nothing, for ever.
@@ -74,10 +75,8 @@ async fn listen_once(
     ears: &Arc<Ears>,
     backoff: &mut Backoff,
 ) -> Result<Infallible, StoreError> {
-    let connecting = timeout(options.connect_timeout, config.connect(NoTls));
-    let (client, connection) =
-        connecting.await.map_err(|_| too_slow("connecting"))?.map_err(from_postgres)?;
-    let mut driving = AbortOnDropHandle::new(tokio::spawn(drive(connection, ears.clone())));
+    let (client, wire) = wire::connect(config, options).await?;
+    let mut driving = AbortOnDropHandle::new(tokio::spawn(drive(wire, ears.clone())));
     let ask = async |sql: &str| {
         let answer = timeout(options.statement_timeout, client.batch_execute(sql)).await;
         answer.map_err(|_| too_slow("an answer on the listening connection"))?.map_err(from_postgres)
@@ -98,8 +97,8 @@ async fn listen_once(
 }
 
 /// Moves the bytes of the connection, and hears what comes in between.
-async fn drive(mut connection: Connection<Socket, NoTlsStream>, ears: Arc<Ears>) {
-    let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+async fn drive(mut wire: Wire, ears: Arc<Ears>) {
+    let mut messages = stream::poll_fn(move |context| wire.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(notification) = message
             && notification.channel() == CHANNEL

@@ -1,9 +1,21 @@
 //! What can be chosen about the connection to a database.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use kagzi_store::StoreError;
 use tokio_postgres::config::{Config, SslMode, TargetSessionAttrs};
+
+/// Whether and how the connection is protected. In a URL: `sslmode` and `sslrootcert`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// `sslmode=disable`, and the default: for a socket, a private network or a TLS proxy.
+    Off,
+    /// `sslmode=require`: encrypted, to whoever answers.
+    Encrypt,
+    /// `sslmode=verify-full`: encrypted, to the host that the URL names. Certificates come from the file, or else from
+    /// the system.
+    Verify { root: Option<PathBuf> },
+}
 
 /// Settings of one store.
 #[derive(Debug, Clone)]
@@ -14,6 +26,7 @@ pub struct PostgresOptions {
     /// A pooler in transaction mode stands in between: every statement goes unnamed, and nothing is left in a session.
     /// Implies that `notify` is off. In a URL: `?pgbouncer=true`.
     pub pooler: bool,
+    pub tls: Tls,
     /// How often to look for other servers' work unasked. None = 5 s with `notify`, 1 s without.
     pub poll_ms: Option<i64>,
     /// The longest a statement, or a wait for a lock, may take before the batch fails.
@@ -29,6 +42,7 @@ impl Default for PostgresOptions {
         PostgresOptions {
             notify: true,
             pooler: false,
+            tls: Tls::Off,
             poll_ms: None,
             statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
@@ -59,12 +73,25 @@ pub fn parse(url: &str, options: &PostgresOptions) -> Result<(Config, PostgresOp
 fn take_own(url: &str, options: &mut PostgresOptions) -> Result<String, StoreError> {
     let Some((base, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
     let mut theirs = Vec::new();
+    let mut root = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=').unwrap_or((pair, "")) {
             ("notify", value) => options.notify = switch("notify", value)?,
             ("pgbouncer", value) => options.pooler = switch("pgbouncer", value)?,
+            ("sslmode", "disable" | "prefer") => options.tls = Tls::Off,
+            ("sslmode", "require") => options.tls = Tls::Encrypt,
+            ("sslmode", "verify-full") => options.tls = Tls::Verify { root: None },
+            ("sslmode", value) => {
+                let known = "disable, require or verify-full";
+                return Err(StoreError::Unavailable(format!("sslmode={value} is not known; write {known}")));
+            }
+            ("sslrootcert", path) => root = Some(PathBuf::from(path)),
             _ => theirs.push(pair),
         }
+    }
+    if root.is_some() {
+        // As with libpq, naming a certificate means that it is to be verified.
+        options.tls = Tls::Verify { root };
     }
     Ok(if theirs.is_empty() { base.to_owned() } else { format!("{base}?{}", theirs.join("&")) })
 }
@@ -84,12 +111,10 @@ fn configure(url: &str, options: &PostgresOptions) -> Result<Config, StoreError>
     let mut config: Config = url
         .parse()
         .map_err(|error| StoreError::Unavailable(format!("could not read the database URL: {error}")))?;
-    if matches!(config.get_ssl_mode(), SslMode::Require) {
-        let why = "the database URL asks for TLS, which this build cannot do; use sslmode=disable with a \
-                   local socket, a private network or a TLS proxy";
-        return Err(StoreError::Unavailable(why.into()));
-    }
-    config.ssl_mode(SslMode::Disable);
+    config.ssl_mode(match options.tls {
+        Tls::Off => SslMode::Disable,
+        Tls::Encrypt | Tls::Verify { .. } => SslMode::Require,
+    });
     if config.get_application_name().is_none() {
         config.application_name("kagzi");
     }
@@ -158,10 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_refused_and_not_ignored() {
-        let error = read("postgres://kagzi@db.example/kagzi?sslmode=require").unwrap_err().to_string();
+    fn tls_is_read_as_everywhere_and_never_ignored() {
+        let tls = |query: &str| {
+            let url = format!("postgres://kagzi@db.example/kagzi?{query}");
+            parse(&url, &PostgresOptions::default()).map(|(_, options)| options.tls)
+        };
 
-        assert!(error.contains("TLS"), "{error}");
+        assert_eq!(tls("sslmode=disable"), Ok(Tls::Off));
+        assert_eq!(tls("sslmode=require"), Ok(Tls::Encrypt));
+        assert_eq!(tls("sslmode=verify-full"), Ok(Tls::Verify { root: None }));
+        let file = Tls::Verify { root: Some("/etc/ca.pem".into()) };
+        assert_eq!(tls("sslrootcert=/etc/ca.pem&sslmode=verify-full"), Ok(file));
+        assert!(tls("sslmode=verify-ca").is_err());
     }
 
     #[test]

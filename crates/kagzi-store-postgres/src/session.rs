@@ -5,10 +5,10 @@ use std::{collections::HashMap, time::Duration};
 use kagzi_store::StoreError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Config, Error, Row, Statement, types::ToSql};
 use tracing::debug;
 
-use crate::{error::from_postgres, options::PostgresOptions, unnamed::Unnamed};
+use crate::{error::from_postgres, options::PostgresOptions, unnamed::Unnamed, wire};
 
 /// Values that a statement binds.
 pub type Bind<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -38,11 +38,9 @@ impl Session {
         options: &PostgresOptions,
         purpose: Purpose,
     ) -> Result<Self, StoreError> {
-        let connecting = tokio::time::timeout(options.connect_timeout, config.connect(NoTls));
-        let (client, connection) =
-            connecting.await.map_err(|_| too_slow("connecting"))?.map_err(from_postgres)?;
+        let (client, wire) = wire::connect(config, options).await?;
         let task = tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = wire.drive().await {
                 debug!(%error, "a database connection ended");
             }
         });
@@ -58,6 +56,13 @@ impl Session {
             let standby = self.client.query_typed("SELECT pg_is_in_recovery()", &[]).await;
             if standby.map_err(from_postgres)?[0].get(0) {
                 let why = "this database is a read replica; point the URL at the primary, or list all hosts";
+                return Err(StoreError::Unavailable(why.into()));
+            }
+            // Not a replica, and yet nothing can be written: a primary that an operator has closed.
+            let closed = self.client.query_typed("SHOW default_transaction_read_only", &[]).await;
+            if closed.map_err(from_postgres)?[0].get::<_, &str>(0) == "on" {
+                let why =
+                    "this database takes no writes (default_transaction_read_only is on); ask its operator";
                 return Err(StoreError::Unavailable(why.into()));
             }
         }

@@ -38,6 +38,21 @@ async fn a_read_replica_is_refused_with_what_to_do() {
     assert!(error.contains("read replica") && error.contains("primary"), "{error}");
 }
 
+#[tokio::test]
+async fn a_database_that_takes_no_writes_is_refused_with_what_to_do() {
+    let url = fixture::database().await;
+    let config: tokio_postgres::Config = url.parse().unwrap();
+    let close =
+        format!("ALTER DATABASE {} SET default_transaction_read_only = on", config.get_dbname().unwrap());
+    fixture::sql(&url, &close).await;
+
+    let clock = Arc::new(SystemClock::new());
+    let opened = PostgresStore::open(&url, PostgresOptions::default(), clock, Arc::new(Silent)).await;
+
+    let error = opened.err().expect("refused").to_string();
+    assert!(error.contains("default_transaction_read_only"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crashes_of_the_database_lose_nothing_and_double_nothing() {
     const RUNS: usize = 300;

@@ -140,3 +140,22 @@ async fn behind_a_pooler_no_setting_is_left_in_the_session() {
     assert_eq!(fixture::sql(&url, listening).await, ["0"]);
     server.store.ping().await.unwrap();
 }
+
+#[tokio::test]
+async fn the_namespace_comes_first_in_every_primary_and_unique_key() {
+    let url = fixture::database().await;
+    Server::open(&url, PostgresOptions::default()).await.store_closed().await;
+
+    // The table of migrations belongs to no namespace.
+    let keys = "SELECT indexrelid::regclass
+                  FROM pg_index
+                  JOIN pg_class ON pg_class.oid = indrelid
+                  JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+                 WHERE relnamespace = 'kagzi'::regnamespace AND relname <> 'migrations'
+                   AND indisunique AND attname <> 'namespace_id'";
+    let count = "SELECT count(*) >= 5 FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+                  WHERE relnamespace = 'kagzi'::regnamespace AND indisunique";
+
+    assert_eq!(fixture::sql(&url, keys).await, Vec::<String>::new());
+    assert_eq!(fixture::sql(&url, count).await, ["t"], "there are keys at all");
+}

@@ -30,6 +30,8 @@ async fn two_servers_behind_pgbouncer_complete_everything_without_a_prepared_sta
     let errors =
         [one.metric("kagzi_commit_errors_total").await, two.metric("kagzi_commit_errors_total").await];
     assert_eq!(errors, [0.0, 0.0]);
+    let skew = one.metric("kagzi_clock_skew_seconds").await;
+    assert!(skew.abs() < 5.0, "one machine, one clock: {skew}");
     two.kill_server().await;
     let found = one.close_on(&direct).await;
     assert_eq!(found, Evidence { runs: RUNS, completed: RUNS, results: 2 * RUNS, executions: 2 * RUNS });

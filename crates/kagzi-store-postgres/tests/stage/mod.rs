@@ -48,9 +48,13 @@ impl Server {
     }
 
     pub async fn register(&self, workflow_type: &str, max_concurrent: u32) -> WorkerId {
+        self.register_in(&namespace(), workflow_type, max_concurrent).await
+    }
+
+    pub async fn register_in(&self, namespace: &Name, workflow_type: &str, max_concurrent: u32) -> WorkerId {
         let id = WorkerId(Uuid::now_v7());
         let registration = Registration {
-            namespace: namespace(),
+            namespace: namespace.clone(),
             task_queue: "orders".into(),
             workflow_types: vec![workflow_type.into()],
             hostname: "test".into(),
@@ -99,9 +103,13 @@ pub fn namespace() -> Name {
 }
 
 pub fn start(workflow_type: &str) -> Command {
+    start_in(&namespace(), workflow_type)
+}
+
+pub fn start_in(namespace: &Name, workflow_type: &str) -> Command {
     let id = RunId(Uuid::now_v7());
     Command::Start(Box::new(StartRun {
-        namespace: namespace(),
+        namespace: namespace.clone(),
         id,
         business_id: id.to_string().into(),
         workflow_type: workflow_type.into(),
