@@ -17,6 +17,15 @@ pub struct StepRef {
     pub position: u32,
 }
 
+/// A step's result, recorded together with the end of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepResult {
+    pub step: StepRef,
+    pub attempt: u32,
+    pub result: Payload,
+    pub elapsed_ms: Millis,
+}
+
 /// A new run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartRun {
@@ -59,8 +68,8 @@ pub enum Command {
     SleepOver { lease: LeaseRef, step: Name },
     /// Sets a label of the run; the call has a step's identity.
     SetLabel { lease: LeaseRef, step: StepRef, name: Name, value: Name },
-    /// Ends the run with its output.
-    Complete { lease: LeaseRef, output: Payload },
+    /// Ends the run with its output and the results that were not recorded before.
+    Complete { lease: LeaseRef, steps: Vec<StepResult>, output: Payload },
     /// Ends the run with an error.
     Fail { lease: LeaseRef, failure: Failure },
     /// Ends the lease until the earliest retry or sleep is due.

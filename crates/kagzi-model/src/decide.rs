@@ -69,7 +69,7 @@ pub fn decide(
         }
         Command::SleepOver { lease, step } => sleep_over::decide(now, seen, lease, step),
         Command::SetLabel { lease, step, name, value } => set_label::decide(seen, lease, step, (name, value)),
-        Command::Complete { lease, output } => complete::decide(now, seen, lease, output),
+        Command::Complete { lease, steps, output } => complete::decide(now, seen, lease, steps, output),
         Command::Fail { lease, failure } => fail::decide(now, seen, lease, failure),
         Command::Park { lease } => park::decide(now, seen, lease),
         Command::Release { lease, why } => release::decide(now, seen, lease, why),

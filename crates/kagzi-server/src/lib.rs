@@ -2,6 +2,7 @@
 
 mod check;
 pub mod config;
+mod conversation;
 mod database_settings;
 mod embedded;
 mod handler_input;

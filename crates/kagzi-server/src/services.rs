@@ -9,7 +9,7 @@ use kagzi_proto::v1::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{check::PayloadLimits, rpc, trace::Tracer, work_stream};
+use crate::{check::PayloadLimits, conversation, rpc, trace::Tracer, work_stream};
 
 /// Everything that the services share.
 #[derive(Clone)]
@@ -93,6 +93,15 @@ service! {
             request: Request<v1::WaitWorkflowRunRequest>,
         ) -> Result<Response<v1::WaitWorkflowRunResponse>, Status> {
             self.until_stopped(rpc::wait_workflow_run::handle(&self.engine, request.into_inner())).await
+        }
+
+        type ConverseStream = conversation::Outgoing;
+
+        async fn converse(
+            &self,
+            request: Request<Streaming<v1::ConverseRequest>>,
+        ) -> Result<Response<Self::ConverseStream>, Status> {
+            Ok(Response::new(conversation::open(self.clone(), request.into_inner())))
         }
     }
     get_workflow_run(GetWorkflowRunRequest) -> GetWorkflowRunResponse,

@@ -11,9 +11,9 @@ mod export;
 mod export;
 mod parent;
 
-pub use export::Tracer;
 #[cfg(feature = "otel")]
 pub use export::provider;
+pub use export::{Call, Tracer};
 
 /// Where spans are sent, and how many.
 #[derive(Debug, Clone, PartialEq)]

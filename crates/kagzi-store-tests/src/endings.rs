@@ -1,7 +1,10 @@
 //! A run ends once, everybody who waits is told once, and a cancel reaches it wherever it stands.
 
 use futures_util::future::join;
-use kagzi_model::{Command, LeaseRef, OnFailure, Rejection, Reply, RunId, State, Status};
+use kagzi_model::{
+    Command, EventKind, LeaseRef, OnFailure, Payload, Rejection, Reply, RunId, State, Status, StepRef,
+    StepResult,
+};
 use kagzi_store::WorkerCommand;
 
 use crate::{Stage, Standing};
@@ -187,4 +190,39 @@ pub async fn a_reopened_run_goes_on_with_its_recorded_steps(stage: Stage) {
     assert_eq!((again.run.id, again.run.epoch, again.fresh), (run, 2, false));
     assert!(stage.apply(stage.complete(&lease)).await.is_err(), "the old lease stays lost");
     stage.ok(stage.complete(&again.lease())).await;
+}
+
+pub async fn the_last_results_and_the_end_are_recorded_together_or_not_at_all(stage: Stage) {
+    let (run, lease, _standing) = leased(&stage).await;
+    stage.ok(stage.record(&lease, "first", b"1")).await;
+    let result = |path: &str, position| StepResult {
+        step: StepRef { path: path.into(), position },
+        attempt: 1,
+        result: Payload::new(path.as_bytes().to_vec()),
+        elapsed_ms: 1,
+    };
+    let complete =
+        |steps| Command::Complete { lease: lease.clone(), steps, output: Payload::new(&b"output"[..]) };
+    let before = stage.events(run).await;
+
+    // The first step again, at another position: the code was reordered.
+    let wrong = complete(vec![result("second", 1), result("first", 7)]);
+    let refused = stage.apply(wrong).await.unwrap_err();
+    assert!(matches!(refused, Rejection::StepMismatch { .. }), "{refused:?}");
+    assert_eq!(stage.events(run).await, before, "a refused end left something behind");
+    let right = complete(vec![result("second", 1), result("third", 2)]);
+    assert_eq!(stage.ok(right.clone()).await, Reply::Done { already: false });
+    assert_eq!(stage.ok(right).await, Reply::Done { already: true });
+
+    let added: Vec<_> = stage.events(run).await.into_iter().skip(before.len()).collect();
+    let names: Vec<_> = added
+        .iter()
+        .map(|event| match &event.kind {
+            EventKind::StepCompleted { step, .. } => step.to_string(),
+            EventKind::RunCompleted => "end".to_owned(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["second", "third", "end"]);
+    assert_eq!(stage.run(run).await.state, State::Completed);
 }

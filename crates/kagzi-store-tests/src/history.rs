@@ -75,7 +75,7 @@ pub async fn payloads_come_back_byte_for_byte(stage: Stage) {
         stage.ok(stage.record(&lease, &format!("step-{number}"), result)).await;
     }
     let output = payload(b"\xc3\x28 is not UTF-8");
-    stage.ok(Command::Complete { lease, output: output.clone() }).await;
+    stage.ok(Command::Complete { lease, steps: Vec::new(), output: output.clone() }).await;
 
     let view = stage.store.run(&stage.namespace, run).await.unwrap().unwrap();
     assert_eq!(view.input, Some(payload(&every_byte)));

@@ -26,7 +26,7 @@ fn every_write(stage: &Stage, lease: &LeaseRef) -> Vec<Command> {
         stage.fail_step(&lease(), "a", 1),
         stage.sleep(&lease(), "nap", 1_000),
         Command::SleepOver { lease: lease(), step: "nap".into() },
-        Command::Complete { lease: lease(), output: Payload::new(&b"late"[..]) },
+        Command::Complete { lease: lease(), steps: Vec::new(), output: Payload::new(&b"late"[..]) },
         stage.fail(&lease()),
         Command::Park { lease: lease() },
         stage.release(&lease()),

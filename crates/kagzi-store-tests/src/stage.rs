@@ -184,7 +184,7 @@ impl Stage {
     }
 
     pub fn complete(&self, lease: &LeaseRef) -> Command {
-        Command::Complete { lease: lease.clone(), output: Payload::new(&b"output"[..]) }
+        Command::Complete { lease: lease.clone(), steps: Vec::new(), output: Payload::new(&b"output"[..]) }
     }
 
     pub fn fail(&self, lease: &LeaseRef) -> Command {

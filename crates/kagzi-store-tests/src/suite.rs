@@ -87,6 +87,7 @@ macro_rules! conformance {
                 a_reopened_run_forgets_the_deadline_that_passed,
             }
             endings {
+                the_last_results_and_the_end_are_recorded_together_or_not_at_all,
                 a_queued_run_can_be_cancelled,
                 a_leased_run_can_be_cancelled_and_its_worker_is_told,
                 a_sleeping_run_can_be_cancelled,

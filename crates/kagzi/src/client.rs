@@ -1,5 +1,6 @@
 //! Starts runs, waits for them and stops them.
 
+mod conversation;
 pub(crate) mod handle;
 pub(crate) mod list;
 pub(crate) mod schedule;
@@ -14,6 +15,7 @@ use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use kagzi_proto::v1::{self, WorkflowRun};
 use parking_lot::Mutex;
+use prost::Message;
 use serde::Serialize;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
@@ -23,6 +25,7 @@ use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use conversation::Conversation;
 use handle::RunHandle;
 use list::{ListRuns, RunPage};
 use schedule::ScheduleBuilder;
@@ -33,9 +36,36 @@ use start::StartBuilder;
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,
-    channel: Arc<Mutex<Channel>>,
+    server: Arc<Mutex<Server>>,
     namespace: String,
     pub(crate) codecs: Codecs,
+}
+
+/// The server that is talked to at the moment.
+#[derive(Clone)]
+pub(crate) struct Server {
+    channel: Channel,
+    pub(crate) conversation: Conversation,
+}
+
+impl Server {
+    fn on(channel: Channel) -> Server {
+        Server { conversation: Conversation::on(channel.clone()), channel }
+    }
+
+    pub(crate) async fn start(
+        self,
+        request: tonic::Request<v1::StartWorkflowRequest>,
+    ) -> Result<v1::StartWorkflowResponse, Status> {
+        // What travels beside the message, a trace, has no place on a shared stream; and a start that is too large
+        // for the server should fail alone, not with everybody's stream.
+        let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
+        if alone {
+            let mut rpc = WorkflowServiceClient::new(self.channel);
+            return rpc.start_workflow(request).await.map(Response::into_inner);
+        }
+        self.conversation.start(request.into_inner()).await
+    }
 }
 
 /// Whether a call may be sent a second time when the answer to the first was lost.
@@ -60,12 +90,8 @@ impl Client {
     }
 
     fn with(connection: Connection, channel: Channel) -> Client {
-        Client {
-            connection,
-            channel: Arc::new(Mutex::new(channel)),
-            namespace: "default".to_owned(),
-            codecs: Codecs::default(),
-        }
+        let server = Arc::new(Mutex::new(Server::on(channel)));
+        Client { connection, server, namespace: "default".to_owned(), codecs: Codecs::default() }
     }
 
     /// The same client for another namespace. Default: `default`.
@@ -164,8 +190,7 @@ impl Client {
         &self.namespace
     }
 
-    /// One call. When its server cannot be reached the next takes over; the call itself is repeated there
-    /// only if that can do no harm.
+    /// One unary call.
     pub(crate) async fn call<T, F, Fut>(
         &self,
         attempted: &'static str,
@@ -202,19 +227,38 @@ impl Client {
         F: Fn(Channel) -> Fut,
         Fut: Future<Output = Result<Response<T>, Status>>,
     {
+        let call = |server: Server| {
+            let answer = rpc(server.channel);
+            async move { Ok(answer.await?.into_inner()) }
+        };
+        self.ask(attempted, repeat, call).await
+    }
+
+    /// One question to a server. When its server cannot be reached the next takes over; the call itself is repeated there
+    /// only if that can do no harm.
+    pub(crate) async fn ask<T, F, Fut>(
+        &self,
+        attempted: &'static str,
+        repeat: Repeat,
+        question: F,
+    ) -> Result<T, Error>
+    where
+        F: Fn(Server) -> Fut,
+        Fut: Future<Output = Result<T, Status>>,
+    {
         let mut servers_left = self.connection.server_count();
         loop {
             servers_left -= 1;
-            let channel = self.channel.lock().clone();
-            let status = match rpc(channel).await {
-                Ok(answer) => return Ok(answer.into_inner()),
+            let server = self.server.lock().clone();
+            let status = match question(server).await {
+                Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
             let error = Error::refused(attempted, &status);
             if error.is_outage() && self.connection.server_count() > 1 {
                 self.connection.prefer_next();
-                let channel = self.connection.connect().await?;
-                *self.channel.lock() = channel;
+                let server = Server::on(self.connection.connect().await?);
+                *self.server.lock() = server;
                 if repeat == Repeat::Safe && servers_left > 0 {
                     continue;
                 }

@@ -17,6 +17,9 @@ pub(crate) const DETAILS_BYTES_MAX: usize = 4096;
 /// Longest wait that a Retry-After header can ask for.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// The server hears of a step that still runs after this long.
+pub(crate) const NOTICE_DELAY: Duration = Duration::from_millis(100);
+
 /// Progress of one step is reported at most this often; what comes in between is replaced by what comes last.
 pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -40,6 +43,16 @@ pub(crate) const INBOX_LEN_MAX: usize = 1024;
 
 /// Messages between the owner of the stream and the transport.
 pub(crate) const WIRE_LEN_MAX: usize = 256;
+
+/// Starts and waits that wait to be written to a client's stream.
+pub(crate) const ASKS_LEN_MAX: usize = 1024;
+/// A start above this is a call of its own.
+pub(crate) const ASK_BYTES_MAX: usize = 16 * 1024;
+/// Asks of one message. Every server takes messages of 64 KiB, however low its limit on payloads.
+pub(crate) const ASK_BATCH_BYTES_MAX: usize = 32 * 1024;
+
+/// Results that travel with the end of a run. Every server takes as much beside an output of its largest size.
+pub(crate) const TRAILING_BYTES_MAX: usize = 32 * 1024;
 
 /// Messages taken from the inbox in one go.
 pub(crate) const INBOX_BATCH_LEN_MAX: usize = 256;

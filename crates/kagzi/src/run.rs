@@ -15,6 +15,7 @@ pub(crate) mod sleep;
 pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod step_builder;
+pub(crate) mod trailing;
 pub(crate) mod uplink;
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ async fn a_result_over_the_limit_is_refused_on_the_stream_by_its_code_and_the_st
     let failed = v1::StepFailed { step, failure: Some(failure), attempt: 1, ..Default::default() };
     report(&up, 2, &lease, Body::StepFailed(failed)).await;
     let output = Some(Payload { data: noise(LIMIT), content_type: CONTENT_TYPE.into() });
-    report(&up, 3, &lease, Body::RunCompleted(v1::RunCompleted { output })).await;
+    report(&up, 3, &lease, Body::RunCompleted(v1::RunCompleted { output, steps: Vec::new() })).await;
 
     assert_eq!((refused.code.as_str(), refused.retryable), ("PAYLOAD_TOO_LARGE", false));
     let expected = format!("result exceeds maximum size of {LIMIT} bytes ({} bytes)", LIMIT + 1);
@@ -230,7 +230,7 @@ async fn messages_of_64_mib_are_cut_off_before_they_are_buffered() {
         stage.registry().complete_step(complete_step).await.unwrap_err(),
         {
             let output = Some(Payload { data: huge, content_type: String::new() });
-            report(&up, 1, &lease, Body::RunCompleted(v1::RunCompleted { output })).await;
+            report(&up, 1, &lease, Body::RunCompleted(v1::RunCompleted { output, steps: Vec::new() })).await;
             loop {
                 if let Err(refusal) = down.message().await {
                     break refusal;

@@ -2,7 +2,7 @@
 
 use kagzi_model::{
     Aggregate, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Name, OnFailure, Payload,
-    RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, Timestamp, WorkerId,
+    RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, StepResult, Timestamp, WorkerId,
 };
 use uuid::Uuid;
 
@@ -152,6 +152,7 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
     };
     let sleep = |park| Command::Sleep { lease: lease.clone(), step: step("new", 3), duration_ms: 100, park };
     let (result, output, elapsed_ms) = (Payload::new(&b"r"[..]), Payload::new(&b"o"[..]), 5);
+    let last = StepResult { step: step("new", 3), attempt: 1, result: result.clone(), elapsed_ms };
     vec![
         ("BeginStep", begin(&lease, step("new", 3), None)),
         ("BeginStep with timeout", begin(&lease, step("new", 3), Some(2_000))),
@@ -172,7 +173,11 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Sleep and park", sleep(true)),
         ("SleepOver", Command::SleepOver { lease: lease.clone(), step: "nap".into() }),
         ("SetLabel", set_label(&lease, step("new", 3))),
-        ("Complete", Command::Complete { lease: lease.clone(), output }),
+        ("Complete", Command::Complete { lease: lease.clone(), steps: Vec::new(), output: output.clone() }),
+        (
+            "Complete with a last result",
+            Command::Complete { lease: lease.clone(), steps: vec![last], output },
+        ),
         ("Fail", Command::Fail { lease: lease.clone(), failure: failure() }),
         ("Park", Command::Park { lease: lease.clone() }),
         ("Release", Command::Release { lease: lease.clone(), why: "leaving".into() }),

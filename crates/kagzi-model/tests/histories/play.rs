@@ -276,7 +276,9 @@ impl Play {
                 name: "stage".into(),
                 value: value.to_string().into(),
             },
-            What::Complete => Command::Complete { lease, output: Payload::new(&b"output"[..]) },
+            What::Complete => {
+                Command::Complete { lease, steps: Vec::new(), output: Payload::new(&b"output"[..]) }
+            }
             What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
             What::Park => Command::Park { lease },
             What::Release => Command::Release { lease, why: "leaving".into() },

@@ -442,6 +442,66 @@ pub struct WaitWorkflowRunResponse {
     #[prost(message, optional, tag = "2")]
     pub workflow_run: ::core::option::Option<WorkflowRun>,
 }
+/// Whatever the client has to ask at the moment.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConverseRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub asks: ::prost::alloc::vec::Vec<Ask>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Ask {
+    /// the client's own; its reply carries the same
+    #[prost(uint64, tag = "1")]
+    pub seq: u64,
+    #[prost(oneof = "ask::Body", tags = "2, 3, 4")]
+    pub body: ::core::option::Option<ask::Body>,
+}
+/// Nested message and enum types in `Ask`.
+pub mod ask {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        #[prost(message, tag = "2")]
+        Start(super::StartWorkflowRequest),
+        #[prost(message, tag = "3")]
+        Wait(super::WaitWorkflowRunRequest),
+        /// nobody waits for the reply to this number any more; not answered
+        #[prost(bool, tag = "4")]
+        Forget(bool),
+    }
+}
+/// Whatever is answered at the moment, in any order.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConverseResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub replies: ::prost::alloc::vec::Vec<Reply>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Reply {
+    #[prost(uint64, tag = "1")]
+    pub seq: u64,
+    #[prost(oneof = "reply::Body", tags = "2, 3, 4")]
+    pub body: ::core::option::Option<reply::Body>,
+}
+/// Nested message and enum types in `Reply`.
+pub mod reply {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        #[prost(message, tag = "2")]
+        Started(super::StartWorkflowResponse),
+        #[prost(message, tag = "3")]
+        Waited(super::WaitWorkflowRunResponse),
+        #[prost(message, tag = "4")]
+        Refused(super::CallRefused),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallRefused {
+    /// as the call's own gRPC status code would be
+    #[prost(int32, tag = "1")]
+    pub code: i32,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListWorkflowRunsRequest {
     #[prost(string, tag = "1")]
@@ -890,6 +950,31 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WaitWorkflowRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a call each.
+        pub async fn converse(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::ConverseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ConverseResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/Converse",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "Converse"));
+            self.inner.streaming(req, path, codec).await
+        }
         /// Lists runs, newest first, in pages that go both ways.
         pub async fn list_workflow_runs(
             &mut self,
@@ -1197,6 +1282,17 @@ pub mod workflow_service_server {
             tonic::Response<super::WaitWorkflowRunResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the Converse method.
+        type ConverseStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ConverseResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a call each.
+        async fn converse(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::ConverseRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::ConverseStream>, tonic::Status>;
         /// Lists runs, newest first, in pages that go both ways.
         async fn list_workflow_runs(
             &self,
@@ -1535,6 +1631,54 @@ pub mod workflow_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/Converse" => {
+                    #[allow(non_camel_case_types)]
+                    struct ConverseSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::StreamingService<super::ConverseRequest>
+                    for ConverseSvc<T> {
+                        type Response = super::ConverseResponse;
+                        type ResponseStream = T::ConverseStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ConverseRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::converse(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ConverseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -2648,10 +2792,13 @@ pub struct LabelSet {
     #[prost(string, tag = "3")]
     pub value: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunCompleted {
     #[prost(message, optional, tag = "1")]
     pub output: ::core::option::Option<Payload>,
+    /// results that were not sent before: they are recorded together with the end
+    #[prost(message, repeated, tag = "2")]
+    pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFailed {

@@ -20,29 +20,43 @@ pub async fn handle(
     if count > STARTS_MAX {
         return Err(invalid("requests", count, format_args!("at most {STARTS_MAX} starts fit in one call")));
     }
-    let read = |request| {
-        let mut start = start_workflow::read(engine, limits(engine), request)?;
-        start.options.trace = trace.clone();
-        Ok(start)
-    };
-    let reads: Vec<_> = request.requests.into_iter().map(read).collect();
-    let good: Vec<_> = reads.iter().filter_map(|read| read.as_ref().ok().cloned()).collect();
-    let mut outcomes = engine.start_runs(good).await.map_err(from_engine)?.into_iter();
-    let results = reads.into_iter().map(|read| {
-        let answer = read
-            .and_then(|_| start_workflow::answer(outcomes.next().expect("every good start has one outcome")));
-        match answer {
-            Ok(started) => v1::StartResult {
-                run_id: started.run_id,
-                already_exists: started.already_exists,
-                ..v1::StartResult::default()
-            },
-            Err(status) => v1::StartResult {
-                error: status.message().to_owned(),
-                error_code: status.code() as i32,
-                ..v1::StartResult::default()
-            },
-        }
+    let starts = request.requests.into_iter().map(|start| (start, trace.clone())).collect();
+    let results = start_each(engine, starts).await?.into_iter().map(|answer| match answer {
+        Ok(started) => v1::StartResult {
+            run_id: started.run_id,
+            already_exists: started.already_exists,
+            ..v1::StartResult::default()
+        },
+        Err(status) => v1::StartResult {
+            error: status.message().to_owned(),
+            error_code: status.code() as i32,
+            ..v1::StartResult::default()
+        },
     });
     Ok(v1::StartWorkflowsResponse { results: results.collect() })
+}
+
+/// Starts each on its own and in its trace, all in one commit; what is wrong with one does not stop the others.
+pub async fn start_each(
+    engine: &Engine,
+    requests: Vec<(v1::StartWorkflowRequest, Option<Name>)>,
+) -> Result<Vec<Result<v1::StartWorkflowResponse, Status>>, Status> {
+    let mut good = Vec::with_capacity(requests.len());
+    let mut refused = Vec::with_capacity(requests.len());
+    for (request, trace) in requests {
+        match start_workflow::read(engine, limits(engine), request) {
+            Ok(mut start) => {
+                start.options.trace = trace;
+                good.push(start);
+                refused.push(None);
+            }
+            Err(status) => refused.push(Some(status)),
+        }
+    }
+    let mut outcomes = engine.start_runs(good).await.map_err(from_engine)?.into_iter();
+    let answer = |refused: Option<Status>| match refused {
+        Some(status) => Err(status),
+        None => start_workflow::answer(outcomes.next().expect("every good start has one outcome")),
+    };
+    Ok(refused.into_iter().map(answer).collect())
 }

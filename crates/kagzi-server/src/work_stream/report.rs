@@ -1,7 +1,7 @@
 //! Reports: from the worker's words to commands, and from outcomes to acknowledgements.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, Status as RunStatus, Timestamp};
+use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, Status as RunStatus, StepResult, Timestamp};
 use kagzi_proto::{
     PAYLOAD_TOO_LARGE,
     v1::{self, answer::Body as Said, report::Body},
@@ -88,8 +88,17 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             Command::SetLabel { lease, step: step(set.step)?, name, value }
         }
         Body::RunCompleted(completed) => {
+            let result = |recorded: v1::StepRecorded| {
+                Ok::<_, Status>(StepResult {
+                    step: step(recorded.step)?,
+                    attempt: recorded.attempt,
+                    result: check::payload(limits(engine), "result", recorded.result)?,
+                    elapsed_ms: recorded.elapsed_ms.max(0),
+                })
+            };
+            let steps = completed.steps.into_iter().map(result).collect::<Result<_, _>>()?;
             let output = check::payload(limits(engine), "output", completed.output)?;
-            Command::Complete { lease, output }
+            Command::Complete { lease, steps, output }
         }
         Body::RunFailed(failed) => Command::Fail { lease, failure: wire::read_failure(failed.failure) },
         Body::RunParked(_) => Command::Park { lease },

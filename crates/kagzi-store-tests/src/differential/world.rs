@@ -2,7 +2,7 @@
 
 use kagzi_model::{
     Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunOptions,
-    StartRun, StepRef, Timeouts, Timestamp, WorkerId,
+    StartRun, StepRef, StepResult, Timeouts, Timestamp, WorkerId,
 };
 use kagzi_store::{Assignment, Beat, SweepKind, WorkerCommand};
 
@@ -269,7 +269,12 @@ impl World {
                 Command::Sleep { lease, step, duration_ms, park }
             }
             12 => Command::SleepOver { lease, step: step.path },
-            13..16 => Command::Complete { lease, output: Payload::new(&b"out\xfe"[..]) },
+            13..16 => {
+                let result = Payload::new(&b"last"[..]);
+                let last = StepResult { step, attempt: 1, result, elapsed_ms: 2 };
+                let steps = if park { vec![last] } else { Vec::new() };
+                Command::Complete { lease, steps, output: Payload::new(&b"out\xfe"[..]) }
+            }
             16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
             17 if park => Command::Park { lease },
             17 => {

@@ -4,7 +4,7 @@ use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::client::{Client, Repeat};
+use crate::client::{Client, Repeat, Server};
 use crate::error::{Error, RunFailed};
 use crate::reconnect_delay::ReconnectDelay;
 use crate::retry_policy::millis;
@@ -69,11 +69,11 @@ impl RunHandle {
             namespace_id: self.client.namespace_id().to_owned(),
             timeout_ms: millis(limits::WAIT_POLL),
         };
-        let wait = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+        let wait = |server: Server| {
             let request = request.clone();
-            async move { rpc.wait_workflow_run(request).await }
+            async move { server.conversation.wait(request).await }
         };
-        self.client.call("wait for a run", Repeat::Safe, wait).await
+        self.client.ask("wait for a run", Repeat::Safe, wait).await
     }
 
     /// Ends the run as CANCELLED; a worker that executes it is told to stop.

@@ -213,10 +213,10 @@ impl IntoFuture for StartBuilder {
                 task_queue = %request.task_queue,
             );
             let started = client
-                .call("start a run", repeat, |mut rpc| {
+                .ask("start a run", repeat, |server| {
                     let mut request = tonic::Request::new(request.clone());
                     trace::send_with(&mut request);
-                    async move { rpc.start_workflow(request).await }
+                    async move { server.start(request).await }
                 })
                 .instrument(span)
                 .await;

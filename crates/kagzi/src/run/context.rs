@@ -35,8 +35,8 @@ impl WorkflowContext {
         WorkflowContext { run, scope: Scope::root() }
     }
 
-    /// Records a step: the future runs unless a result is already recorded, and its value is handed out
-    /// once it is durable. Fails only when the step has failed for good, with a
+    /// Records a step: the future runs unless a result is already recorded. Whatever the run does next, another
+    /// step, a sleep or its end, happens only once the value is durable, or becomes durable together with it. Fails only when the step has failed for good, with a
     /// [`StepError`](crate::StepError) in the chain; until then it is retried out of sight.
     pub fn run<T, Fut>(
         &self,

@@ -1,20 +1,22 @@
 //! Polls a workflow function until it ends, parks or must stop, and reports which.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use kagzi_proto::v1::{self, report};
 
-use crate::failure;
 use crate::run::context::WorkflowContext;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::uplink::{Uplink, Verdict};
 use crate::worker::handlers::Handlers;
+use crate::{failure, limits};
 
 /// Executes an assigned run and returns when the server has acknowledged how it ended. Until then the
 /// run counts as in flight, so that its lease is renewed and survives an outage.
@@ -40,28 +42,50 @@ pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, upl
     report_end(&run, end).await;
 }
 
-/// The function is dropped when this returns, before anything is reported: a parked run must not go on.
+/// The function is dropped when this returns, before its end is reported: a parked run must not go on.
 async fn poll_to_end(run: &RunState, function: BoxFuture<'static, anyhow::Result<v1::Payload>>) -> RunEnd {
     let mut function = pin!(AssertUnwindSafe(function).catch_unwind());
+    let mut sending = FuturesUnordered::new();
+    let mut ended = None;
     poll_fn(|cx| {
         run.activity.watch(cx.waker());
-        let polled = function.as_mut().poll(cx);
-        // Asked first: a function that calls a wrong step and still returns has not completed.
-        if let Some(end) = run.take_halt() {
-            return Poll::Ready(end);
-        }
-        match polled {
-            Poll::Ready(Ok(Ok(output))) => Poll::Ready(completed(run, output)),
-            Poll::Ready(Ok(Err(error))) => {
-                let failure = run.without_large_details(failure::of_error(&error));
-                Poll::Ready(RunEnd::Failed(failure))
+        // Before the function: the step that waits for this acknowledgement then goes on in the same poll.
+        while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
+        ended = ended.take().or_else(|| run.take_halt());
+        if ended.is_none() {
+            run.trailing.executor_polls();
+            let polled = function.as_mut().poll(cx);
+            // Asked first: a function that calls a wrong step and still returns has not completed.
+            ended = run.take_halt().or_else(|| end_of(run, polled));
+            for recorded in run.trailing.take_to_send() {
+                sending.push(run.send_trailing(recorded));
             }
-            Poll::Ready(Err(panic)) => Poll::Ready(RunEnd::Failed(failure::of_panic(&*panic))),
-            Poll::Pending if run.activity.is_parkable() => Poll::Ready(RunEnd::Parked),
-            Poll::Pending => Poll::Pending,
+            while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
+        }
+        // The end comes after the results that were sent before it, and parking is an end.
+        if !sending.is_empty() {
+            return Poll::Pending;
+        }
+        match ended.take() {
+            Some(end) => Poll::Ready(end),
+            None if run.activity.is_parkable() => Poll::Ready(RunEnd::Parked),
+            None => Poll::Pending,
         }
     })
     .await
+}
+
+type Polled = Poll<Result<anyhow::Result<v1::Payload>, Box<dyn Any + Send>>>;
+
+fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
+    match polled {
+        Poll::Ready(Ok(Ok(output))) => Some(completed(run, output)),
+        Poll::Ready(Ok(Err(error))) => {
+            Some(RunEnd::Failed(run.without_large_details(failure::of_error(&error))))
+        }
+        Poll::Ready(Err(panic)) => Some(RunEnd::Failed(failure::of_panic(&*panic))),
+        Poll::Pending => None,
+    }
 }
 
 fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
@@ -69,7 +93,7 @@ fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
         return RunEnd::Blocked(message);
     }
     match run.encode("the run's output", output) {
-        Ok(output) => RunEnd::Completed(output),
+        Ok(output) => RunEnd::Completed(output, run.trailing.take_small(limits::TRAILING_BYTES_MAX)),
         Err(failure) => RunEnd::Failed(*failure),
     }
 }
@@ -79,7 +103,7 @@ fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
 async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
-            RunEnd::Completed(_) | RunEnd::Blocked(_) => Fallback::Fail,
+            RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
             RunEnd::Failed(_) | RunEnd::Parked => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
@@ -106,7 +130,9 @@ enum Fallback {
 
 fn body(end: RunEnd) -> report::Body {
     match end {
-        RunEnd::Completed(output) => report::Body::RunCompleted(v1::RunCompleted { output: Some(output) }),
+        RunEnd::Completed(output, steps) => {
+            report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
+        }
         RunEnd::Failed(failure) => report::Body::RunFailed(v1::RunFailed { failure: Some(failure) }),
         RunEnd::Parked => report::Body::RunParked(v1::RunParked {}),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),

@@ -28,6 +28,7 @@ pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Res
             }
         },
         None => {
+            run.trailing.settled().await;
             let scheduled = v1::SleepScheduled { step: Some(step.clone()), duration_ms: millis(duration) };
             match run.submit(report::Body::SleepScheduled(scheduled)).await {
                 Verdict::Sleeping { remaining } => remaining,

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::run::activity::Activity;
 use crate::run::journal::Journal;
+use crate::run::trailing::Trailing;
 use crate::run::uplink::{Uplink, Verdict};
 use crate::{codes, failure, limits, retry_policy};
 
@@ -29,13 +30,15 @@ pub(crate) struct RunState {
     pub(crate) uplink: Uplink,
     /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
     pub(crate) span: tracing::Span,
+    pub(crate) trailing: Trailing,
     halted: Mutex<Option<RunEnd>>,
 }
 
 /// How the execution of a run ends on this worker.
 #[derive(Debug)]
 pub(crate) enum RunEnd {
-    Completed(v1::Payload),
+    /// With the results that were not sent before.
+    Completed(v1::Payload, Vec<v1::StepRecorded>),
     Failed(v1::Failure),
     Parked,
     /// The code no longer matches the journal.
@@ -66,6 +69,7 @@ impl RunState {
             activity: Activity::default(),
             uplink,
             span: tracing::Span::current(),
+            trailing: Trailing::default(),
             halted: Mutex::new(None),
         }
     }
@@ -110,6 +114,24 @@ impl RunState {
         }
     }
 
+    /// Takes a result over from a step; see [`Trailing`].
+    pub(crate) fn hold(&self, recorded: v1::StepRecorded) {
+        if self.trailing.hold(recorded) {
+            self.activity.wake_executor();
+        }
+    }
+
+    /// Sends a result that was held back. One that the server refuses ends the run: the code has gone on with it.
+    pub(crate) async fn send_trailing(&self, recorded: v1::StepRecorded) {
+        match self.submit(report::Body::StepRecorded(recorded)).await {
+            Verdict::Committed => self.trailing.acknowledged(),
+            verdict @ (Verdict::Refused { .. }
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. }) => self.halt(refused("the result of a step", verdict)),
+        }
+    }
+
     /// Ends the execution from inside an operation. The first reason counts.
     pub(crate) fn halt(&self, end: RunEnd) {
         self.halted.lock().get_or_insert(end);
@@ -124,16 +146,7 @@ impl RunState {
 
     /// The server's word makes no sense for what was reported; going on would be guessing.
     pub(crate) async fn refuse(&self, reported: &str, verdict: Verdict) -> Infallible {
-        let failure = match verdict {
-            Verdict::Refused { code, message } => {
-                failure::new(&code, format!("the server refused {reported}: {message}"), true)
-            }
-            Verdict::Committed | Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Sleeping { .. } => {
-                let message = format!("the server answered {reported} with {verdict:?}");
-                failure::new(codes::ERROR, message, false)
-            }
-        };
-        self.halt_here(RunEnd::Failed(failure)).await
+        self.halt_here(refused(reported, verdict)).await
     }
 
     pub(crate) fn take_halt(&self) -> Option<RunEnd> {
@@ -162,4 +175,16 @@ impl RunState {
             failure::new(codes::PAYLOAD_TOO_LARGE, message, true)
         })
     }
+}
+
+fn refused(reported: &str, verdict: Verdict) -> RunEnd {
+    RunEnd::Failed(match verdict {
+        Verdict::Refused { code, message } => {
+            failure::new(&code, format!("the server refused {reported}: {message}"), true)
+        }
+        Verdict::Committed | Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Sleeping { .. } => {
+            let message = format!("the server answered {reported} with {verdict:?}");
+            failure::new(codes::ERROR, message, false)
+        }
+    })
 }

@@ -163,6 +163,8 @@ where
         progress: Arc::new(Progress::new(run.clone(), step.clone(), last_progress)),
     };
     let timeout = options.timeout.or(run.step_timeout);
+    // This step's effect may build on results that are not durable yet; a crash would then compute them anew.
+    run.trailing.settled().await;
     loop {
         let attempt = context.attempt;
         context.last_progress = context.progress.last();
@@ -191,18 +193,8 @@ where
             Ok((value, result)) => {
                 let (step, result) = (Some(step.clone()), Some(result));
                 let recorded = v1::StepRecorded { step, result, attempt, elapsed_ms };
-                match run.submit(report::Body::StepRecorded(recorded)).await {
-                    Verdict::Committed => return Ok(value),
-                    // The effect has happened but its result cannot be kept: trying again would
-                    // repeat the effect for ever.
-                    Verdict::Refused { code, message } if code == codes::PAYLOAD_TOO_LARGE => {
-                        failure::new(codes::PAYLOAD_TOO_LARGE, message, true)
-                    }
-                    verdict @ (Verdict::Refused { .. }
-                    | Verdict::Retry { .. }
-                    | Verdict::Final { .. }
-                    | Verdict::Sleeping { .. }) => never(run.refuse("the result of a step", verdict).await),
-                }
+                run.hold(recorded);
+                return Ok(value);
             }
             Err(failure) => run.without_large_details(*failure),
         };

@@ -8,3 +8,4 @@ mod replay;
 mod run_ends;
 mod scripted_server;
 mod step_failures;
+mod trailing;

@@ -18,13 +18,30 @@ pub(crate) struct InFlight {
     runs: HashMap<String, Held>,
     /// Assigned, but with more journal to come. They count as held, or the server would think them lost.
     arriving: HashMap<String, Assign>,
+    /// Steps began that the server may have to hear of.
+    pub(crate) has_untold: bool,
 }
 
 struct Held {
     epoch: u64,
     task: AbortHandle,
-    /// Steps that began and have not ended, for a server that must hear of them again. Few at a time.
-    steps: Vec<(Instant, StepStarted)>,
+    /// Steps that began and have not ended. Few at a time.
+    steps: Vec<Running>,
+}
+
+struct Running {
+    began: Instant,
+    started: StepStarted,
+    /// The server has heard of it.
+    told: bool,
+}
+
+impl Running {
+    /// The notice for the server.
+    fn tell(&mut self) -> StepStarted {
+        self.told = true;
+        StepStarted { elapsed_ms: retry_policy::millis(self.began.elapsed()), ..self.started.clone() }
+    }
 }
 
 impl InFlight {
@@ -74,31 +91,45 @@ impl InFlight {
         self.runs.get(&lease.run_id).is_some_and(|held| held.epoch == lease.epoch)
     }
 
-    /// A step began.
-    pub(crate) fn step_began(&mut self, started: &StepStarted) {
+    /// A step began. The server hears of it only if it still runs a moment later: a notice for every step cost a
+    /// tenth of all messages' work, and a short step has no use for it.
+    pub(crate) fn step_began(&mut self, started: StepStarted) {
         let Some(lease) = &started.lease else { return };
         if let Some(held) = self.runs.get_mut(&lease.run_id)
             && held.epoch == lease.epoch
         {
-            held.steps.retain(|(_, known)| known.step != started.step);
-            held.steps.push((Instant::now(), started.clone()));
+            held.steps.retain(|known| known.started.step != started.step);
+            held.steps.push(Running { began: Instant::now(), started, told: false });
+            self.has_untold = true;
         }
     }
 
     /// An attempt of a step ended, one way or the other.
     pub(crate) fn step_ended(&mut self, lease: &LeaseRef, step: Option<&StepRef>) {
         if let Some(held) = self.runs.get_mut(&lease.run_id) {
-            held.steps.retain(|(_, known)| known.step.as_ref() != step);
+            held.steps.retain(|known| known.started.step.as_ref() != step);
         }
     }
 
-    /// Every step that runs now, and for how long it has.
-    pub(crate) fn running_steps(&self) -> Vec<StepStarted> {
-        let again = |(began, started): &(Instant, StepStarted)| {
-            let elapsed_ms = retry_policy::millis(began.elapsed());
-            StepStarted { elapsed_ms, ..started.clone() }
-        };
-        self.runs.values().flat_map(|held| held.steps.iter().map(again)).collect()
+    /// Every step that runs now, and for how long it has: for a server that must hear of them again.
+    pub(crate) fn running_steps(&mut self) -> Vec<StepStarted> {
+        self.has_untold = false;
+        self.runs.values_mut().flat_map(|held| held.steps.iter_mut().map(Running::tell)).collect()
+    }
+
+    /// Steps that have run for a moment and that the server has not heard of.
+    pub(crate) fn untold_steps(&mut self, began_before: Instant) -> Vec<StepStarted> {
+        let mut untold = Vec::new();
+        self.has_untold = false;
+        for running in self.runs.values_mut().flat_map(|held| &mut held.steps).filter(|running| !running.told)
+        {
+            if running.began <= began_before {
+                untold.push(running.tell());
+            } else {
+                self.has_untold = true;
+            }
+        }
+        untold
     }
 
     /// Stops what is executed under this lease or an older one, and answers with that lease.

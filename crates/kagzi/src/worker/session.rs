@@ -57,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) outbox: Outbox,
     pub(crate) in_flight: InFlight,
     pub(crate) heartbeat: Interval,
+    /// When to look for steps that the server should hear of.
+    notices: Interval,
     pub(crate) phase: Phase,
 }
 
@@ -86,6 +88,7 @@ impl Session {
             outbox: Outbox::new(),
             in_flight: InFlight::new(runs_on),
             heartbeat: every(limits::HEARTBEAT_INTERVAL_DEFAULT),
+            notices: every(limits::NOTICE_DELAY),
             phase: Phase::Serving,
         }
     }
@@ -105,6 +108,8 @@ impl Session {
                     if self.outbox.has_room() => self.sort_received(),
                 died = self.in_flight.next_ended() => self.on_ended(died),
                 _ = self.heartbeat.tick(), if self.welcomed => self.send_heartbeat(),
+                // A server that is away hears of running steps with the next welcome.
+                now = self.notices.tick(), if self.welcomed && self.in_flight.has_untold => self.send_notices(now),
                 () = writable(self.wire.as_ref()), if self.welcomed && self.outbox.has_unwritten() => {}
                 () = at(self.outbox.next_deferred_at()) => self.outbox.write_deferred_again(Instant::now()),
                 () = at(self.phase.until()) => {}
@@ -173,6 +178,12 @@ impl Session {
         }
     }
 
+    fn send_notices(&mut self, now: Instant) {
+        for started in self.in_flight.untold_steps(now - limits::NOTICE_DELAY) {
+            self.outbox.push_started(started);
+        }
+    }
+
     fn send_heartbeat(&mut self) {
         let runs = self.in_flight.held();
         self.outbox.push_notice(worker_message::Message::Heartbeat(v1::Heartbeat { runs }));
@@ -190,11 +201,7 @@ impl Session {
         for outgoing in self.received.drain(..) {
             match outgoing {
                 Outgoing::Started(started) => {
-                    self.in_flight.step_began(&started);
-                    // A server that is away hears of it with the next welcome, if the step still runs then.
-                    if self.welcomed {
-                        self.outbox.push_started(started);
-                    }
+                    self.in_flight.step_began(started);
                 }
                 // What a stopped run said last would only be refused.
                 Outgoing::Report(submission) if self.in_flight.holds(&submission.lease) => {

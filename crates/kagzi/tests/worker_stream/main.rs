@@ -7,9 +7,11 @@ mod scripted_server;
 
 use kagzi::{Worker, WorkflowContext};
 
-/// One step, then the end.
+/// One step, then the end. It looks away in between, so that they are two reports.
 async fn one_step(ctx: WorkflowContext, (): ()) -> anyhow::Result<u64> {
-    ctx.run("only", async { Ok(7) }).await
+    let value = ctx.run("only", async { Ok(7) }).await?;
+    tokio::task::yield_now().await;
+    Ok(value)
 }
 
 /// A run that never ends by itself.

@@ -79,9 +79,10 @@ async fn after_an_outage_steps_that_still_run_are_told_again_with_their_age() {
     let (mut stream, _) = server.welcome().await;
     stream.assign("r1", "endless").await;
     stream.assign("r2", "one_step").await;
-    let first = stream.next_step_started("r1").await;
     let (run, _, _) = stream.next_report().await;
-    assert_eq!((run.as_str(), first.elapsed_ms), ("r2", 0));
+    let first = stream.next_step_started("r1").await;
+    assert_eq!(run, "r2");
+    assert!(first.elapsed_ms < 1_000, "{first:?}");
     tokio::time::sleep(Duration::from_secs(7)).await;
     stream.fail(Status::unavailable("killed")).await;
 

@@ -32,27 +32,6 @@ async fn new_steps_are_recorded_after_the_replayed_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_value_reaches_user_code_only_after_its_commit() {
-    let (seen, mut sees) = tokio::sync::mpsc::channel(1);
-    let mut server = ScriptedServer::execute(assign("0", vec![]), move |ctx, _| {
-        let seen = seen.clone();
-        async move {
-            let value: u64 = ctx.run("a", async { Ok(1) }).await?;
-            seen.send(value).await?;
-            Ok(value)
-        }
-    });
-
-    let report = server.next_report().await;
-    tokio::task::yield_now().await;
-    assert!(sees.try_recv().is_err(), "user code saw a value that is not durable");
-    report.verdict.send(crate::run::uplink::Verdict::Committed).unwrap();
-
-    assert_eq!(sees.recv().await, Some(1));
-    server.commit_end().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_step_recorded_as_failed_fails_again_without_running() {
     let failure = v1::Failure { code: "DECLINED".into(), message: "no money".into(), ..Default::default() };
     let charge = v1::JournalEntry { failure: Some(failure), ..entry("charge", 0, StepStatus::Failed) };

@@ -1,5 +1,6 @@
 //! Plays the owner of the stream: takes what a run says, one message at a time, and answers as told.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::worker::handlers::Handlers;
 
 pub(super) struct ScriptedServer {
     inbox: mpsc::Receiver<Outgoing>,
+    /// An end that came with results: they are handed out first, one at a time, as the store records them.
+    unfolding: Option<(VecDeque<v1::StepRecorded>, Submission)>,
     pub(super) task: JoinHandle<()>,
 }
 
@@ -65,7 +68,7 @@ impl ScriptedServer {
         let (uplink, inbox) = Uplink::new(64);
         uplink.set_payload_bytes_max(bytes_max);
         let task = tokio::spawn(executor::execute(assign, Arc::new(handlers), uplink));
-        ScriptedServer { inbox, task }
+        ScriptedServer { inbox, unfolding: None, task }
     }
 
     /// The next message of any kind. A run that never speaks again fails the test after a virtual day.
@@ -85,7 +88,21 @@ impl ScriptedServer {
 
     /// Takes the next report, answers it, and hands out what it said.
     pub(super) async fn answer(&mut self, verdict: Verdict) -> report::Body {
-        let Submission { body, verdict: waiting, .. } = self.next_report().await;
+        if self.unfolding.is_none() {
+            let mut report = self.next_report().await;
+            let steps = match &mut report.body {
+                report::Body::RunCompleted(completed) => std::mem::take(&mut completed.steps).into(),
+                _ => VecDeque::new(),
+            };
+            self.unfolding = Some((steps, report));
+        }
+        if let Some((steps, _)) = &mut self.unfolding
+            && let Some(step) = steps.pop_front()
+        {
+            return report::Body::StepRecorded(step);
+        }
+        let (_, report) = self.unfolding.take().expect("filled above");
+        let Submission { body, verdict: waiting, .. } = report;
         let heard = waiting.send(verdict).is_ok();
         let nobody_waits = matches!(body, report::Body::StepProgressed(_));
         assert!(heard || nobody_waits, "the run waits for the verdict");
