@@ -10,7 +10,7 @@ export KAGZI_EXAMPLES_BUILT=1
 unset KAGZI_ADDRESS KAGZI_NAMESPACE KAGZI_STORE KAGZI
 debug=${CARGO_TARGET_DIR:-target}/debug
 
-stage_count=9
+stage_count=10
 stage_number=0
 summary=
 
@@ -105,5 +105,6 @@ stage "build" build
 stage "tests" tests
 stage "examples and Python" bash -c 'scripts/examples.sh && tests/python/run.sh'
 stage "demo" "$debug/kagzi" demo
+stage "speed" "$debug/kagzi" bench guard --runs 500
 
 printf '\nOK in %d s: %s\n' "$SECONDS" "${summary%, }"

@@ -1,6 +1,8 @@
 use crate::address::Address;
 use crate::output::Format;
-use crate::{backup, bench, completions, config, demo, dev, restore, run, schedule, serve, verify, worker};
+use crate::{
+    backup, bench, completions, config, demo, dev, restore, run, schedule, serve, top, verify, worker,
+};
 use clap::{Args, Parser, Subcommand};
 
 /// Kagzi: workflows that survive.
@@ -55,6 +57,8 @@ pub enum Verb {
     /// Show the configuration, or print one to start from.
     #[command(subcommand)]
     Config(config::Verb),
+    /// Watch queues, workers, runs and rates live.
+    Top(top::Args),
     /// Copy the SQLite database into a file while the server runs.
     Backup(backup::Args),
     /// Put a backup where a server will look for its database.

@@ -88,14 +88,21 @@ impl Child {
     }
 
     async fn announced_address(&mut self) -> anyhow::Result<Address> {
-        let stdout = self.process.stdout.take().context("the server's stdout was already taken")?;
+        let address = self.says(LISTENING).await?;
+        address.parse().map_err(|error| anyhow!("the server announced `{address}`: {error}"))
+    }
+
+    /// Waits for a line on the child's stdout that begins so, and answers with the rest of it. Can be asked once.
+    pub async fn says(&mut self, prefix: &str) -> anyhow::Result<String> {
+        let stdout =
+            self.process.stdout.take().with_context(|| format!("the {} was heard before", self.role))?;
         let mut lines = BufReader::new(stdout).lines();
         while let Some(line) = lines.next_line().await? {
-            if let Some(address) = line.strip_prefix(LISTENING) {
-                return address.parse().map_err(|error| anyhow!("the server announced `{address}`: {error}"));
+            if let Some(rest) = line.strip_prefix(prefix) {
+                return Ok(rest.to_owned());
             }
         }
-        bail!("the server ended before it was ready{}", self.last_words())
+        bail!("the {} process ended before it said `{}`{}", self.role, prefix.trim(), self.last_words())
     }
 
     fn last_words(&self) -> String {

@@ -25,6 +25,7 @@ mod serve;
 mod session;
 mod stop;
 mod table;
+mod top;
 mod verify;
 mod worker;
 
@@ -55,6 +56,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Config(verb) => config::perform(verb, session.format),
+        Verb::Top(args) => top::perform(args, &session).await,
         Verb::Backup(args) => backup::perform(args, &session).await,
         Verb::Restore(args) => restore::perform(args, &session).await,
         Verb::Verify(args) => verify::perform(args, &session).await,

@@ -1,9 +1,12 @@
 //! Each figure beside the limit of the same machine in the same minutes: the only comparison that means something.
 
+use super::cleanup::Cleanup;
 use super::figures::{self, Figures};
 use super::limits::{self, Limits};
 use super::measure;
 use super::percentile::round;
+use super::stage::{Place, Setup, Stage};
+use super::store::{self, BenchStore};
 use super::workload::{Load, Shape, Workload};
 use crate::output::{self, Format};
 use crate::table;
@@ -12,6 +15,9 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Args {
+    /// The store that is measured: `sqlite`, `turso` or `postgres://…`.
+    #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
+    store: BenchStore,
     /// How many runs of each workload to complete at full load.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: u64,
@@ -42,18 +48,24 @@ struct Compared {
     /// What a run leaves durably: one record per step and one for the run itself.
     records_per_s: f64,
     share_of_sqlite_rows: f64,
+    /// Null unless PostgreSQL is measured.
+    share_of_postgres_rows: Option<f64>,
     /// The p50 latency, in commits of one row by one writer.
     latency_in_commits: Option<f64>,
 }
 
-pub async fn perform(args: &Args, format: Format) -> anyhow::Result<()> {
-    let limits = limits::measure(&args.scratch).await?;
+pub async fn perform(args: &Args, format: Format, cleanup: &Cleanup) -> anyhow::Result<()> {
+    let limits = limits::measure(&args.scratch, args.store.postgres(), cleanup).await?;
     let mut workloads = Vec::new();
-    for shape in [Workload::W0, Workload::W3, Workload::W10].into_iter().filter_map(Workload::shape) {
+    for shape in [Workload::W0, Workload::W3, Workload::W10].map(Workload::shape) {
         let load =
             Load { shape, runs: args.runs, concurrency: args.concurrency, latency_runs: args.latency_runs };
-        let figures = measure::measure(&load, &super::BenchStore::Sqlite, &args.scratch, None).await?;
-        workloads.push(compare(shape, figures, &limits));
+        let place = Place::Processes { servers: 1 };
+        let setup = Setup { store: &args.store, place, scratch: &args.scratch, cleanup };
+        let mut stage = Stage::open(setup, load.concurrency).await?;
+        let measured = measure::measure(&mut stage, &load).await;
+        stage.close().await?;
+        workloads.push(compare(shape, measured?, &limits));
     }
     let comparison = Comparison { limits, workloads };
 
@@ -64,12 +76,21 @@ pub async fn perform(args: &Args, format: Format) -> anyhow::Result<()> {
     figures::verdict(&comparison.workloads.iter().map(|compared| &compared.figures).collect::<Vec<_>>())
 }
 
+impl Compared {
+    /// Of the store that was measured.
+    fn share_of_rows(&self) -> f64 {
+        self.share_of_postgres_rows.unwrap_or(self.share_of_sqlite_rows)
+    }
+}
+
 fn compare(shape: Shape, figures: Figures, limits: &Limits) -> Compared {
     let records_per_s = figures.runs_per_s * f64::from(shape.steps + 1);
-    let commit_ms = 1e3 / limits.sqlite_commits_per_s;
+    let commits_per_s = limits.postgres_commits_per_s.unwrap_or(limits.sqlite_commits_per_s);
+    let commit_ms = 1e3 / commits_per_s;
     Compared {
         records_per_s: round(records_per_s, 1),
         share_of_sqlite_rows: round(records_per_s / limits.sqlite_rows_per_s, 4),
+        share_of_postgres_rows: limits.postgres_rows_per_s.map(|rows| round(records_per_s / rows, 4)),
         latency_in_commits: figures.latency_ms.p50.map(|p50| round(p50 / commit_ms, 2)),
         figures,
     }
@@ -80,7 +101,7 @@ fn text(comparison: &Comparison) -> String {
         "WORKLOAD",
         "RUNS/S",
         "RECORDS/S",
-        "OF SQLITE ROWS/S",
+        "OF ROWS/S",
         "P50 MS",
         "IN COMMITS",
         "P99 MS",
@@ -94,7 +115,7 @@ fn text(comparison: &Comparison) -> String {
             figures.workload.to_owned(),
             figures.runs_per_s.to_string(),
             compared.records_per_s.to_string(),
-            format!("{:.1} %", compared.share_of_sqlite_rows * 100.0),
+            format!("{:.1} %", compared.share_of_rows() * 100.0),
             or_dash(figures.latency_ms.p50),
             or_dash(compared.latency_in_commits),
             or_dash(figures.latency_ms.p99),
@@ -113,7 +134,7 @@ mod tests {
 
     #[test]
     fn figures_are_shares_of_their_limits() {
-        let compared = compare(Workload::W3.shape().unwrap(), sample_figures(), &sample_limits());
+        let compared = compare(Workload::W3.shape(), sample_figures(), &sample_limits());
 
         assert_eq!(compared.records_per_s, 32_000.0);
         assert_eq!(compared.share_of_sqlite_rows, 0.128);
@@ -122,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_comparison_as_json() {
-        let compared = compare(Workload::W3.shape().unwrap(), sample_figures(), &sample_limits());
+        let compared = compare(Workload::W3.shape(), sample_figures(), &sample_limits());
         let comparison = Comparison { limits: sample_limits(), workloads: vec![compared] };
 
         insta::assert_snapshot!(output::json(&comparison));

@@ -1,5 +1,5 @@
+use super::stage::Stage;
 use super::workload::{Input, Output, Shape, WORKFLOW_TYPE};
-use crate::address::Address;
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
 use kagzi::Client;
@@ -8,9 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-/// One HTTP/2 connection is one task at each end and becomes the bottleneck before the server does.
-const CONNECTIONS: usize = 4;
 
 /// A run that has not ended by then counts as an error; the benchmark goes on.
 const RUN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,12 +30,13 @@ pub struct Tally {
 }
 
 impl Driver {
-    pub async fn connect(address: &Address, shape: Shape, queue: &str) -> anyhow::Result<Self> {
-        let mut connections = Vec::with_capacity(CONNECTIONS);
-        for _ in 0..CONNECTIONS {
-            connections.push(Client::connect(address.to_string()).await?);
+    pub fn new(stage: &Stage, shape: Shape) -> Driver {
+        Driver {
+            connections: stage.clients.clone().into(),
+            shape,
+            queue: stage.queue.as_str().into(),
+            next: Arc::default(),
         }
-        Ok(Driver { connections: connections.into(), shape, queue: queue.into(), next: Arc::default() })
     }
 
     /// Completes `runs` runs, `concurrency` at a time.
@@ -57,7 +55,7 @@ impl Driver {
     }
 
     async fn one_client(self, number: u64, left: Arc<AtomicU64>, progress: ProgressBar) -> Tally {
-        let client = self.connections[number as usize % CONNECTIONS].clone();
+        let client = self.connections[number as usize % self.connections.len()].clone();
         let mut tally = Tally::default();
         let take_one = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_ok() {

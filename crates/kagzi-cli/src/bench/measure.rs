@@ -1,49 +1,32 @@
 use super::driver::{Driver, Tally};
 use super::figures::{Figures, LatencyMs};
 use super::percentile::{percentile_ms, round};
+use super::progress;
 use super::stage::Stage;
 use super::workload::Load;
-use super::{BenchStore, progress, resident_memory};
-use crate::address::Address;
 use crate::output;
-use std::path::Path;
 use tokio::time::Instant;
 
 /// Enough for connections, caches and the allocator to settle; the first runs also wait for the worker process.
 const WARM_UP_RUNS_MAX: u64 = 2_000;
 
-/// Starts what is needed, warms up, measures under full load and one at a time, and cleans up.
-pub async fn measure(
-    load: &Load,
-    store: &BenchStore,
-    scratch: &Path,
-    addr: Option<Address>,
-) -> anyhow::Result<Figures> {
-    let mut stage = Stage::open(load, store, scratch, addr).await?;
-    let measured = measure_on(&mut stage, load, store.name()).await;
-    let closed = stage.close().await;
-    let figures = measured?;
-    closed?;
-    Ok(figures)
-}
-
-async fn measure_on(stage: &mut Stage, load: &Load, store: &'static str) -> anyhow::Result<Figures> {
-    let driver = Driver::connect(&stage.address, load.shape, &stage.queue).await?;
+/// Warms up, measures under full load and one at a time.
+pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> {
+    let driver = Driver::new(stage, load.shape);
     let name = load.shape.name;
     let warm_up_runs = (load.runs / 10).clamp(1, WARM_UP_RUNS_MAX);
 
     let bar = progress::bar(&format!("{name} warm-up"), warm_up_runs);
-    let warm_up = stage.worker.watch(driver.drive(warm_up_runs, load.concurrency, &bar)).await?;
+    let warm_up = stage.watch(driver.drive(warm_up_runs, load.concurrency, &bar)).await?;
 
     let bar = progress::bar(&format!("{name} throughput"), load.runs);
     let began = Instant::now();
-    let loaded = stage.worker.watch(driver.drive(load.runs, load.concurrency, &bar)).await?;
+    let loaded = stage.watch(driver.drive(load.runs, load.concurrency, &bar)).await?;
     let seconds = began.elapsed().as_secs_f64();
-    let server_rss_mb = stage.server.as_ref().and_then(|server| resident_memory::megabytes(server.pid()));
-    let worker_rss_mb = resident_memory::megabytes(stage.worker.pid());
+    let (server_rss_mb, worker_rss_mb) = (stage.server_rss_mb(), stage.worker_rss_mb());
 
     let bar = progress::bar(&format!("{name} latency"), load.latency_runs);
-    let mut single = stage.worker.watch(driver.drive(load.latency_runs, 1, &bar)).await?;
+    let mut single = stage.watch(driver.drive(load.latency_runs, 1, &bar)).await?;
     single.latencies.sort_unstable();
 
     let tallies = [&warm_up, &loaded, &single];
@@ -52,8 +35,8 @@ async fn measure_on(stage: &mut Stage, load: &Load, store: &'static str) -> anyh
     let runs_per_s = loaded.latencies.len() as f64 / seconds;
     Ok(Figures {
         workload: name,
-        store,
-        mode: "separate",
+        store: stage.store,
+        mode: stage.mode,
         runs: load.runs,
         concurrency: load.concurrency,
         seconds: round(seconds, 3),
@@ -66,6 +49,8 @@ async fn measure_on(stage: &mut Stage, load: &Load, store: &'static str) -> anyh
         server_rss_mb,
         worker_rss_mb,
         errors: tallies.iter().map(|tally| tally.errors).sum(),
+        sleepers: None,
+        backlog: None,
     })
 }
 

@@ -1,15 +1,21 @@
 //! `kagzi bench`: what this machine does with Kagzi, and what it could do at all.
 
+mod backlog;
+mod cleanup;
 mod compare;
 mod driver;
+mod fan_out;
 mod figures;
+mod guard;
+mod history;
 mod limits;
 mod measure;
 mod percentile;
 pub mod progress;
 mod resident_memory;
-mod scratch;
+mod sleepers;
 mod stage;
+mod store;
 pub mod worker;
 pub mod workload;
 
@@ -18,8 +24,11 @@ use crate::exit::Trouble;
 use crate::output::Format;
 use crate::session::Session;
 use crate::stop;
-use kagzi_server::StoreUrl;
+use cleanup::Cleanup;
+use figures::Figures;
+use stage::{Place, Stage};
 use std::path::PathBuf;
+use store::BenchStore;
 use workload::{Load, Workload};
 
 #[derive(clap::Args)]
@@ -33,10 +42,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Other {
-    /// Measure what this machine's disk, SQLite and gRPC can do at all.
+    /// Measure what this machine's disk, SQLite, gRPC and PostgreSQL can do at all.
     Limits(limits::Args),
     /// Measure limits and workloads together and print each figure as a share of its limit.
     Compare(compare::Args),
+    /// Compare a short w3 with the machine's limits, and that ratio with the recorded one.
+    Guard(guard::Args),
 }
 
 #[derive(clap::Args)]
@@ -44,20 +55,30 @@ struct LoadArgs {
     /// What each run does.
     #[arg(long, value_enum, default_value_t = Workload::W3)]
     workload: Workload,
-    /// Where the server keeps its data: `sqlite` or `turso` (a scratch file that is removed afterwards) or a
-    /// `postgres://` URL of a scratch database of yours.
-    #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = bench_store)]
+    /// Where the server keeps its data: `sqlite`, `turso`, or `postgres://…` of a server on which a scratch database
+    /// may be created. All are removed afterwards.
+    #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
     store: BenchStore,
-    /// How many runs to complete at full load.
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    runs: u64,
+    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started
+    /// [default: 20000, sleepers 10000, fan-out 1000].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    runs: Option<u64>,
     /// How many runs are in flight at full load.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: u32,
     /// How many runs to time one at a time.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     latency_runs: u64,
-    /// Server, worker and client in one process (not available yet).
+    /// How many runs sleep in the store before `backlog` is measured.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    backlog: u64,
+    /// How many steps the run of `history` has.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..=90_000))]
+    steps: u32,
+    /// How many servers share the database of `servers`.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
+    servers: u32,
+    /// Server, worker and client in this one process.
     #[arg(long)]
     embedded: bool,
     /// Use a server that runs already instead of starting one.
@@ -73,63 +94,58 @@ struct LoadArgs {
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let format = |json: bool| if json { Format::Json } else { session.format };
+    let cleanup = Cleanup::default();
     let work = async {
         match args.other {
-            Some(Other::Limits(args)) => limits::perform(&args, format(args.json)).await,
-            Some(Other::Compare(args)) => compare::perform(&args, format(args.json)).await,
-            None => one_workload(args.load, session.format).await,
+            Some(Other::Limits(args)) => limits::perform(&args, format(args.json), &cleanup).await,
+            Some(Other::Compare(args)) => compare::perform(&args, format(args.json), &cleanup).await,
+            Some(Other::Guard(args)) => guard::perform(&args, format(args.json), &cleanup).await,
+            None => one_workload(args.load, session.format, &cleanup).await,
         }
     };
-    tokio::select! {
+    let ended = tokio::select! {
         done = work => done,
         heard = stop::requested() => heard.and_then(|()| anyhow::bail!("stopped; nothing was left behind")),
-    }
+    };
+    // The work is dropped by now, and with it its processes: nobody writes to what is removed.
+    cleanup.run().await;
+    ended
 }
 
-async fn one_workload(args: LoadArgs, format: Format) -> anyhow::Result<()> {
+async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyhow::Result<()> {
     let format = if args.json { Format::Json } else { format };
-    if args.embedded {
-        return Err(Trouble::usage("--embedded is not available yet"));
-    }
     let load = Load {
-        shape: args.workload.shape().ok_or_else(|| args.workload.unavailable())?,
-        runs: args.runs,
+        shape: args.workload.shape(),
+        runs: args.runs.unwrap_or(args.workload.runs()),
         concurrency: args.concurrency,
         latency_runs: args.latency_runs,
     };
-    let figures = measure::measure(&load, &args.store, &args.scratch, args.addr).await?;
+    let servers = if args.workload == Workload::Servers { args.servers } else { 1 };
+    if args.workload == Workload::Servers && !args.store.is_postgres() {
+        return Err(Trouble::usage("several servers need one PostgreSQL: --store postgres://…"));
+    }
+    if args.workload == Workload::History && (args.embedded || args.addr.is_some()) {
+        return Err(Trouble::usage("history kills its worker process, so it needs processes of its own"));
+    }
+    let place = match (args.embedded, args.addr) {
+        (true, _) => Place::Embedded,
+        (false, Some(address)) => Place::There(address),
+        (false, None) => Place::Processes { servers },
+    };
+    let setup = stage::Setup { store: &args.store, place, scratch: &args.scratch, cleanup };
+    let mut stage = Stage::open(setup, load.concurrency).await?;
+    let measured = match args.workload {
+        Workload::W0 | Workload::W3 | Workload::W10 | Workload::Servers => {
+            measure::measure(&mut stage, &load).await
+        }
+        Workload::Sleepers => sleepers::measure(&mut stage, &load).await,
+        Workload::Backlog => backlog::measure(&mut stage, &load, args.backlog).await,
+        Workload::History => history::measure(&mut stage, &load, args.steps).await,
+        Workload::FanOut => fan_out::measure(&mut stage, &load).await,
+    };
+    let closed = stage.close().await;
+    let figures: Figures = measured?;
+    closed?;
     figures::print(&figures, format)?;
     figures::verdict(&[&figures])
-}
-
-/// The store that is measured.
-#[derive(Clone, PartialEq, Eq)]
-pub enum BenchStore {
-    /// A scratch file.
-    Sqlite,
-    /// A scratch file of Turso's.
-    Turso,
-    /// A database that the caller made for the purpose.
-    Given(StoreUrl),
-}
-
-impl BenchStore {
-    /// The word in the figures.
-    pub fn name(&self) -> &'static str {
-        match self {
-            BenchStore::Sqlite | BenchStore::Given(StoreUrl::Sqlite(_)) => "sqlite",
-            BenchStore::Turso | BenchStore::Given(StoreUrl::Turso(_)) => "turso",
-            BenchStore::Given(StoreUrl::Postgres(_)) => "postgres",
-            BenchStore::Given(StoreUrl::Memory) => "memory",
-        }
-    }
-}
-
-fn bench_store(text: &str) -> Result<BenchStore, String> {
-    match text {
-        "sqlite" => Ok(BenchStore::Sqlite),
-        // Parsed as well: a build without Turso has a message for it.
-        "turso" => "turso:bench".parse::<StoreUrl>().map(|_| BenchStore::Turso),
-        url => url.parse().map(BenchStore::Given),
-    }
 }

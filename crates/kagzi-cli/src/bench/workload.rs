@@ -1,6 +1,5 @@
 //! What a benchmark's runs do and what they must return.
 
-use crate::exit::Trouble;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +12,15 @@ pub enum Workload {
     W3,
     /// 10 sequential steps.
     W10,
-    /// 10,000 runs asleep, all due in the same second (not available yet).
+    /// 10,000 runs asleep, all due in the same second.
     Sleepers,
-    /// w3 on top of a million runs (not available yet).
+    /// w3 beside a million sleeping runs.
     Backlog,
-    /// One run with 10,000 steps, taken over near its end (not available yet).
+    /// One run with 10,000 steps, taken over near its end.
     History,
-    /// One run that starts 1,000 children (not available yet).
+    /// One run that starts 1,000 others and awaits them all.
     FanOut,
-    /// w3 with several servers on one database (not available yet).
+    /// w3 with several servers on one PostgreSQL.
     Servers,
 }
 
@@ -41,22 +40,27 @@ pub struct Load {
 }
 
 impl Workload {
-    pub fn shape(self) -> Option<Shape> {
+    pub fn shape(self) -> Shape {
         match self {
-            Workload::W0 => Some(Shape { name: "w0", steps: 0 }),
-            Workload::W3 => Some(Shape { name: "w3", steps: 3 }),
-            Workload::W10 => Some(Shape { name: "w10", steps: 10 }),
-            Workload::Sleepers
-            | Workload::Backlog
-            | Workload::History
-            | Workload::FanOut
-            | Workload::Servers => None,
+            Workload::W0 => Shape { name: "w0", steps: 0 },
+            Workload::W3 => Shape { name: "w3", steps: 3 },
+            Workload::W10 => Shape { name: "w10", steps: 10 },
+            Workload::Sleepers => Shape { name: "sleepers", steps: 0 },
+            Workload::Backlog => Shape { name: "backlog", steps: 3 },
+            Workload::History => Shape { name: "history", steps: 0 },
+            Workload::FanOut => Shape { name: "fan-out", steps: 0 },
+            Workload::Servers => Shape { name: "servers", steps: 3 },
         }
     }
 
-    pub fn unavailable(self) -> anyhow::Error {
-        let name = self.to_possible_value().map_or("this".to_owned(), |value| value.get_name().to_owned());
-        Trouble::usage(format!("workload {name} is not available yet; choose w0, w3 or w10"))
+    /// As many as the documents say.
+    pub fn runs(self) -> u64 {
+        match self {
+            Workload::W0 | Workload::W3 | Workload::W10 | Workload::Backlog | Workload::Servers => 20_000,
+            Workload::Sleepers => 10_000,
+            Workload::FanOut => 1_000,
+            Workload::History => 1,
+        }
     }
 }
 
@@ -85,6 +89,33 @@ pub enum Output {
 }
 
 pub const WORKFLOW_TYPE: &str = "bench";
+pub const SLEEPER: &str = "bench-sleeper";
+pub const PARENT: &str = "bench-parent";
+
+/// Sleeps until then, by this machine's clock, and answers when it woke.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Sleep {
+    pub due_ms: u64,
+}
+
+/// When a sleeper went to sleep and woke, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Slept {
+    pub asleep_ms: u64,
+    pub woke_ms: u64,
+}
+
+/// Starts this many runs of w0 on the queue and awaits them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Family {
+    pub children: u64,
+    pub queue: String,
+}
+
+pub fn now_ms() -> u64 {
+    let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
+}
 
 const NOTE: &str = "sixty-four bytes of text so that a payload has a realistic size.";
 
@@ -112,7 +143,7 @@ mod tests {
 
     #[test]
     fn payloads_are_about_a_hundred_bytes() {
-        let input = Input::new(Workload::W3.shape().unwrap(), 12_345);
+        let input = Input::new(Workload::W3.shape(), 12_345);
 
         assert!((80..120).contains(&serde_json::to_vec(&input).unwrap().len()));
         assert!((80..120).contains(&serde_json::to_vec(&input.step_result(1)).unwrap().len()));
@@ -120,8 +151,8 @@ mod tests {
 
     #[test]
     fn w0_returns_its_input_and_w3_the_list_of_its_step_results() {
-        let w0 = Input::new(Workload::W0.shape().unwrap(), 7);
-        let w3 = Input::new(Workload::W3.shape().unwrap(), 7);
+        let w0 = Input::new(Workload::W0.shape(), 7);
+        let w3 = Input::new(Workload::W3.shape(), 7);
 
         assert_eq!(w0.expected_output(), Output::Input(w0));
         let Output::Steps(steps) = w3.expected_output() else { panic!("w3 has steps") };
@@ -134,17 +165,9 @@ mod tests {
     #[test]
     fn outputs_survive_the_way_through_json() {
         for workload in [Workload::W0, Workload::W3] {
-            let output = Input::new(workload.shape().unwrap(), 1).expected_output();
+            let output = Input::new(workload.shape(), 1).expected_output();
             let json = serde_json::to_vec(&output).unwrap();
             assert_eq!(serde_json::from_slice::<Output>(&json).unwrap(), output);
         }
-    }
-
-    #[test]
-    fn a_workload_that_is_not_available_is_a_usage_error_with_its_name() {
-        let error = Workload::FanOut.unavailable();
-
-        assert!(matches!(error.downcast_ref(), Some(Trouble::Usage(_))));
-        assert!(error.to_string().contains("fan-out"), "{error}");
     }
 }

@@ -29,6 +29,7 @@ enum State {
     Open(Box<Streaming<ServerMessage>>),
 }
 
+#[allow(clippy::large_enum_variant, reason = "one at a time, and taken apart at once")]
 pub(crate) enum LinkEvent {
     /// Time to dial.
     Due,

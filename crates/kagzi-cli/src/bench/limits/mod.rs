@@ -3,9 +3,11 @@
 mod disk;
 mod grpc;
 mod grpc_echo;
+mod postgres;
 mod sqlite;
 
-use super::scratch;
+use super::cleanup::Cleanup;
+use super::store::scratch_directory;
 use crate::output::{self, Format};
 use crate::table;
 use serde::Serialize;
@@ -17,6 +19,9 @@ const SPAN: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub struct Args {
+    /// Measure PostgreSQL too, in a scratch database on this server.
+    #[arg(long, value_name = "postgres://…")]
+    store: Option<String>,
     /// Where to put the scratch directory: the disk that is measured.
     #[arg(long, value_name = "DIR", default_value = ".")]
     scratch: PathBuf,
@@ -37,37 +42,40 @@ pub struct Limits {
     pub grpc_unary_per_s: f64,
     /// Messages each way.
     pub grpc_stream_msgs_per_s: f64,
-    /// Null until PostgreSQL is a store.
+    /// One row per commit by one client; null unless asked for.
     pub postgres_commits_per_s: Option<f64>,
     pub postgres_rows_per_s: Option<f64>,
 }
 
-pub async fn perform(args: &Args, format: Format) -> anyhow::Result<()> {
-    let limits = measure(&args.scratch).await?;
+pub async fn perform(args: &Args, format: Format, cleanup: &Cleanup) -> anyhow::Result<()> {
+    let limits = measure(&args.scratch, args.store.as_deref(), cleanup).await?;
     match format {
         Format::Json => output::print(&serde_json::to_string(&limits)?),
         Format::Table => output::print(&as_fields(&limits)),
     }
 }
 
-pub async fn measure(scratch: &Path) -> anyhow::Result<Limits> {
-    let dir = scratch::open(scratch)?;
+pub async fn measure(scratch: &Path, postgres: Option<&str>, cleanup: &Cleanup) -> anyhow::Result<Limits> {
+    output::note("measuring the limits of this machine");
+    let path = scratch_directory(scratch, cleanup)?;
     // One after the other: together they would measure each other.
-    let path = dir.path().to_owned();
     let (fdatasync_per_s, sqlite) = tokio::task::spawn_blocking(move || {
         anyhow::Ok((disk::fdatasync_per_s(&path, SPAN)?, sqlite::rates(&path, SPAN)?))
     })
     .await??;
     let grpc = grpc::rates(SPAN).await?;
-    dir.close()?;
+    let postgres = match postgres {
+        Some(url) => Some(postgres::rates(url, SPAN, cleanup).await?),
+        None => None,
+    };
     Ok(Limits {
         fdatasync_per_s,
         sqlite_commits_per_s: sqlite.commits_per_s,
         sqlite_rows_per_s: sqlite.rows_per_s,
         grpc_unary_per_s: grpc.unary_per_s,
         grpc_stream_msgs_per_s: grpc.stream_msgs_per_s,
-        postgres_commits_per_s: None,
-        postgres_rows_per_s: None,
+        postgres_commits_per_s: postgres.as_ref().map(|rates| rates.commits_per_s),
+        postgres_rows_per_s: postgres.as_ref().map(|rates| rates.rows_per_s),
     })
 }
 

@@ -1,0 +1,66 @@
+//! One run with a long history whose worker is killed near its end: how long until the next one goes on?
+
+use super::figures::{Figures, LatencyMs};
+use super::percentile::round;
+use super::stage::{Hands, Stage};
+use super::worker::HOLDING;
+use super::workload::{Input, Load, Output, Shape, WORKFLOW_TYPE};
+use anyhow::{Context, ensure};
+use kagzi::{RunEvent, RunHandle};
+use std::time::{Duration, SystemTime};
+
+pub async fn measure(stage: &mut Stage, load: &Load, steps: u32) -> anyhow::Result<Figures> {
+    let hold_at = steps - steps.div_ceil(20);
+    // The stage's own worker would take the run; it is replaced by one that stops where we want it.
+    replace_worker(stage, &["--hold-at", &hold_at.to_string()]).await?;
+    let input = Input::new(Shape { name: "history", steps }, 0);
+    let client = stage.clients[0].clone();
+    let run = client.workflow(WORKFLOW_TYPE, stage.queue.as_str(), &input).await?;
+    let Some(Hands::Process(worker)) = stage.workers.first_mut() else { unreachable!("it was just started") };
+    worker.says(HOLDING).await?;
+    replace_worker(stage, &[]).await?;
+
+    let output: Output = stage.watch(async { Ok(run.result().await?) }).await?;
+    let seconds = resumed_within(&run).await?.as_secs_f64();
+    Ok(Figures {
+        workload: load.shape.name,
+        store: stage.store,
+        mode: stage.mode,
+        runs: 1,
+        concurrency: 1,
+        seconds: round(seconds, 3),
+        runs_per_s: round(1.0 / seconds.max(0.001), 3),
+        steps_per_s: round(f64::from(hold_at) / seconds.max(0.001), 1),
+        latency_ms: LatencyMs { p50: Some(round(seconds * 1e3, 3)), p99: None },
+        server_rss_mb: stage.server_rss_mb(),
+        worker_rss_mb: stage.worker_rss_mb(),
+        errors: u64::from(output != input.expected_output()),
+        sleepers: None,
+        backlog: None,
+    })
+}
+
+async fn replace_worker(stage: &mut Stage, more: &[&str]) -> anyhow::Result<()> {
+    for worker in stage.workers.drain(..) {
+        if let Hands::Process(mut worker) = worker {
+            worker.kill().await?;
+        }
+    }
+    stage.start_worker(0, 1, more)
+}
+
+/// From the moment that the second worker was given the run until the first step that was not recorded is, both by the
+/// server's clock: sending and replaying the history is all that lies between.
+async fn resumed_within(run: &RunHandle) -> anyhow::Result<Duration> {
+    let events = run.events().await?;
+    let claims: Vec<usize> = (0..events.len()).filter(|at| events[*at].kind == "run_claimed").collect();
+    ensure!(claims.len() >= 2, "the run was not taken over");
+    let claimed = claims[claims.len() - 1];
+    let next = events[claimed..].iter().find(|event| event.kind == "step_completed");
+    let (claimed, next) = (at(&events[claimed])?, at(next.context("no step was recorded after it")?)?);
+    Ok(next.duration_since(claimed).unwrap_or_default())
+}
+
+fn at(event: &RunEvent) -> anyhow::Result<SystemTime> {
+    Ok(SystemTime::try_from(event.at.context("an event has a time")?)?)
+}

@@ -1,0 +1,306 @@
+//! One frame: two samples, and what happened between them.
+
+use super::sample::Sample;
+use crate::table;
+use kagzi_proto::v1::{WorkerStatus, WorkflowRun, WorkflowStatus};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+#[derive(Debug, Serialize)]
+pub struct Frame {
+    pub address: String,
+    pub namespace: String,
+    pub version: String,
+    pub store: String,
+    pub uptime_s: i64,
+    /// Averages since the frame before; none where the server does not count it.
+    pub runs_finished_per_s: Option<f64>,
+    pub commands_per_s: Option<f64>,
+    pub commits_per_s: Option<f64>,
+    /// Loading, writing and fsync of one batch.
+    pub commit_ms: Option<f64>,
+    pub runs: Vec<Count>,
+    pub queues: Vec<Queue>,
+    pub workers: Vec<WorkerLine>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Count {
+    pub status: String,
+    pub runs: u64,
+    /// There are more.
+    pub at_least: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Queue {
+    pub task_queue: String,
+    pub ready: u64,
+    /// Of the runs that were looked at.
+    pub oldest_ready_s: Option<u64>,
+    pub waiting: u64,
+    pub running: u64,
+    pub workers: u64,
+    pub at_least: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct WorkerLine {
+    pub worker_id: String,
+    pub task_queue: String,
+    pub hostname: String,
+    pub status: &'static str,
+    pub active: i32,
+    pub max_concurrent: i32,
+    pub completed: i64,
+    pub failed: i64,
+}
+
+impl Frame {
+    pub fn between(before: &Sample, now: &Sample) -> Frame {
+        let seconds = (now.at - before.at).as_secs_f64();
+        let grown = |name: &str| Some(now.metrics.get(name)? - before.metrics.get(name)?);
+        let finished = |sample: &Sample| {
+            let outcomes = sample.metrics.by_label("kagzi_runs_finished_total");
+            (!outcomes.is_empty()).then(|| outcomes.values().sum::<f64>())
+        };
+        let ended = finished(now).and_then(|total| Some(total - finished(before)?));
+        let commits = grown("kagzi_commits_total");
+        let commit_s = grown("kagzi_commit_seconds_total");
+        let per_second = |count: f64| round(count / seconds);
+        let each =
+            |total: f64| commits.filter(|commits| *commits > 0.0).map(|commits| round(total * 1e3 / commits));
+        Frame {
+            address: now.address.clone(),
+            namespace: now.namespace.clone(),
+            version: now.server.version.clone(),
+            store: now.server.store.clone(),
+            uptime_s: now.server.uptime_ms / 1000,
+            runs_finished_per_s: ended.map(per_second),
+            commands_per_s: grown("kagzi_commands_total").map(per_second),
+            commits_per_s: commits.map(per_second),
+            commit_ms: commit_s.and_then(each),
+            runs: counts(now),
+            queues: queues(now),
+            workers: workers(now),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let or_dash = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let head = format!(
+            "kagzi {} at {} on {}, up {}, namespace {}\n{} runs/s ended, {} commands/s in {} commits/s, {} ms per commit",
+            self.version,
+            self.address,
+            self.store,
+            age(self.uptime_s.max(0).cast_unsigned()),
+            self.namespace,
+            or_dash(self.runs_finished_per_s),
+            or_dash(self.commands_per_s),
+            or_dash(self.commits_per_s),
+            or_dash(self.commit_ms),
+        );
+        let count = |count: &Count| format!("{} {}{}", count.status, count.runs, plus(count.at_least));
+        let runs = self.runs.iter().map(count).collect::<Vec<_>>().join("  ");
+        format!("{head}\n\n{runs}\n\n{}\n\n{}", self.queue_table(), self.worker_table())
+    }
+
+    fn queue_table(&self) -> String {
+        if self.queues.is_empty() {
+            return "no queue has runs or workers".to_owned();
+        }
+        let mut table = table::with_columns(&["QUEUE", "READY", "OLDEST", "WAITING", "RUNNING", "WORKERS"]);
+        for queue in &self.queues {
+            table.add_row([
+                queue.task_queue.clone(),
+                format!("{}{}", queue.ready, plus(queue.at_least)),
+                queue.oldest_ready_s.map_or("-".to_owned(), age),
+                queue.waiting.to_string(),
+                queue.running.to_string(),
+                queue.workers.to_string(),
+            ]);
+        }
+        table::text(table)
+    }
+
+    fn worker_table(&self) -> String {
+        if self.workers.is_empty() {
+            return "no worker is online".to_owned();
+        }
+        let mut table =
+            table::with_columns(&["WORKER", "QUEUE", "HOST", "STATUS", "ACTIVE", "COMPLETED", "FAILED"]);
+        for worker in &self.workers {
+            table.add_row([
+                worker.worker_id.clone(),
+                worker.task_queue.clone(),
+                worker.hostname.clone(),
+                worker.status.to_owned(),
+                format!("{}/{}", worker.active, worker.max_concurrent),
+                worker.completed.to_string(),
+                worker.failed.to_string(),
+            ]);
+        }
+        table::text(table)
+    }
+}
+
+/// Living runs by status, then ended ones by outcome since the server started.
+fn counts(sample: &Sample) -> Vec<Count> {
+    let name =
+        |status: WorkflowStatus| status.as_str_name().trim_start_matches("WORKFLOW_STATUS_").to_owned();
+    let living = sample.living.iter().map(|living| Count {
+        status: name(living.status),
+        runs: living.runs.len() as u64,
+        at_least: living.more,
+    });
+    let ended = sample.metrics.by_label("kagzi_runs_finished_total");
+    let ended = ended.into_iter().map(|(outcome, count)| Count {
+        status: outcome.to_uppercase(),
+        runs: count as u64,
+        at_least: false,
+    });
+    living.chain(ended).collect()
+}
+
+fn queues(sample: &Sample) -> Vec<Queue> {
+    let mut queues: BTreeMap<String, Queue> = BTreeMap::new();
+    let mut of = |name: &str, change: &mut dyn FnMut(&mut Queue)| {
+        let queue = queues.entry(name.to_owned()).or_default();
+        change(queue);
+    };
+    for living in &sample.living {
+        for run in &living.runs {
+            of(&run.task_queue, &mut |queue| add(queue, living.status, run));
+            if living.more {
+                of(&run.task_queue, &mut |queue| queue.at_least = true);
+            }
+        }
+    }
+    for worker in &sample.workers {
+        if worker.status() == WorkerStatus::Online {
+            of(&worker.task_queue, &mut |queue| queue.workers += 1);
+        }
+    }
+    queues.into_iter().map(|(task_queue, queue)| Queue { task_queue, ..queue }).collect()
+}
+
+fn add(queue: &mut Queue, status: WorkflowStatus, run: &WorkflowRun) {
+    if status == WorkflowStatus::Running {
+        queue.running += 1;
+    } else if run.reason == "ready" {
+        queue.ready += 1;
+        let created = run.created_at.and_then(|at| SystemTime::try_from(at).ok());
+        let waited = created.and_then(|at| at.elapsed().ok()).map(|age| age.as_secs());
+        queue.oldest_ready_s = queue.oldest_ready_s.max(waited);
+    } else {
+        queue.waiting += 1;
+    }
+}
+
+fn workers(sample: &Sample) -> Vec<WorkerLine> {
+    let alive = sample.workers.iter().filter(|worker| worker.status() != WorkerStatus::Offline);
+    let line = |worker: &kagzi_proto::v1::Worker| WorkerLine {
+        worker_id: worker.worker_id.clone(),
+        task_queue: worker.task_queue.clone(),
+        hostname: worker.hostname.clone(),
+        status: worker.status().as_str_name().trim_start_matches("WORKER_STATUS_"),
+        active: worker.active_count,
+        max_concurrent: worker.max_concurrent,
+        completed: worker.total_completed,
+        failed: worker.total_failed,
+    };
+    alive.map(line).collect()
+}
+
+fn plus(more: bool) -> &'static str {
+    if more { "+" } else { "" }
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        172_800.. => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::tests::sample as metrics;
+    use super::super::sample::Living;
+    use super::*;
+    use kagzi_proto::v1::{GetServerInfoResponse, Worker};
+    use tokio::time::{Duration, Instant};
+
+    fn sample(at: Instant) -> Sample {
+        let run = |reason: &str| WorkflowRun {
+            task_queue: "orders".into(),
+            reason: reason.into(),
+            created_at: Some((SystemTime::now() - Duration::from_secs(300)).into()),
+            ..Default::default()
+        };
+        let worker = Worker {
+            worker_id: "w1".into(),
+            task_queue: "orders".into(),
+            hostname: "host-1".into(),
+            status: WorkerStatus::Online.into(),
+            active_count: 3,
+            max_concurrent: 100,
+            ..Default::default()
+        };
+        let living = |status, runs, more| Living { status, runs, more };
+        Sample {
+            at,
+            address: "127.0.0.1:50051".into(),
+            namespace: "default".into(),
+            server: GetServerInfoResponse {
+                version: "0.1.0".into(),
+                store: "sqlite:kagzi.db".into(),
+                uptime_ms: 200_000,
+                ..Default::default()
+            },
+            metrics: metrics(),
+            workers: vec![worker],
+            living: vec![
+                living(WorkflowStatus::Pending, vec![run("ready"), run("retry")], true),
+                living(WorkflowStatus::Running, vec![run("leased")], false),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_frame_shows_queues_workers_runs_and_rates() {
+        let began = Instant::now();
+        let (before, now) = (sample(began), sample(began + Duration::from_secs(2)));
+
+        let text = Frame::between(&before, &now).text();
+
+        for expected in [
+            "kagzi 0.1.0 at 127.0.0.1:50051 on sqlite:kagzi.db, up 3 min, namespace default",
+            "0 runs/s ended, 0 commands/s in 0 commits/s, - ms per commit",
+            "PENDING 2+  RUNNING 1  COMPLETED 7  FAILED 1",
+            "orders  1+     5 min   1        1        1",
+            "w1      orders  host-1  ONLINE  3/100   0          0",
+        ] {
+            assert!(text.contains(expected), "{expected}\n--- is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_averages_between_two_samples() {
+        let began = Instant::now();
+        let (before, mut now) = (sample(began), sample(began + Duration::from_secs(2)));
+        now.metrics = super::super::metrics::tests::later();
+
+        let frame = Frame::between(&before, &now);
+
+        assert_eq!((frame.runs_finished_per_s, frame.commits_per_s), (Some(10.0), Some(5.0)));
+        assert_eq!((frame.commands_per_s, frame.commit_ms), (Some(50.0), Some(4.0)));
+    }
+}
