@@ -200,3 +200,54 @@ fn broken() -> Status {
 fn nonsense() -> Status {
     Status::internal("the server answered another question")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> (Open, mpsc::Receiver<v1::Ask>) {
+        let (asks, messages) = mpsc::channel(8);
+        let replies = Mutex::new(Some(HashMap::new()));
+        (Open { asks, waiting: Arc::new(Waiting { replies }) }, messages)
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_leaves_before_its_answer_takes_the_question_back() {
+        let (open, mut messages) = open();
+        let (reply, _heard) = oneshot::channel();
+        open.waiting.replies.lock().as_mut().unwrap().insert(7, reply);
+
+        drop(Interest { open: &open, seq: 7, answered: false });
+        drop(Interest { open: &open, seq: 8, answered: true });
+
+        let told = messages.try_recv().unwrap();
+        assert_eq!((told.seq, told.body), (7, Some(Asked::Forget(true))));
+        assert!(messages.try_recv().is_err(), "an answered question was taken back");
+        assert!(open.waiting.replies.lock().as_ref().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_together_goes_together_in_messages_that_every_server_takes() {
+        let (open, messages) = open();
+        let wait = |seq| {
+            let wait = v1::WaitWorkflowRunRequest {
+                run_id: "r".repeat(limits::ASK_BYTES_MAX - 100),
+                ..Default::default()
+            };
+            v1::Ask { seq, body: Some(Asked::Wait(wait)) }
+        };
+        for seq in 0..5 {
+            open.asks.send(wait(seq)).await.unwrap();
+        }
+        drop(open);
+
+        let batches: Vec<_> = futures_util::StreamExt::collect(Batches { messages, asks: Vec::new() }).await;
+
+        let seqs: Vec<Vec<u64>> = batches
+            .iter()
+            .map(|batch: &v1::ConverseRequest| batch.asks.iter().map(|ask| ask.seq).collect())
+            .collect();
+        assert_eq!(seqs, [vec![0, 1], vec![2, 3], vec![4]]);
+        assert!(batches.iter().all(|batch| batch.encoded_len() <= limits::ASK_BATCH_BYTES_MAX + 64));
+    }
+}
