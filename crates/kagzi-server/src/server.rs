@@ -112,7 +112,12 @@ impl Server {
             StoreUrl::Memory => Arc::new(MemoryStore::open(clock.clone(), hub.clone())),
         };
         let engine = Engine::start(store, clock, hub, settings);
-        Ok(Server { engine, stop: CancellationToken::new(), tracer: Tracer::default() })
+        #[cfg_attr(
+            not(feature = "otel"),
+            expect(clippy::default_constructed_unit_structs, reason = "with traces it has fields")
+        )]
+        let tracer = Tracer::default();
+        Ok(Server { engine, stop: CancellationToken::new(), tracer })
     }
 
     /// Serves on an address until `shutdown`; `ready` is told the address that was bound.

@@ -139,6 +139,8 @@ pub async fn after_thirty_days_the_newest_hundred_run_and_others_are_not_starved
 
     let last = last_minute(&stage);
     assert_eq!(nominal_times(&stage, "behind").await, minutes_after(last, -99..=0));
+    let found = runs(&stage, "behind").await;
+    assert!(found.is_sorted_by_key(|(_, run)| *run), "they are given out in the order of their times");
     let state = row(&stage, "behind").await.state;
     assert_eq!((state.started_total, state.missed_total), (100, 30 * 24 * 60 - 100));
 }

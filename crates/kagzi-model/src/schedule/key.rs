@@ -20,16 +20,15 @@ pub fn triggered_id(schedule: &Name, trigger: &Name) -> Name {
     Name::from(format!("schedule:{schedule}:trigger:{trigger}"))
 }
 
-/// The id of the run for a nominal time: sorts by when it fired, and is the same when it is decided again.
-pub(super) fn run_id(schedule: &Schedule, at: Timestamp, now: Timestamp) -> RunId {
+/// The id of the run for a nominal time. Ids sort by when they fired and, of those that fire together, by `number`, so
+/// that runs are also given out in that order.
+pub(super) fn run_id(schedule: &Schedule, at: Timestamp, now: Timestamp, number: u64) -> RunId {
     let nominal = at.0.to_be_bytes();
-    let bits = |salt: &[u8]| {
-        let parts = [schedule.uid.as_bytes(), &nominal[..], salt];
-        scramble(seed(&parts)).to_be_bytes()
-    };
+    let bits = scramble(seed(&[schedule.uid.as_bytes(), &nominal[..]])).to_be_bytes();
     let mut random = [0; 10];
-    random[..8].copy_from_slice(&bits(b"a"));
-    random[8..].copy_from_slice(&bits(b"b")[..2]);
+    random[2..].copy_from_slice(&bits);
+    // Twelve bits are left beside the version: enough for the runs of one millisecond.
+    random[..2].copy_from_slice(&u16::try_from(number % 4096).unwrap_or(0).to_be_bytes());
     let millis = u64::try_from(now.0 / 1000).unwrap_or(0);
     let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
     RunId(id)

@@ -126,7 +126,8 @@ impl Round {
 
     fn into_tick(self) -> Tick {
         let Round { now, schedule, times, end, .. } = self;
-        let fires = times.into_iter().map(|at| fire(now, &schedule, at)).collect();
+        let numbered = times.into_iter().zip(schedule.state.started_total..);
+        let fires = numbered.map(|(at, number)| fire(now, &schedule, at, number)).collect();
         let going = schedule.state.running.clone();
         let (cancel, terminate) = match end {
             Verdict::Cancel => (going, Vec::new()),
@@ -138,8 +139,8 @@ impl Round {
 }
 
 /// The run for a nominal time.
-fn fire(now: Timestamp, schedule: &Schedule, at: Timestamp) -> Fire {
-    let id = key::run_id(schedule, at, now);
+fn fire(now: Timestamp, schedule: &Schedule, at: Timestamp, number: u64) -> Fire {
+    let id = key::run_id(schedule, at, now, number);
     let start = start(now, schedule, id, at);
     Fire { nominal_at: at, start: StartRun { business_id: key::business_id(&schedule.id, at), ..start } }
 }

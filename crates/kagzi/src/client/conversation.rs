@@ -32,9 +32,12 @@ struct Open {
     waiting: Arc<Waiting>,
 }
 
+/// Who waits for which answer.
+type Replies = HashMap<u64, oneshot::Sender<Result<Said, Status>>>;
+
 /// Who waits for which number; none once the stream is broken.
 struct Waiting {
-    replies: Mutex<Option<HashMap<u64, oneshot::Sender<Result<Said, Status>>>>>,
+    replies: Mutex<Option<Replies>>,
 }
 
 impl Conversation {
