@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{RunId, Timestamp, WorkerId};
+use kagzi_model::{RunId, State, Timestamp, WorkerId};
 use kagzi_store::{Finished, LostLease, Observer};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tracing::{debug, info};
 
 use crate::{SessionEvent, running::Running};
 
@@ -152,6 +153,7 @@ impl Hub {
 impl Observer for Hub {
     fn finished(&self, finished: Finished) {
         let id = finished.run.id;
+        log_end(&finished);
         self.running.forget(id);
         *self.outcomes.lock().entry(finished.run.state.status().name()).or_default() += 1;
         let waiting = {
@@ -182,5 +184,27 @@ impl Observer for Hub {
     fn lease_lost(&self, lost: LostLease) {
         self.running.forget(lost.run);
         self.tell(lost.worker, SessionEvent::Lost(lost));
+    }
+}
+
+/// Bad ends are an operator's business; there are too many good ones.
+fn log_end(finished: &Finished) {
+    let run = &finished.run;
+    let (namespace, outcome) = (&run.namespace, run.state.status().name());
+    let (workflow_type, task_queue) = (&run.workflow_type, &run.task_queue);
+    match &run.state {
+        State::Failed { failure } | State::TimedOut { failure } => {
+            let code = &failure.code;
+            info!(%namespace, run = %run.id, %workflow_type, %task_queue, outcome, %code, "run ended badly");
+        }
+        State::Completed
+        | State::Cancelled { .. }
+        | State::Ready { .. }
+        | State::Leased(_)
+        | State::Timer { .. }
+        | State::Retry { .. }
+        | State::Paused { .. } => {
+            debug!(%namespace, run = %run.id, %workflow_type, %task_queue, outcome, "run ended");
+        }
     }
 }

@@ -360,6 +360,11 @@ impl Stage {
         Ok(self.workflows().cancel_workflow_run(request).await?.into_inner())
     }
 
+    /// What `/readyz` says.
+    pub async fn ready(&self) -> (u16, String) {
+        metrics::get(self.address, "/readyz").await
+    }
+
     pub async fn metric(&self, name: &str) -> f64 {
         metrics::metric(self.address, name).await
     }

@@ -1,23 +1,31 @@
 //! Probes and metrics, on the same port as gRPC.
 
+use std::sync::Arc;
+
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use kagzi_engine::Engine;
 
-use crate::metrics;
+use crate::{
+    metrics::{self, Metrics},
+    progress::Progress,
+};
 
 /// `/livez`, `/readyz`, `/metrics`.
-pub fn routes(engine: Engine) -> Router {
+pub fn routes(engine: Engine, progress: Arc<Progress>) -> Router {
+    let metrics = Router::new()
+        .route("/metrics", get(metrics::page))
+        .with_state(Metrics::new(engine, progress.clone()));
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics::page))
-        .with_state(engine)
+        .with_state(progress)
+        .merge(metrics)
 }
 
-/// Ready means that the store answers.
-async fn ready(State(engine): State<Engine>) -> (StatusCode, String) {
-    match engine.store().ping().await {
-        Ok(()) => (StatusCode::OK, "ready\n".into()),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {error}\n")),
+/// Ready means that the store makes progress.
+async fn ready(State(progress): State<Arc<Progress>>) -> (StatusCode, String) {
+    match progress.check().await {
+        Ok(_) => (StatusCode::OK, "ready\n".into()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
     }
 }

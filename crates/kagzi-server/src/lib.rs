@@ -10,6 +10,7 @@ mod http;
 mod message_limit;
 mod metrics;
 mod page_token;
+mod progress;
 mod rpc;
 mod server;
 mod services;

@@ -1,78 +1,101 @@
 //! Metrics in Prometheus' text format, read from counters that exist anyway.
 
-use std::fmt::Write;
+pub mod catalogue;
+mod page;
+mod sample;
+
+use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::Engine;
-use kagzi_store::LaneStats;
+use kagzi_store::{Census, LaneStats, QueueCount};
+
+use crate::progress::Progress;
+use page::Page;
+use sample::Sampler;
+
+/// Microseconds as seconds.
+const MICROS: f64 = 1e-6;
+
+/// What the page is made of.
+#[derive(Clone)]
+pub struct Metrics {
+    engine: Engine,
+    progress: Arc<Progress>,
+    sampler: Arc<Sampler>,
+}
+
+impl Metrics {
+    pub fn new(engine: Engine, progress: Arc<Progress>) -> Metrics {
+        Metrics { engine, progress, sampler: Arc::default() }
+    }
+
+    /// Asks the store, waits a bounded time, and writes the page.
+    async fn render(&self) -> String {
+        let ready = self.progress.check().await;
+        let sample = match &ready {
+            Ok(_) => self.sampler.sample(&self.engine).await,
+            // A store that does not answer has been asked once already.
+            Err(_) => Census::default(),
+        };
+        self.page(&sample, ready.ok())
+    }
+
+    fn page(&self, sample: &Census, ping: Option<Duration>) -> String {
+        let engine = &self.engine;
+        let stats = engine.store().stats();
+        let count = |counter| LaneStats::get(counter) as f64;
+        let now = engine.clock().now();
+        let age = |queue: &QueueCount| queue.oldest_ready_at.map_or(Duration::ZERO, |at| now - at);
+        let mut page = Page::default();
+        page.value(&catalogue::READY, f64::from(u8::from(ping.is_some())));
+        page.values(&catalogue::BUILD, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
+        page.value(&catalogue::UPTIME, engine.uptime().as_secs_f64());
+        page.values(&catalogue::QUEUE_READY, queues(sample, |queue| queue.ready as f64));
+        page.values(&catalogue::QUEUE_READY_AGE, queues(sample, |queue| age(queue).as_secs_f64()));
+        page.values(&catalogue::QUEUE_WAITING, queues(sample, |queue| queue.waiting as f64));
+        page.values(&catalogue::QUEUE_LEASED, queues(sample, |queue| queue.leased as f64));
+        let workers = sample.workers.iter();
+        page.values(
+            &catalogue::WORKERS,
+            workers.map(|counted| (vec![&*counted.namespace, counted.status.name()], counted.count as f64)),
+        );
+        page.value(&catalogue::WORKER_STREAMS, engine.hub().sessions() as f64);
+        page.value(&catalogue::SAMPLE_ERRORS, self.sampler.errors() as f64);
+        let outcomes = engine.hub().outcomes();
+        page.values(
+            &catalogue::RUNS_FINISHED,
+            outcomes.iter().map(|(outcome, count)| (vec![*outcome], *count as f64)),
+        );
+        page.histogram(&catalogue::SCHEDULE_TO_START, &stats.schedule_to_start.read(), MICROS);
+        page.histogram(&catalogue::TIMER_LAG, &stats.timer_lag.read(), MICROS);
+        page.value(&catalogue::STEP_RETRIES, count(&stats.step_retries));
+        page.value(&catalogue::RUN_RETRIES, count(&stats.run_retries));
+        page.value(&catalogue::LEASES, count(&stats.leases));
+        page.value(&catalogue::LEASES_LOST, count(&stats.leases_lost));
+        page.value(&catalogue::STALE_WRITES, count(&stats.refused_stale));
+        page.value(&catalogue::COMMANDS, count(&stats.commands));
+        page.value(&catalogue::REFUSED, count(&stats.refused));
+        page.value(&catalogue::EVENTS, count(&stats.events));
+        page.value(&catalogue::COMMITS, count(&stats.commits));
+        page.histogram(&catalogue::COMMANDS_PER_COMMIT, &stats.batch_len.read(), 1.0);
+        page.histogram(&catalogue::COMMIT_TIME, &stats.commit_time.read(), MICROS);
+        page.value(&catalogue::COMMIT_ERRORS, count(&stats.commit_errors));
+        page.value(&catalogue::CONFLICTS, count(&stats.conflicts));
+        page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
+        page.value(&catalogue::CLOCK_SKEW, engine.clock().skew_ms() as f64 / 1e3);
+        page.text
+    }
+}
 
 /// The page that Prometheus reads.
-pub async fn page(State(engine): State<Engine>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], render(&engine))
+pub async fn page(State(metrics): State<Metrics>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics.render().await)
 }
 
-fn render(engine: &Engine) -> String {
-    let stats = engine.store().stats();
-    let count = LaneStats::get;
-    let commits = count(&stats.commits);
-    let commands = count(&stats.commands);
-    let seconds = count(&stats.commit_micros) as f64 / 1e6;
-    let mut page = Page::default();
-    page.counter("kagzi_commits_total", "Transactions committed, each with one fsync", commits as f64);
-    page.counter("kagzi_commands_total", "Commands decided", commands as f64);
-    page.gauge(
-        "kagzi_commands_per_commit",
-        "Commands that shared one fsync, on average since the start",
-        commands as f64 / (commits.max(1)) as f64,
-    );
-    page.counter("kagzi_commands_refused_total", "Commands refused", count(&stats.refused) as f64);
-    page.counter(
-        "kagzi_stale_writes_refused_total",
-        "Writes refused because their lease was lost",
-        count(&stats.refused_stale) as f64,
-    );
-    page.counter("kagzi_events_total", "Lines of history written", count(&stats.events) as f64);
-    page.counter("kagzi_leases_total", "Runs given to workers", count(&stats.leases) as f64);
-    page.counter("kagzi_leases_lost_total", "Leases taken away", count(&stats.leases_lost) as f64);
-    page.counter("kagzi_commit_seconds_total", "Time spent loading, writing and committing", seconds);
-    page.counter("kagzi_commit_errors_total", "Batches not committed", count(&stats.commit_errors) as f64);
-    page.counter(
-        "kagzi_commit_conflicts_total",
-        "Batches repeated because another server wrote first",
-        count(&stats.conflicts) as f64,
-    );
-    page.gauge("kagzi_worker_streams", "Workers connected to this server", engine.hub().sessions() as f64);
-    let help = "How far the clock that decides, the database's if it has one, is ahead of this machine's";
-    page.gauge("kagzi_clock_skew_seconds", help, engine.clock().skew_ms() as f64 / 1e3);
-    page.gauge("kagzi_uptime_seconds", "Time since the start", engine.uptime().as_secs_f64());
-    page.head("kagzi_runs_finished_total", "Runs ended, by outcome", "counter");
-    for (outcome, n) in engine.hub().outcomes() {
-        page.line(&format!("kagzi_runs_finished_total{{outcome=\"{outcome}\"}}"), n as f64);
-    }
-    page.text
+fn queues(sample: &Census, value: impl Fn(&QueueCount) -> f64) -> impl Iterator<Item = (Vec<&str>, f64)> {
+    sample.queues.iter().map(move |queue| (vec![&*queue.namespace, &*queue.task_queue], value(queue)))
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn counter(&mut self, name: &str, help: &str, value: f64) {
-        self.head(name, help, "counter");
-        self.line(name, value);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: f64) {
-        self.head(name, help, "gauge");
-        self.line(name, value);
-    }
-
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a String takes all");
-    }
-
-    fn line(&mut self, name: &str, value: f64) {
-        writeln!(self.text, "{name} {value}").expect("a String takes all");
-    }
-}
+#[cfg(test)]
+mod tests;

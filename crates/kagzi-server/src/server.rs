@@ -28,6 +28,7 @@ use tracing::{info, warn};
 use crate::{
     DatabaseSettings, StoreUrl, http,
     message_limit::{Worded, message_bytes_max},
+    progress::Progress,
     services::Services,
     trace::{TraceSettings, Tracer},
 };
@@ -169,14 +170,24 @@ impl Server {
         self.tracer.close().await;
     }
 
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     pub(crate) fn stop_token(&self) -> CancellationToken {
         self.stop.clone()
     }
 
     /// All services on one router.
     pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
-        let services =
-            Services { engine: self.engine.clone(), stop: self.stop.clone(), tracer: self.tracer.clone() };
+        let progress = Arc::new(Progress::new(self.engine.clone()));
+        let services = Services {
+            engine: self.engine.clone(),
+            stop: self.stop.clone(),
+            tracer: self.tracer.clone(),
+            progress: progress.clone(),
+        };
         let decode_max = message_bytes_max(self.engine.settings().payload_max_bytes);
         let (health, health_service) = tonic_health::server::health_reporter();
         tokio::spawn(async move {
@@ -189,7 +200,7 @@ impl Server {
             .build_v1()
             .context("the committed descriptors are readable")?;
         // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
-        let routes = Routes::from(http::routes(self.engine.clone()))
+        let routes = Routes::from(http::routes(self.engine.clone(), progress))
             .add_service(health_service)
             .add_service(reflection)
             // Many starts may share a call, so this service takes twice the payload limit.

@@ -1,5 +1,7 @@
 //! The gRPC services: each method hands over to its own file.
 
+use std::sync::Arc;
+
 use kagzi_engine::Engine;
 use kagzi_model::Millis;
 use kagzi_proto::v1::{
@@ -9,7 +11,7 @@ use kagzi_proto::v1::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{check::PayloadLimits, conversation, rpc, trace::Tracer, work_stream};
+use crate::{check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, work_stream};
 
 /// Everything that the services share.
 #[derive(Clone)]
@@ -18,6 +20,8 @@ pub struct Services {
     /// Ends worker streams when the server stops.
     pub stop: CancellationToken,
     pub tracer: Tracer,
+    /// Whether the store makes progress.
+    pub progress: Arc<Progress>,
 }
 
 impl Services {
@@ -172,9 +176,9 @@ impl AdminService for Services {
         &self,
         _: Request<v1::HealthCheckRequest>,
     ) -> Result<Response<v1::HealthCheckResponse>, Status> {
-        let answer = match self.engine.store().ping().await {
-            Ok(()) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
-            Err(error) => v1::HealthCheckResponse { ready: false, message: error.to_string() },
+        let answer = match self.progress.check().await {
+            Ok(_) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
+            Err(message) => v1::HealthCheckResponse { ready: false, message },
         };
         Ok(Response::new(answer))
     }

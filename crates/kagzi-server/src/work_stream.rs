@@ -223,6 +223,8 @@ impl Stage<'_> {
     }
 
     async fn tell_lost(&mut self, lost: LostLease) -> Result<(), Status> {
+        let (namespace, worker) = (&self.namespace, self.session.worker);
+        info!(%namespace, run = %lost.run, %worker, epoch = lost.epoch, why = %lost.why, "lease taken away");
         let lease = v1::LeaseRef { run_id: lost.run.to_string(), epoch: lost.epoch };
         let message = v1::LostLease { lease: Some(lease), reason: lost.why, cancelled: lost.cancelled };
         send(self.out, Down::LostLease(message)).await

@@ -109,6 +109,9 @@ const LEASED_BY: &str = "SELECT run_id, namespace_id
   ORDER BY run_id";
 
 // A worker whose heartbeat is being written at this moment is not stale: it is locked, and passed over.
+// Any statement will do: the transaction that it begins must be allowed to write.
+const PROBE: &str = "SELECT 1";
+
 const STALE_WORKERS: &str = "SELECT worker_id
    FROM kagzi.workers
   WHERE status <> 3
@@ -131,6 +134,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("STANDING", STANDING),
     ("HANDLER_QUEUE", HANDLER_QUEUE),
     ("LEASED_BY", LEASED_BY),
+    ("PROBE", PROBE),
     ("STALE_WORKERS", STALE_WORKERS),
 ];
 
@@ -284,6 +288,10 @@ impl Backend for PostgresBackend {
         self.flight(&session, session.execute("COMMIT")).await?;
         self.begun = false;
         Ok(())
+    }
+
+    async fn probe(&mut self) -> Result<(), StoreError> {
+        self.query(PROBE, &[]).await.map(drop)
     }
 
     async fn rollback(&mut self) {

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
-use kagzi_model::{Event, Name, Run, RunId, WorkerId};
+use kagzi_model::{Event, Name, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView,
+    Census, Cursor, Direction, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError,
+    WorkerFilter, WorkerView,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -69,8 +70,27 @@ const WORKERS_BY_PREFIX: &str = "SELECT worker_id
     AND worker_id BETWEEN $2 AND $3
   LIMIT 2";
 
+// The index of due runs holds all that is asked for, so finished runs cost nothing.
+const COUNT_DUE: &str =
+    "SELECT namespace_id, task_queue, COUNT(*) FILTER (WHERE due_at <= $1), COUNT(*), MIN(due_at)
+   FROM kagzi.runs
+  WHERE due_at IS NOT NULL
+  GROUP BY namespace_id, task_queue";
+
+const COUNT_LEASED: &str = "SELECT namespace_id, task_queue, COUNT(*)
+   FROM kagzi.runs
+  WHERE lease_worker IS NOT NULL
+  GROUP BY namespace_id, task_queue";
+
+const COUNT_WORKERS: &str = "SELECT namespace_id, status::bigint, COUNT(*)
+   FROM kagzi.workers
+  GROUP BY namespace_id, status";
+
 /// Every fixed statement of the read path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
+    ("COUNT_DUE", COUNT_DUE),
+    ("COUNT_LEASED", COUNT_LEASED),
+    ("COUNT_WORKERS", COUNT_WORKERS),
     ("RUN", RUN),
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
@@ -197,6 +217,29 @@ impl Reads for PostgresReads {
             }
         };
         self.pool.read(list).await
+    }
+
+    async fn census(&self, now: Timestamp) -> Result<Census, StoreError> {
+        let count = |found: &Row, at: usize| row::get::<i64>(found, at).map(i64::cast_unsigned);
+        let due = self.query(COUNT_DUE, &[&now.0]).await?;
+        let due = due.iter().map(|found| {
+            Ok(DueCount {
+                namespace: row::name(found, 0)?,
+                task_queue: row::name(found, 1)?,
+                ready: count(found, 2)?,
+                total: count(found, 3)?,
+                earliest: Timestamp(row::get(found, 4)?),
+            })
+        });
+        let due = due.collect::<Result<Vec<_>, StoreError>>()?;
+        let leased = self.query(COUNT_LEASED, &[]).await?;
+        let leased =
+            leased.iter().map(|found| Ok((row::name(found, 0)?, row::name(found, 1)?, count(found, 2)?)));
+        let leased = leased.collect::<Result<Vec<_>, StoreError>>()?;
+        let workers = self.query(COUNT_WORKERS, &[]).await?;
+        let workers =
+            workers.iter().map(|found| Ok((row::name(found, 0)?, row::get(found, 1)?, count(found, 2)?)));
+        Census::of(due, leased, workers.collect::<Result<Vec<_>, StoreError>>()?)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -56,6 +56,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("LEASED_BY", &["runs_leased"]),
     ("STALE_WORKERS", &["workers_alive"]),
     ("UPDATE_RUNS", &["runs_pkey"]),
+    ("COUNT_DUE", &["runs_due"]),
     ("RUN", &["runs_pkey", "events_pkey"]),
     ("RUN_BY_BUSINESS", &["runs_business"]),
     ("RUNS_BY_PREFIX", &["runs_pkey"]),

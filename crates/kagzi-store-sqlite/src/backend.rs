@@ -85,6 +85,11 @@ const LEASED_BY: &str = "SELECT run_id, namespace_id
     AND lease_worker IS NOT NULL
   ORDER BY run_id";
 
+// A write that finds no row: it needs the write lock and nothing else.
+const PROBE: &str = "UPDATE workers
+    SET pid = pid
+  WHERE 1 = 0";
+
 const STALE_WORKERS: &str = "SELECT worker_id
    FROM workers INDEXED BY workers_alive
   WHERE status <> 3
@@ -133,6 +138,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_WORKER", LOAD_WORKER),
     ("HANDLER_QUEUE", HANDLER_QUEUE),
     ("LEASED_BY", LEASED_BY),
+    ("PROBE", PROBE),
     ("STALE_WORKERS", STALE_WORKERS),
     ("INSERT_RUN", INSERT_RUN),
     ("UPDATE_RUN", UPDATE_RUN),
@@ -275,6 +281,10 @@ impl Backend for SqliteBackend {
 
     async fn commit(&mut self) -> Result<(), StoreError> {
         self.db.commit()
+    }
+
+    async fn probe(&mut self) -> Result<(), StoreError> {
+        self.db.execute(PROBE, &[]).map(drop)
     }
 
     async fn rollback(&mut self) {

@@ -1,9 +1,10 @@
 //! Reading for people and for replay.
 
 use async_trait::async_trait;
-use kagzi_model::{Event, EventKind, Name, Run, RunId, WorkerId};
+use kagzi_model::{Event, EventKind, Name, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, StoreError, WorkerFilter, WorkerView,
+    Census, Cursor, Direction, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError,
+    WorkerFilter, WorkerView,
 };
 
 use crate::{
@@ -71,8 +72,26 @@ const WORKERS_BY_PREFIX: &str = "SELECT worker_id
     AND worker_id BETWEEN ?2 AND ?3
   LIMIT 2";
 
+// The index of due runs holds all that is asked for, so finished runs cost nothing.
+const COUNT_DUE: &str = "SELECT namespace_id, task_queue, SUM(due_at <= ?1), COUNT(*), MIN(due_at)
+   FROM runs
+  WHERE due_at IS NOT NULL
+  GROUP BY namespace_id, task_queue";
+
+const COUNT_LEASED: &str = "SELECT namespace_id, task_queue, COUNT(*)
+   FROM runs
+  WHERE lease_worker IS NOT NULL
+  GROUP BY namespace_id, task_queue";
+
+const COUNT_WORKERS: &str = "SELECT namespace_id, status, COUNT(*)
+   FROM workers
+  GROUP BY namespace_id, status";
+
 /// Every fixed statement of the read path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
+    ("COUNT_DUE", COUNT_DUE),
+    ("COUNT_LEASED", COUNT_LEASED),
+    ("COUNT_WORKERS", COUNT_WORKERS),
     ("RUN", RUN),
     ("INPUT", INPUT),
     ("OUTPUT", OUTPUT),
@@ -160,6 +179,24 @@ impl Reads for SqliteReads {
     ) -> Result<(Page<WorkerView>, u64), StoreError> {
         let (namespace, filter, page) = (namespace.clone(), filter.clone(), *page);
         self.pool.read(move |db| list_workers(db, &namespace, &filter, &page)).await
+    }
+
+    async fn census(&self, now: Timestamp) -> Result<Census, StoreError> {
+        let count = move |db: &Db| {
+            let due = db.all(COUNT_DUE, bind![now], |row| {
+                Ok(DueCount {
+                    namespace: row.get(0)?,
+                    task_queue: row.get(1)?,
+                    ready: row.get(2)?,
+                    total: row.get(3)?,
+                    earliest: row.get(4)?,
+                })
+            })?;
+            let leased = db.all(COUNT_LEASED, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let workers = db.all(COUNT_WORKERS, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Census::of(due, leased, workers)
+        };
+        self.pool.read(count).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

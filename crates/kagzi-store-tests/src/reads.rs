@@ -1,6 +1,7 @@
 //! Finding one run or one worker.
 
-use kagzi_model::RunId;
+use kagzi_model::{Command, RunId, WorkerStatus};
+use kagzi_store::SweepKind;
 use uuid::Uuid;
 
 use crate::{Stage, TYPE};
@@ -59,4 +60,42 @@ pub async fn a_worker_is_found_by_the_first_digits_of_its_id(stage: Stage) {
 pub async fn reading_works_at_all(stage: Stage) {
     stage.store.ping().await.unwrap();
     assert!(!stage.store.describe().is_empty());
+}
+
+pub async fn a_census_counts_ready_waiting_and_leased_runs_and_workers(stage: Stage) {
+    stage.start("order-1").await;
+    stage.start("order-2").await;
+    let since = stage.now();
+    stage.pass_ms(5_000);
+    let mut standing = stage.stand_by(1).await;
+    let lease = standing.next().await.lease();
+    let counted = async || {
+        let census = stage.store.census(stage.now()).await.unwrap();
+        let queues: Vec<_> =
+            census.queues.into_iter().filter(|queue| queue.namespace == stage.namespace).collect();
+        let workers: Vec<_> =
+            census.workers.into_iter().filter(|worker| worker.namespace == stage.namespace).collect();
+        (queues, workers)
+    };
+
+    let (queues, workers) = counted().await;
+    assert_eq!((queues.len(), queues[0].ready, queues[0].waiting, queues[0].leased), (1, 1, 0, 1));
+    assert_eq!(queues[0].oldest_ready_at, Some(since));
+    assert_eq!((workers.len(), workers[0].status, workers[0].count), (1, WorkerStatus::Online, 1));
+
+    stage.ok(stage.sleep(&lease, "nap", 60_000)).await;
+    stage.ok(Command::Park { lease }).await;
+    standing.next().await;
+    let (queues, _) = counted().await;
+    assert_eq!((queues[0].ready, queues[0].waiting, queues[0].leased), (0, 1, 1));
+    assert_eq!(queues[0].oldest_ready_at, None);
+}
+
+pub async fn a_probe_goes_through_the_write_path_and_changes_nothing(stage: Stage) {
+    let run = stage.start("order-1").await;
+    let before = stage.run(run).await;
+
+    stage.sweep(SweepKind::Probe).await;
+
+    assert_eq!(stage.run(run).await, before);
 }

@@ -118,6 +118,8 @@ macro_rules! conformance {
                 a_run_is_found_by_its_id_and_its_business_id,
                 a_run_is_found_by_the_first_digits_of_its_id,
                 a_worker_is_found_by_the_first_digits_of_its_id,
+                a_census_counts_ready_waiting_and_leased_runs_and_workers,
+                a_probe_goes_through_the_write_path_and_changes_nothing,
                 reading_works_at_all,
             }
             listings {

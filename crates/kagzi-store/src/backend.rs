@@ -93,6 +93,10 @@ impl WriteSet {
 pub trait Backend: ScheduleRows + Send + 'static {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Does what a write needs (a lock, a round trip) and changes nothing.
+    fn probe(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Runs with their steps; unknown ones are left out.

@@ -149,6 +149,8 @@ pub enum SweepKind {
     /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began after
     /// `since` and ran too long.
     NoGrace { since: Timestamp },
+    /// Nothing, through the whole write path: proof that it works.
+    Probe,
     /// Workers not heard of since `before`: marked offline, their runs taken back.
     StaleWorkers { before: Timestamp },
     /// Schedules that are due: at most so many of them, and so many runs.

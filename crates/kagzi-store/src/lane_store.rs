@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, Event, Name, Run, RunId, WorkerId,
+    Command, Event, Name, Run, RunId, Timestamp, WorkerId,
     schedule::{Schedule, ScheduleRejection, ScheduleRequest},
 };
 
 use crate::{
-    Demand, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter, RunView,
-    ScheduleFilter, ScheduleReads, ScheduleReply, Store, StoreError, SweepKind, Swept, WorkerCommand,
-    WorkerFilter, WorkerReply, WorkerView, lane::Message,
+    Census, Demand, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter,
+    RunView, ScheduleFilter, ScheduleReads, ScheduleReply, Store, StoreError, SweepKind, Swept,
+    WorkerCommand, WorkerFilter, WorkerReply, WorkerView, lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -142,6 +142,10 @@ impl<R: Reads> Reads for LaneStore<R> {
         page: &PageRequest,
     ) -> Result<(Page<WorkerView>, u64), StoreError> {
         self.reads.workers(namespace, filter, page).await
+    }
+
+    async fn census(&self, now: Timestamp) -> Result<Census, StoreError> {
+        self.reads.census(now).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

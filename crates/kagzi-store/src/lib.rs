@@ -7,6 +7,7 @@
 mod attempts;
 mod backend;
 mod cache;
+mod census;
 mod clock;
 mod contract;
 mod error;
@@ -25,6 +26,7 @@ mod turn;
 
 pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, WriteSet};
+pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,

@@ -16,8 +16,9 @@ use kagzi_model::{
 use parking_lot::RwLock;
 
 use crate::{
-    Backend, Clock, Cursor, Direction, DueQuery, Lane, LaneOptions, LaneStore, Observer, Page, PageRequest,
-    QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, WorkerFilter, WorkerView, WriteSet,
+    Backend, Census, Clock, Cursor, Direction, DueCount, DueQuery, Lane, LaneOptions, LaneStore, Observer,
+    Page, PageRequest, QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, WorkerFilter, WorkerView,
+    WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -340,6 +341,39 @@ impl Reads for MemoryReads {
         let total = rows.len() as u64;
         let cursor = |view: &WorkerView| Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
         Ok((cut_page(rows, page, cursor), total))
+    }
+
+    async fn census(&self, now: Timestamp) -> Result<Census, StoreError> {
+        let tables = self.tables.read();
+        let mut due: BTreeMap<(Name, Name), DueCount> = BTreeMap::new();
+        let mut leased: BTreeMap<(Name, Name), u64> = BTreeMap::new();
+        for run in tables.runs.values() {
+            let key = (run.namespace.clone(), run.task_queue.clone());
+            if run.lease().is_some() {
+                *leased.entry(key.clone()).or_default() += 1;
+            }
+            let Some(at) = run.due_at() else { continue };
+            let count = due.entry(key).or_insert_with(|| DueCount {
+                namespace: run.namespace.clone(),
+                task_queue: run.task_queue.clone(),
+                ready: 0,
+                total: 0,
+                earliest: at,
+            });
+            count.ready += u64::from(at <= now);
+            count.total += 1;
+            count.earliest = count.earliest.min(at);
+        }
+        let mut workers: BTreeMap<(Name, i64), u64> = BTreeMap::new();
+        for worker in tables.workers.values() {
+            let key = (worker.registration.namespace.clone(), worker.status as i64);
+            *workers.entry(key).or_default() += 1;
+        }
+        Census::of(
+            due.into_values().collect(),
+            leased.into_iter().map(|((namespace, queue), n)| (namespace, queue, n)).collect(),
+            workers.into_iter().map(|((namespace, status), n)| (namespace, status, n)).collect(),
+        )
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId, WorkerStatus};
 
-use crate::{ScheduleReads, StoreError};
+use crate::{Census, ScheduleReads, StoreError};
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
@@ -44,6 +44,8 @@ pub trait Reads: ScheduleReads + Send + Sync + 'static {
         filter: &WorkerFilter,
         page: &PageRequest,
     ) -> Result<(Page<WorkerView>, u64), StoreError>;
+    /// A count over all namespaces, for metrics.
+    async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
     /// Whether reading works at all.
     async fn ping(&self) -> Result<(), StoreError>;
 }

@@ -10,6 +10,7 @@ mod fencing;
 mod handlers;
 mod invariants;
 mod payloads;
+mod readiness;
 mod registry;
 mod retry_load;
 mod schedules;

@@ -143,9 +143,10 @@ fn epoch(command: &Command) -> u64 {
 
 /// The record contradicts the code: pause the run, so that a person looks instead of a retry loop.
 async fn block(engine: &Engine, lease: LeaseRef, mismatch: &Rejection) {
+    let (namespace, run) = (lease.namespace.clone(), lease.run);
     let command = Command::Block { lease, message: mismatch.to_string() };
     if let Err(error) = engine.apply_one(command).await {
-        tracing::warn!(%error, "could not pause a run whose code changed");
+        tracing::warn!(%namespace, %run, %error, "could not pause a run whose code changed");
     }
 }
 

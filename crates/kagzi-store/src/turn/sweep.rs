@@ -42,6 +42,10 @@ impl<B: Backend> Turn<'_, B> {
             SweepKind::Schedules { schedules_max, runs_max } => {
                 self.sweep_schedules(schedules_max, runs_max).await
             }
+            SweepKind::Probe => {
+                self.backend.probe().await?;
+                Ok(Swept { count: 0, more: false, next_at: None })
+            }
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let more = stale.len() == SWEEP_LEN_MAX;

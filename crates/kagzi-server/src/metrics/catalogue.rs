@@ -1,0 +1,87 @@
+//! Every metric there is: the page, `docs/metrics.md`, the dashboard and the alerts are checked against this list.
+
+/// A metric, as it is documented.
+#[derive(Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub labels: &'static [&'static str],
+    pub help: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*]: $help:literal,)+) => {
+        $(pub const $constant: Metric =
+            Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };)+
+
+        /// In the order of the page.
+        #[cfg(test)]
+        pub const ALL: &[&Metric] = &[$(&$constant),+];
+    };
+}
+
+metrics! {
+    READY = Gauge "kagzi_ready" []: "1 when the store answers and commits, as /readyz says",
+    BUILD = Gauge "kagzi_build_info" ["version"]: "Always 1; the label names the version",
+    UPTIME = Gauge "kagzi_uptime_seconds" []: "Time since the start",
+    QUEUE_READY = Gauge "kagzi_queue_ready" ["namespace", "queue"]: "Runs that are due and wait for a worker",
+    QUEUE_READY_AGE = Gauge "kagzi_queue_ready_age_seconds" ["namespace", "queue"]:
+        "How long the oldest of them has waited",
+    QUEUE_WAITING = Gauge "kagzi_queue_waiting" ["namespace", "queue"]: "Runs that sleep or wait for a retry",
+    QUEUE_LEASED = Gauge "kagzi_queue_leased" ["namespace", "queue"]: "Runs that workers hold",
+    WORKERS = Gauge "kagzi_workers" ["namespace", "status"]: "Workers in the registry",
+    WORKER_STREAMS = Gauge "kagzi_worker_streams" []: "Workers connected to this server",
+    SAMPLE_ERRORS = Counter "kagzi_sample_errors_total" []:
+        "Times that queues and workers could not be counted; their gauges are then missing",
+    RUNS_FINISHED = Counter "kagzi_runs_finished_total" ["outcome"]: "Runs ended through this server, by outcome",
+    SCHEDULE_TO_START = Histogram "kagzi_schedule_to_start_seconds" []: "From ready to leased",
+    TIMER_LAG = Histogram "kagzi_timer_lag_seconds" []: "From the time that a sleep or retry was due to the lease",
+    STEP_RETRIES = Counter "kagzi_step_retries_total" []: "Attempts of steps that failed and are retried",
+    RUN_RETRIES = Counter "kagzi_run_retries_total" []:
+        "Executions of runs that failed, or lost their worker, and are repeated",
+    LEASES = Counter "kagzi_leases_total" []: "Runs given to workers",
+    LEASES_LOST = Counter "kagzi_leases_lost_total" []: "Leases taken away: lost workers, cancels, deadlines",
+    STALE_WRITES = Counter "kagzi_stale_writes_refused_total" []: "Writes refused because their lease was lost",
+    COMMANDS = Counter "kagzi_commands_total" []: "Commands decided",
+    REFUSED = Counter "kagzi_commands_refused_total" []: "Commands refused",
+    EVENTS = Counter "kagzi_events_total" []: "Lines of history written",
+    COMMITS = Counter "kagzi_commits_total" []: "Transactions committed, each with one fsync",
+    COMMANDS_PER_COMMIT = Histogram "kagzi_commands_per_commit" []: "Commands that shared one commit",
+    COMMIT_TIME = Histogram "kagzi_commit_seconds" []: "Loading, writing and committing one batch",
+    COMMIT_ERRORS = Counter "kagzi_commit_errors_total" []: "Batches not committed",
+    CONFLICTS = Counter "kagzi_commit_conflicts_total" []:
+        "Batches repeated because another server wrote first",
+    DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
+    CLOCK_SKEW = Gauge "kagzi_clock_skew_seconds" []:
+        "How far the database's clock, which decides, is ahead of this machine's",
+}
+
+/// The generated part of docs/metrics.md.
+#[cfg(test)]
+pub fn document() -> String {
+    let mut text = String::from("| metric | kind | labels | |\n|---|---|---|---|\n");
+    for metric in ALL {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, labels, help) = (metric.name, metric.kind.name(), labels.join(", "), metric.help);
+        text.push_str(&format!("| `{name}` | {kind} | {labels} | {help} |\n"));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
