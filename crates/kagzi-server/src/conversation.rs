@@ -19,6 +19,7 @@ use tonic::{Status, Streaming, metadata::MetadataMap};
 use tracing::debug;
 
 use crate::{
+    message_limit::clearer,
     rpc::{start_workflows, wait_workflow_run},
     services::Services,
     trace::Call,
@@ -87,7 +88,7 @@ async fn serve(
                 }
             }
             message = incoming.next(), if conversation.answering.len() < ANSWERING_LEN_MAX => {
-                let Some(message) = message.transpose()? else { return Ok(()) };
+                let Some(message) = message.transpose().map_err(clearer)? else { return Ok(()) };
                 conversation.hear(services, message.asks)?;
             }
         }
