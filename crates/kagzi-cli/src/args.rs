@@ -1,7 +1,8 @@
 use crate::address::Address;
 use crate::output::Format;
 use crate::{
-    backup, bench, completions, config, demo, dev, restore, run, schedule, serve, top, verify, worker,
+    backup, bench, completions, config, demo, dev, ns, queue, restore, run, schedule, serve, top, verify,
+    worker,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -51,9 +52,15 @@ pub enum Verb {
     /// Start runs by the clock: make schedules, look at them, hold them.
     #[command(subcommand)]
     Schedule(schedule::Verb),
-    /// Look at workers and drain them.
+    /// Look at workers, drain them and take them offline.
     #[command(subcommand)]
     Worker(worker::Verb),
+    /// See how full the queues are; pause, resume and limit them.
+    #[command(subcommand)]
+    Queue(queue::Verb),
+    /// Create, change and disable namespaces.
+    #[command(subcommand)]
+    Ns(ns::Verb),
     /// Show the configuration, or print one to start from.
     #[command(subcommand)]
     Config(config::Verb),

@@ -16,8 +16,10 @@ mod exit;
 mod input;
 mod logs;
 mod moment;
+mod ns;
 mod output;
 mod payload;
+mod queue;
 mod restore;
 mod run;
 mod schedule;
@@ -55,6 +57,8 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Run(verb) => run::perform(verb, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
+        Verb::Queue(verb) => queue::perform(verb, &session).await,
+        Verb::Ns(verb) => ns::perform(verb, &session).await,
         Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Top(args) => top::perform(args, &session).await,
         Verb::Backup(args) => backup::perform(args, &session).await,

@@ -40,9 +40,18 @@ impl Session {
         Ok(Schedules::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
+    pub async fn admin(&self) -> anyhow::Result<Admin> {
+        Ok(Admin::new(connect(&self.address).await?))
+    }
+
     pub async fn workers(&self) -> anyhow::Result<Workers> {
         Ok(workers_over(connect(&self.address).await?))
     }
+}
+
+/// Who asks, for notes that others read; empty when the machine does not say.
+pub fn user() -> String {
+    std::env::var("USER").unwrap_or_default()
 }
 
 pub fn workflows_over(channel: Channel) -> Workflows {

@@ -33,6 +33,7 @@ struct Inner {
 impl Engine {
     /// Starts the engine over a store that was opened with the same clock and hub.
     pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hub: Arc<Hub>, settings: Settings) -> Self {
+        store.configure(settings.rules());
         let inner = Inner {
             store,
             started_at: clock.now(),

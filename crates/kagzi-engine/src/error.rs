@@ -1,6 +1,6 @@
 //! Why a call on the engine failed.
 
-use kagzi_model::{Rejection, schedule::ScheduleRejection};
+use kagzi_model::{Rejection, RuleError, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 
 /// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
@@ -8,6 +8,8 @@ use kagzi_store::{RegistryError, StoreError};
 pub enum EngineError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]

@@ -69,6 +69,14 @@ impl Engine {
             State::Cancelled { reason } => format!("it was cancelled at {}: {reason}", ended(&run)),
             State::TimedOut { failure } => format!("it timed out at {}: {}", ended(&run), failure.message),
         };
+        let due = run.due_at().is_some_and(|at| at <= now) && !matches!(run.state, State::Ready { .. });
+        let sentence = match due {
+            true => match self.held_by((namespace, &run.task_queue, &run.workflow_type), now).await? {
+                Some(held) => format!("{sentence}; it is due, but {held}"),
+                None => sentence,
+            },
+            false => sentence,
+        };
         Ok(Explanation { sentence, reason: run.state.reason().unwrap_or("finished") })
     }
 
@@ -83,6 +91,9 @@ impl Engine {
         let able: Vec<_> = online.iter().copied().filter(registers).collect();
         let (queue, kind) = (&run.task_queue, &run.workflow_type);
         let waiting = format!("it has been ready for {}", ago(now, since));
+        if let Some(held) = self.held_by((&run.namespace, queue, kind), now).await? {
+            return Ok(format!("{waiting}: {held}"));
+        }
         if able.is_empty() {
             let draining = workers
                 .rows
@@ -123,7 +134,7 @@ fn in_time(now: Timestamp, at: Timestamp) -> String {
     if at <= now { "now".into() } else { format!("in {}", ago(at, now)) }
 }
 
-fn ago(now: Timestamp, then: Timestamp) -> String {
+pub(crate) fn ago(now: Timestamp, then: Timestamp) -> String {
     let passed = now - then;
     match passed.as_secs() {
         0 => format!("{} ms", passed.as_millis()),

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kagzi_model::{Millis, RetryPolicy, limits::PAYLOAD_LIMIT_BYTES_MAX};
+use kagzi_model::{Defaults, Millis, RetryPolicy, Timeouts, limits::PAYLOAD_LIMIT_BYTES_MAX};
+use kagzi_store::ServerRules;
 
 /// Settings of one engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,13 @@ pub struct Settings {
     pub step_concurrency_max: u32,
     /// Longest execution of one attempt of a step that sets no limit itself.
     pub start_to_close: Duration,
-    /// Fills the fields that a run's own retry policy leaves open.
+    /// Fills the fields that the retry policies of a run and of its namespace leave open.
     pub retry: RetryPolicy,
+    /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
+    /// refused until somebody creates it: `kagzi ns create NAME`.
+    pub create_namespaces: bool,
+    /// Workers that went offline are forgotten after this long.
+    pub forget_workers_after: Duration,
     /// How schedules are fired.
     pub scheduler: SchedulerSettings,
 }
@@ -67,6 +73,8 @@ impl Default for Settings {
             step_concurrency_max: 10,
             start_to_close: Duration::from_secs(600),
             retry: RetryPolicy::default(),
+            create_namespaces: true,
+            forget_workers_after: Duration::from_secs(7 * 24 * 3600),
             scheduler: SchedulerSettings::default(),
         }
     }
@@ -76,6 +84,13 @@ impl Settings {
     /// The lease's length as the model counts it.
     pub fn lease_ms(&self) -> Millis {
         millis(self.lease)
+    }
+
+    /// What this server adds to the rules of namespaces. Its timeouts are not written into every run: who needs one
+    /// asks here, and so a new setting holds for runs that are there already.
+    pub fn rules(&self) -> ServerRules {
+        let defaults = Defaults { retry: self.retry.clone(), timeouts: Timeouts::default() };
+        ServerRules { defaults, create_namespaces: self.create_namespaces }
     }
 
     /// Refuses settings under which workers could not keep their leases, or nothing could be done at all.

@@ -6,13 +6,16 @@ use kagzi_model::Timestamp;
 use kagzi_store::{StoreError, SweepKind};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::{Engine, settings::millis};
 
 /// Longest pause between two looks. Deadlines and leases have their own armed times; this bounds how late a
 /// lost worker is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How often to look for workers to forget. They are days old; a minute more does not matter.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// A step that runs longer than this is written down.
 const LONG_STEP_MS: i64 = 1_000;
@@ -24,6 +27,7 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
     // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
     let grace = |from: Timestamp| Quiet { since: from, until: from + engine.settings().stale_after };
     let mut quiet = grace(engine.clock().now());
+    let mut forget_at = quiet.until;
     let mut presence = Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval);
     loop {
         let now = engine.clock().now();
@@ -34,6 +38,10 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
         }
         let mut wake_at = now + PAUSE_MAX;
         write_long_steps(&engine, now).await;
+        if now >= forget_at {
+            forget_workers(&engine, now).await;
+            forget_at = now + FORGET_EVERY;
+        }
         let swept = if now >= quiet.until {
             round(&engine, now).await
         } else {
@@ -113,6 +121,27 @@ async fn write_long_steps(engine: &Engine, now: Timestamp) {
         if let Err(error) = engine.store().apply(commands).await {
             warn!(%error, "could not write down running steps");
             return;
+        }
+    }
+}
+
+/// Forgets workers that have been offline for long. An error is harmless: the next look finds them.
+async fn forget_workers(engine: &Engine, now: Timestamp) {
+    let before = now.plus_ms(-millis(engine.settings().forget_workers_after));
+    loop {
+        match engine.store().sweep(SweepKind::OfflineWorkers { before }).await {
+            Ok(swept) => {
+                if swept.count > 0 {
+                    info!(workers = swept.count, "forgot workers that were offline for long");
+                }
+                if !swept.more {
+                    return;
+                }
+            }
+            Err(error) => {
+                warn!(%error, "could not forget old workers");
+                return;
+            }
         }
     }
 }

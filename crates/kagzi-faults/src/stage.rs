@@ -8,8 +8,9 @@ use std::{
 };
 
 use kagzi_proto::v1::{
-    self, WorkflowStatus, schedule_service_client::ScheduleServiceClient,
-    worker_service_client::WorkerServiceClient, workflow_service_client::WorkflowServiceClient,
+    self, WorkflowStatus, admin_service_client::AdminServiceClient,
+    schedule_service_client::ScheduleServiceClient, worker_service_client::WorkerServiceClient,
+    workflow_service_client::WorkflowServiceClient,
 };
 use tempfile::TempDir;
 use tonic::{
@@ -227,6 +228,10 @@ impl Stage {
 
     pub fn schedules(&self) -> ScheduleServiceClient<Channel> {
         ScheduleServiceClient::new(self.channel.clone())
+    }
+
+    pub fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel.clone())
     }
 
     pub fn registry(&self) -> WorkerServiceClient<Channel> {

@@ -12,10 +12,12 @@ mod decide;
 mod event;
 mod failure;
 mod failure_handler;
+mod gate;
 mod id;
 mod label;
 pub mod limits;
 mod name;
+mod namespace;
 mod payload;
 mod preset;
 mod rejection;
@@ -35,9 +37,14 @@ pub use decide::decide;
 pub use event::{Event, EventKind};
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, namespace_handler};
+pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
 pub use label::{LabelError, Labels, check_label_name, check_label_value};
 pub use name::{Name, NameError, check_name, check_step_path};
+pub use namespace::{
+    DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand, NamespaceField,
+    RuleError,
+};
 pub use payload::Payload;
 pub use preset::Preset;
 pub use rejection::Rejection;

@@ -48,3 +48,9 @@ pub const BACKFILL_TIMES_MAX: u64 = 10_000;
 pub const BACKFILLS_MAX: usize = 10;
 /// Runs that one schedule starts in one turn, so that its catch-up lets others through.
 pub const SCHEDULE_SLICE: usize = 10;
+/// Gates in one namespace.
+pub const GATES_PER_NAMESPACE_MAX: usize = 1_000;
+/// The highest limit of a gate.
+pub const GATE_CONCURRENT_MAX: u32 = 1_000_000;
+/// Longest description of a namespace.
+pub const DESCRIPTION_BYTES_MAX: usize = 4096;

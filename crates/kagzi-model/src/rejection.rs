@@ -48,6 +48,14 @@ pub enum Rejection {
 
     #[error("run {run} is {status}, only one that ended FAILED, TIMED_OUT or CANCELLED can be retried", status = status.name())]
     NotReopenable { run: RunId, status: Status },
+
+    #[error("there is no namespace '{namespace}'; create it with: kagzi ns create {namespace}")]
+    NamespaceUnknown { namespace: Name },
+
+    #[error(
+        "namespace '{namespace}' is disabled {why}; it takes no new runs until: kagzi ns enable {namespace}"
+    )]
+    NamespaceDisabled { namespace: Name, why: String },
 }
 
 impl Rejection {
@@ -66,7 +74,9 @@ impl Rejection {
             | Rejection::TooManyLabels { .. }
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
-            | Rejection::NotReopenable { .. } => false,
+            | Rejection::NotReopenable { .. }
+            | Rejection::NamespaceUnknown { .. }
+            | Rejection::NamespaceDisabled { .. } => false,
         }
     }
 }

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 use kagzi_model::{
     Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
-    limits::{CONCURRENT_PER_WORKER_MAX, LABELS_MAX, REASON_BYTES_MAX, WAIT_MS_MAX},
+    limits::{
+        CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
+        WAIT_MS_MAX,
+    },
 };
 use kagzi_proto::v1;
 use tonic::Status;
@@ -128,11 +131,8 @@ pub fn timeouts(
         Some(value) => duration_ms(field, value.saturating_mul(1000)).map(Some),
     };
     let least_heartbeat = (heartbeat_interval_ms.cast_unsigned() * 3).div_ceil(1000);
-    let execution = seconds(
-        "timeouts.execution_timeout_seconds",
-        config.execution_timeout_seconds.filter(|s| *s > 0),
-        1,
-    )?;
+    // 0 is said on purpose: no limit, whatever the namespace sets.
+    let execution = seconds("timeouts.execution_timeout_seconds", config.execution_timeout_seconds, 0)?;
     Ok(Timeouts {
         start_to_close_ms: seconds(
             "timeouts.start_to_close_timeout_seconds",
@@ -183,6 +183,35 @@ pub fn run_labels(labels: &HashMap<String, String>) -> Result<Labels, Status> {
         return Err(invalid("labels", labels.len(), format_args!("at most {LABELS_MAX} are allowed")));
     }
     labels.iter().map(|(name, value)| label(name, value)).collect()
+}
+
+/// How many runs a gate lets through at once.
+pub fn gate_limit(value: u32) -> Result<u32, Status> {
+    match value {
+        1..=GATE_CONCURRENT_MAX => Ok(value),
+        _ => Err(invalid(
+            "max_concurrent",
+            value,
+            format_args!("it must be between 1 and {GATE_CONCURRENT_MAX}; to stop a queue, pause it"),
+        )),
+    }
+}
+
+/// How long finished runs are kept.
+pub fn retention_ms(field: &str, value: i64) -> Result<Millis, Status> {
+    match u64::try_from(value) {
+        Ok(0) | Err(_) => Err(invalid(field, value, "it must be above zero")),
+        Ok(ms) => duration_ms(field, ms),
+    }
+}
+
+/// A description for people.
+pub fn description(value: String) -> Result<String, Status> {
+    if value.len() > DESCRIPTION_BYTES_MAX {
+        let rule = format_args!("at most {DESCRIPTION_BYTES_MAX} bytes are allowed");
+        return Err(invalid("description", value, rule));
+    }
+    Ok(value)
 }
 
 /// Labels within their limits.

@@ -175,6 +175,8 @@ impl Config {
             step_concurrency_max: self.step.concurrency_max,
             start_to_close: self.step.start_to_close,
             retry: self.retry.policy(),
+            create_namespaces: self.server.create_namespaces,
+            forget_workers_after: self.worker.forget_after,
             scheduler: kagzi_engine::SchedulerSettings {
                 interval: std::time::Duration::from_secs(self.scheduler.interval_secs),
                 batch_size: self.scheduler.batch_size,

@@ -145,6 +145,7 @@ service! {
     list_workers(ListWorkersRequest) -> ListWorkersResponse,
     get_worker(GetWorkerRequest) -> GetWorkerResponse,
     drain_worker(DrainWorkerRequest) -> DrainWorkerResponse,
+    take_worker_offline(TakeWorkerOfflineRequest) -> TakeWorkerOfflineResponse,
     begin_step(BeginStepRequest) -> BeginStepResponse,
     report_step_progress(ReportStepProgressRequest) -> ReportStepProgressResponse,
     complete_step(CompleteStepRequest) -> CompleteStepResponse,
@@ -170,34 +171,45 @@ service! {
     next_schedule_times(NextScheduleTimesRequest) -> NextScheduleTimesResponse,
 }
 
-#[tonic::async_trait]
-impl AdminService for Services {
-    async fn health_check(
-        &self,
-        _: Request<v1::HealthCheckRequest>,
-    ) -> Result<Response<v1::HealthCheckResponse>, Status> {
-        let answer = match self.progress.check().await {
-            Ok(_) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
-            Err(message) => v1::HealthCheckResponse { ready: false, message },
-        };
-        Ok(Response::new(answer))
-    }
+service! {
+    AdminService {
+        async fn health_check(
+            &self,
+            _: Request<v1::HealthCheckRequest>,
+        ) -> Result<Response<v1::HealthCheckResponse>, Status> {
+            let answer = match self.progress.check().await {
+                Ok(_) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
+                Err(message) => v1::HealthCheckResponse { ready: false, message },
+            };
+            Ok(Response::new(answer))
+        }
 
-    async fn get_server_info(
-        &self,
-        _: Request<v1::GetServerInfoRequest>,
-    ) -> Result<Response<v1::GetServerInfoResponse>, Status> {
-        let settings = self.engine.settings();
-        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        Ok(Response::new(v1::GetServerInfoResponse {
-            version: env!("CARGO_PKG_VERSION").into(),
-            store: self.engine.store().describe(),
-            payload_warn_bytes: settings.payload_warn_bytes as u64,
-            payload_max_bytes: settings.payload_max_bytes as u64,
-            heartbeat_interval_ms: ms(settings.heartbeat_interval),
-            stale_after_ms: ms(settings.stale_after),
-            lease_ms: ms(settings.lease),
-            uptime_ms: ms(self.engine.uptime()),
-        }))
+        async fn get_server_info(
+            &self,
+            _: Request<v1::GetServerInfoRequest>,
+        ) -> Result<Response<v1::GetServerInfoResponse>, Status> {
+            let settings = self.engine.settings();
+            let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+            Ok(Response::new(v1::GetServerInfoResponse {
+                version: env!("CARGO_PKG_VERSION").into(),
+                store: self.engine.store().describe(),
+                payload_warn_bytes: settings.payload_warn_bytes as u64,
+                payload_max_bytes: settings.payload_max_bytes as u64,
+                heartbeat_interval_ms: ms(settings.heartbeat_interval),
+                stale_after_ms: ms(settings.stale_after),
+                lease_ms: ms(settings.lease),
+                uptime_ms: ms(self.engine.uptime()),
+            }))
+        }
     }
+    create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse,
+    get_namespace(GetNamespaceRequest) -> GetNamespaceResponse,
+    list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse,
+    update_namespace(UpdateNamespaceRequest) -> UpdateNamespaceResponse,
+    disable_namespace(DisableNamespaceRequest) -> DisableNamespaceResponse,
+    enable_namespace(EnableNamespaceRequest) -> EnableNamespaceResponse,
+    list_queues(ListQueuesRequest) -> ListQueuesResponse,
+    pause_queue(PauseQueueRequest) -> PauseQueueResponse,
+    resume_queue(ResumeQueueRequest) -> ResumeQueueResponse,
+    limit_queue(LimitQueueRequest) -> LimitQueueResponse,
 }

@@ -1,7 +1,7 @@
 //! Errors as gRPC statuses. The code says what a program does next, the message what a person does.
 
 use kagzi_engine::EngineError;
-use kagzi_model::{Rejection, schedule::ScheduleRejection};
+use kagzi_model::{Rejection, RuleError, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 use tonic::Status;
 
@@ -9,6 +9,7 @@ use tonic::Status;
 pub fn from_engine(error: EngineError) -> Status {
     match error {
         EngineError::Rejected(rejection) => from_rejection(&rejection),
+        EngineError::Rule(refused) => from_rule(&refused),
         EngineError::Registry(refused) => from_registry(&refused),
         EngineError::Schedule(rejection) => from_schedule(&rejection),
         EngineError::Store(error) => from_store(&error),
@@ -19,14 +20,17 @@ pub fn from_engine(error: EngineError) -> Status {
 pub fn from_rejection(rejection: &Rejection) -> Status {
     let message = rejection.to_string();
     match rejection {
-        Rejection::NotFound { .. } | Rejection::StepUnknown { .. } => Status::not_found(message),
+        Rejection::NotFound { .. } | Rejection::StepUnknown { .. } | Rejection::NamespaceUnknown { .. } => {
+            Status::not_found(message)
+        }
         Rejection::StaleEpoch { .. }
         | Rejection::NotLeased { .. }
         | Rejection::Ended { .. }
         | Rejection::StepMismatch { .. }
         | Rejection::StepDecided { .. }
         | Rejection::NotResumable { .. }
-        | Rejection::NotReopenable { .. } => Status::failed_precondition(message),
+        | Rejection::NotReopenable { .. }
+        | Rejection::NamespaceDisabled { .. } => Status::failed_precondition(message),
         Rejection::Conflict { .. } => Status::already_exists(message),
         Rejection::TooManySteps { .. } | Rejection::TooManyLabels { .. } => {
             Status::resource_exhausted(message)
@@ -52,11 +56,20 @@ fn from_schedule(rejection: &ScheduleRejection) -> Status {
     }
 }
 
+fn from_rule(refused: &RuleError) -> Status {
+    match refused {
+        RuleError::Unknown(_) => Status::not_found(refused.to_string()),
+        RuleError::Exists(_) => Status::already_exists(refused.to_string()),
+        RuleError::TooManyGates { .. } => Status::resource_exhausted(refused.to_string()),
+    }
+}
+
 fn from_registry(refused: &RegistryError) -> Status {
     match refused {
         RegistryError::Unknown(_) | RegistryError::Offline(_) | RegistryError::Draining(_) => {
             Status::failed_precondition(refused.to_string())
         }
+        RegistryError::UnknownNamespace(_) => Status::not_found(refused.to_string()),
         RegistryError::UnknownType { .. } => {
             Status::invalid_argument(format!("supported_workflow_types: {refused}"))
         }

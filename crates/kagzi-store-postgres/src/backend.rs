@@ -17,7 +17,9 @@ use uuid::Uuid;
 use crate::{
     error::from_postgres,
     options::PostgresOptions,
-    row, schedules,
+    row,
+    rules::{self, Promise},
+    schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
     write,
 };
@@ -153,6 +155,8 @@ pub struct PostgresBackend {
     begun: bool,
     /// Rows that are written with the next statement that has an answer, or with the commit.
     held_back: Vec<WriteSet>,
+    /// What the commit proves about the rules.
+    promise: Promise,
     backoff: Backoff,
     connect_after: Option<Instant>,
     /// Ends the other tasks of the store when the lane ends.
@@ -176,6 +180,7 @@ impl PostgresBackend {
             session: None,
             begun: false,
             held_back: Vec::new(),
+            promise: Promise::default(),
             backoff: Backoff::default(),
             connect_after: None,
             _stop: stop,
@@ -186,8 +191,9 @@ impl PostgresBackend {
 
     async fn open(&self) -> Result<Arc<Session>, StoreError> {
         let session = Session::connect(&self.config, &self.options, Purpose::Write).await?;
-        let preparing =
-            session.prepare_all(STATEMENTS.iter().chain(write::STATEMENTS).chain(schedules::STATEMENTS));
+        let preparing = session.prepare_all(
+            STATEMENTS.iter().chain(write::STATEMENTS).chain(rules::STATEMENTS).chain(schedules::STATEMENTS),
+        );
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
         prepared.map_err(|_| too_slow("preparing the statements"))??;
         Ok(Arc::new(session))
@@ -217,14 +223,28 @@ impl PostgresBackend {
         }
     }
 
-    fn session(&self) -> Result<Arc<Session>, StoreError> {
+    pub(crate) fn promise_mut(&mut self) -> &mut Promise {
+        &mut self.promise
+    }
+
+    pub(crate) fn session(&self) -> Result<Arc<Session>, StoreError> {
         self.session.clone().ok_or_else(|| StoreError::Unavailable("the database is away".into()))
     }
 
     /// Sends BEGIN, the rows held back, and `last`, without waiting in between, and then hears all answers.
-    async fn flight<T>(
+    pub(crate) async fn flight<T>(
         &mut self,
         session: &Session,
+        last: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, StoreError> {
+        self.flight_with(session, Vec::new(), last).await
+    }
+
+    /// The same, with statements that come after the rows.
+    async fn flight_with<T>(
+        &mut self,
+        session: &Session,
+        after: Vec<write::Sending<'_>>,
         last: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, StoreError> {
         let mut ahead = Vec::new();
@@ -235,6 +255,7 @@ impl PostgresBackend {
         for set in self.held_back.drain(..) {
             ahead.extend(write::statements(session, self.server, set));
         }
+        ahead.extend(after);
         debug_assert!(ahead.len() < FLIGHT_LEN_MAX, "a longer flight would be sent out of order");
         // Twice the statement's own timeout: the server is the first to give up, and says why.
         let patience = self.options.statement_timeout * 2 + Duration::from_secs(1);
@@ -277,6 +298,7 @@ impl Backend for PostgresBackend {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.begun = false;
         self.held_back.clear();
+        self.promise.clear();
         self.reconnect().await
     }
 
@@ -285,7 +307,8 @@ impl Backend for PostgresBackend {
             return Ok(());
         }
         let session = self.session()?;
-        self.flight(&session, session.execute("COMMIT")).await?;
+        let proofs = std::mem::take(&mut self.promise).statements(&session);
+        self.flight_with(&session, proofs, session.execute("COMMIT")).await?;
         self.begun = false;
         Ok(())
     }
@@ -402,6 +425,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
+        self.promise.change(&set.rules);
         self.held_back.push(set);
         Ok(())
     }

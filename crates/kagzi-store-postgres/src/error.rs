@@ -19,9 +19,9 @@ pub fn from_postgres(error: Error) -> StoreError {
         Some(_) | None => cause.message().to_owned(),
     };
     match cause.code() {
-        // UPDATE_RUNS and GUARD_WORKERS divide by zero when a row is not what memory says.
+        // The guards divide by zero when a row is not what memory says.
         &SqlState::DIVISION_BY_ZERO => StoreError::Conflict(
-            "a run has another version, or a worker another server, than memory says".into(),
+            "a run or a namespace has another version, or a worker another server, than memory says".into(),
         ),
         &SqlState::UNIQUE_VIOLATION
         | &SqlState::T_R_SERIALIZATION_FAILURE

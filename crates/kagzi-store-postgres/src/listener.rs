@@ -41,6 +41,7 @@ impl Ears {
             (_, Hint::Here) => {}
             (_, Hint::Ended(runs)) => self.observer.ended_elsewhere(&runs),
             (_, Hint::Waiting(key)) => self.lane.wake(Some(key)),
+            (_, Hint::Opened(gate)) => self.lane.opened(gate),
             // Long ago is always due: it makes the scheduler look.
             (_, Hint::Schedules) => self.observer.schedule_due(Timestamp(0), false),
             (_, Hint::Everything) => {

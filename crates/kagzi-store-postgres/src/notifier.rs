@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kagzi_model::{RunId, Timestamp};
+use kagzi_model::{GateKey, RunId, Timestamp};
 use kagzi_store::{Finished, LostLease, Observer, Waiting};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -133,6 +133,12 @@ impl Observer for Ringing {
             }
         }
         self.inner.waiting(keys);
+    }
+
+    fn opened(&self, gates: Vec<GateKey>) {
+        let hints = gates.iter().map(|gate| Hint::Opened(gate.clone()).encode(&self.server));
+        self.outbox.put(hints);
+        self.inner.opened(gates);
     }
 
     fn ended_elsewhere(&self, runs: &[RunId]) {

@@ -1,6 +1,6 @@
 //! What servers tell each other: hints, never truth.
 
-use kagzi_model::{Name, RunId, WorkerId};
+use kagzi_model::{GateKey, Name, RunId, WorkerId};
 use kagzi_store::{LostLease, QueueKey};
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ pub const IDS_MAX: usize = 200;
 pub enum Hint {
     /// Runs of this key wait.
     Waiting(QueueKey),
+    /// A gate may let something through.
+    Opened(GateKey),
     /// A server is there. Others ring only when somebody is.
     Here,
     /// These runs ended, and somebody elsewhere may wait for one.
@@ -43,6 +45,10 @@ impl Hint {
             Hint::Waiting(key) => {
                 let QueueKey { namespace, task_queue, workflow_type } = key;
                 vec!["q".into(), namespace.to_string(), task_queue.to_string(), workflow_type.to_string()]
+            }
+            Hint::Opened(gate) => {
+                let (task_queue, workflow_type) = gate.columns();
+                vec!["g".into(), gate.namespace.to_string(), task_queue.into(), workflow_type.into()]
             }
             Hint::Here => vec!["h".into()],
             Hint::Ended(runs) => {
@@ -76,6 +82,11 @@ impl Hint {
                 task_queue: Name::from(task_queue),
                 workflow_type: Name::from(workflow_type),
             })),
+            ["g", namespace, task_queue, workflow_type] => Some(Hint::Opened(GateKey::from_columns(
+                namespace.into(),
+                task_queue.into(),
+                workflow_type.into(),
+            ))),
             ["h"] => Some(Hint::Here),
             ["s"] => Some(Hint::Schedules),
             ["e", ref ids @ ..] => {
@@ -120,7 +131,9 @@ mod tests {
             cancelled: true,
             why: "the run was cancelled".into(),
         };
-        for hint in [Hint::Waiting(key), Hint::Here, Hint::Schedules, ended(2), Hint::Everything, lost] {
+        let gates = GateKey::before(&"shop".into(), &"orders".into(), &"charge".into()).map(Hint::Opened);
+        let others = [Hint::Waiting(key), Hint::Here, Hint::Schedules, ended(2), Hint::Everything, lost];
+        for hint in gates.into_iter().chain(others) {
             assert_eq!(Hint::decode(&hint.encode("me")), ("me", hint));
         }
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     row::{chosen_business_id, lease_worker},
-    schedules,
+    rules, schedules,
     session::Session,
 };
 
@@ -120,7 +120,8 @@ pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
 /// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
 pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
-    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to, schedules } = set;
+    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to, schedules, rules } =
+        set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
@@ -150,6 +151,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
     }
     sending.extend(schedules::statements(session, schedules));
+    sending.extend(rules::statements(session, rules));
     sending
 }
 

@@ -3,7 +3,8 @@
 mod stage;
 
 use kagzi_store_postgres::{
-    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
+    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
+    SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
 };
 use stage::Server;
 
@@ -68,6 +69,10 @@ const PLANS: &[(&str, &[&str])] = &[
     ("DUE_SCHEDULES", &["schedules_due"]),
     ("NEXT_SCHEDULE", &["schedules_due"]),
     ("UPDATE_SCHEDULES", &["schedules_pkey"]),
+    ("LEASED_IN_NAMESPACE", &["runs_leased_behind"]),
+    ("LEASED_IN_QUEUE", &["runs_leased_behind"]),
+    ("LEASED_OF_TYPE", &["runs_leased_behind"]),
+    ("DEPTHS", &["runs_due", "runs_leased_behind"]),
 ];
 
 #[tokio::test]
@@ -75,7 +80,15 @@ async fn hot_statements_use_their_index() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
-    let statements = [FIND_STATEMENTS, WRITE_STATEMENTS, READ_STATEMENTS, SCHEDULE_STATEMENTS].concat();
+    let statements = [
+        FIND_STATEMENTS,
+        WRITE_STATEMENTS,
+        READ_STATEMENTS,
+        SCHEDULE_STATEMENTS,
+        RULE_STATEMENTS,
+        RULE_READ_STATEMENTS,
+    ]
+    .concat();
 
     for (name, indexes) in PLANS {
         let (_, sql) = statements.iter().find(|(known, _)| known == name).expect("a statement of ours");

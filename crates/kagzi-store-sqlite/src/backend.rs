@@ -363,7 +363,8 @@ impl Backend for SqliteBackend {
         for worker in &set.workers {
             self.put_worker(worker)?;
         }
-        set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))
+        set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))?;
+        crate::rules::write(&self.db, &set.rules)
     }
 }
 

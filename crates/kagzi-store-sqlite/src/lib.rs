@@ -11,6 +11,7 @@ mod migrate;
 mod pool;
 mod reads;
 mod row;
+mod rules;
 mod schedules;
 mod sqlite;
 mod store;
@@ -22,6 +23,7 @@ mod verify;
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
 pub use reads::STATEMENTS as READ_STATEMENTS;
+pub use rules::STATEMENTS as RULE_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]
 pub use store::TursoStore;

@@ -8,6 +8,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs_events_workers.sql"),
     include_str!("../migrations/0002_labels.sql"),
     include_str!("../migrations/0003_schedules.sql"),
+    include_str!("../migrations/0004_namespaces_gates.sql"),
 ];
 
 /// The newest schema that this version can read.

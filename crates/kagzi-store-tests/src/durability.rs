@@ -1,6 +1,6 @@
 //! What was acknowledged is there after a restart. (Power cuts and kills are tested with real processes.)
 
-use kagzi_model::{Command, Reply, StartRun, State, WorkerStatus};
+use kagzi_model::{Command, GateCommand, NamespaceCommand, Rejection, Reply, StartRun, State, WorkerStatus};
 use kagzi_store::StoreError;
 
 use crate::{Stage, TYPE};
@@ -118,4 +118,32 @@ pub async fn a_closed_store_refuses_and_loses_nothing(mut stage: Stage) {
 
 pub async fn a_schedule_survives_reopening_and_fires_once(mut stage: Stage) {
     crate::schedules::fires_once_over_a_reopening(&mut stage).await;
+}
+
+pub async fn namespaces_and_gates_survive_reopening(mut stage: Stage) {
+    let limit = GateCommand::Limit { max_concurrent: Some(1) };
+    let gates =
+        [stage.gate(stage.queue_gate(), limit).await, stage.gate(stage.type_gate("refund"), pause()).await];
+    let disabled = stage.change(NamespaceCommand::Disable { by: "ada".into(), note: "unpaid".into() }).await;
+    stage.change(NamespaceCommand::Enable).await.unwrap();
+    let mut standing = stage.stand_by(10).await;
+    stage.start("order-1").await;
+    standing.next().await;
+    stage.start("order-2").await;
+    let disabled = NamespaceCommand::Disable { by: "bob".into(), note: disabled.unwrap().name.to_string() };
+    let namespace = stage.change(disabled).await.unwrap();
+
+    stage.reopen().await;
+
+    assert_eq!(stage.store.namespace(&stage.namespace).await.unwrap(), Some(namespace));
+    assert_eq!(stage.store.gates(&stage.namespace).await.unwrap(), gates);
+    let mut again = stage.stand_by(10).await;
+    stage.settle().await;
+    assert!(again.ready().is_none(), "the lease from before counts");
+    let refused = stage.apply(Command::Start(Box::new(stage.new_run("order-3")))).await;
+    assert!(matches!(refused, Err(Rejection::NamespaceDisabled { .. })), "{refused:?}");
+}
+
+fn pause() -> GateCommand {
+    GateCommand::Pause { by: "ada".into(), note: "deploy".into() }
 }

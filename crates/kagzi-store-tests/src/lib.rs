@@ -10,6 +10,7 @@ pub mod differential;
 pub mod durability;
 pub mod endings;
 mod factory;
+pub mod gates;
 pub mod history;
 pub mod labels;
 pub mod leases;

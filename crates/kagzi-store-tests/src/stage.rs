@@ -10,12 +10,13 @@ use std::{
 };
 
 use kagzi_model::{
-    Command, Event, Failure, LeaseRef, Name, Payload, Registration, Reply, RetryPolicy, Run, RunId,
-    RunOptions, StartRun, StepRef, Timestamp, Worker, WorkerId,
+    Command, Event, Failure, Gate, GateCommand, GateKey, LeaseRef, Name, Namespace, NamespaceCommand,
+    Payload, Registration, Reply, RetryPolicy, RuleError, Run, RunId, RunOptions, StartRun, StepRef,
+    Timestamp, Worker, WorkerId,
 };
 use kagzi_store::{
-    Assignment, Beat, BeatAnswer, Clock, Demand, ManualClock, Outcome, RegistryError, Store, SweepKind,
-    WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, Clock, Demand, ManualClock, Outcome, RegistryError, RuleCommand, RuleReply,
+    Store, SweepKind, WorkerCommand, WorkerReply,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
 use uuid::Uuid;
@@ -266,6 +267,42 @@ impl Stage {
             WorkerReply::Beat(answer) => Ok(answer),
             other => panic!("a heartbeat was answered with {other:?}"),
         }
+    }
+
+    // Rules.
+
+    /// Changes the stage's namespace.
+    pub async fn change(&self, command: NamespaceCommand) -> Result<Namespace, RuleError> {
+        let command = RuleCommand::Namespace { name: self.namespace.clone(), command: Box::new(command) };
+        match in_time("an answer", self.store.rule(command)).await.expect("the store works")? {
+            RuleReply::Namespace(namespace) => Ok(*namespace),
+            RuleReply::Gate(gate) => panic!("a namespace was answered with {gate:?}"),
+        }
+    }
+
+    /// Changes a gate.
+    pub async fn gate(&self, key: GateKey, command: GateCommand) -> Gate {
+        let command = RuleCommand::Gate { key, command };
+        match in_time("an answer", self.store.rule(command)).await.expect("the store works") {
+            Ok(RuleReply::Gate(gate)) => gate,
+            other => panic!("a gate was answered with {other:?}"),
+        }
+    }
+
+    /// The gate before the stage's queue.
+    pub fn queue_gate(&self) -> GateKey {
+        GateKey::queue(&self.namespace, &QUEUE.into())
+    }
+
+    /// The gate before one type on the stage's queue.
+    pub fn type_gate(&self, workflow_type: &str) -> GateKey {
+        GateKey::of_type(&self.namespace, &QUEUE.into(), &workflow_type.into())
+    }
+
+    /// Runs of the stage's namespace that are leased now.
+    pub async fn leased(&self) -> u64 {
+        let depths = self.store.depths(&self.namespace, self.now()).await.expect("reading works");
+        depths.iter().map(|depth| depth.leased).sum()
     }
 
     // Housekeeping.

@@ -65,6 +65,9 @@ macro_rules! conformance {
                 draining_needs_a_worker_that_is_there,
                 registering_again_does_not_forget_what_the_worker_holds,
                 completed_and_failed_runs_are_counted_truly,
+                a_worker_taken_offline_loses_its_runs_at_once_and_is_told,
+                workers_long_offline_are_forgotten_and_others_are_not,
+                the_queue_of_a_forgotten_failure_handler_is_remembered,
             }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
@@ -159,6 +162,34 @@ macro_rules! conformance {
                 reads_from_another_namespace_see_nothing,
                 commands_from_another_namespace_find_nothing,
                 a_worker_gets_no_run_of_another_namespace,
+                the_default_namespace_exists_always,
+                a_namespace_is_made_by_its_first_use,
+                an_unknown_namespace_is_refused_where_the_server_says_so,
+                a_changed_namespace_reads_back_as_it_was_answered,
+                namespaces_are_listed_by_name,
+                a_disabled_namespace_takes_no_new_runs_and_finishes_those_it_has,
+                the_repeat_of_a_start_is_answered_in_a_disabled_namespace,
+                a_run_inherits_field_by_field_from_its_namespace_and_the_server,
+                the_namespace_says_where_its_failure_handler_starts_when_no_worker_does,
+            }
+            gates {
+                a_paused_queue_gives_out_nothing_and_what_runs_goes_on,
+                a_resumed_queue_gives_out_at_once_what_waited,
+                a_paused_type_does_not_hold_up_the_others,
+                a_queue_limit_holds_at_every_commit,
+                a_type_limit_holds_at_every_commit,
+                a_namespace_limit_holds_over_all_queues,
+                the_tightest_of_several_gates_counts,
+                a_start_is_not_claimed_in_its_commit_when_the_gate_is_full,
+                a_slot_is_used_again_in_the_commit_that_frees_it,
+                however_a_lease_ends_its_slot_is_free_again,
+                a_raised_limit_gives_out_at_once_and_a_lowered_one_takes_nothing_back,
+                a_gate_holds_for_workers_that_come_later,
+                a_sleeper_that_is_due_waits_before_a_full_gate,
+                gates_of_one_namespace_hold_up_nothing_in_another,
+                gates_read_back_and_an_open_one_is_gone,
+                asking_twice_is_asking_once,
+                depths_count_what_lives,
             }
         }
     };
@@ -177,6 +208,7 @@ macro_rules! durability {
                 every_row_and_event_is_the_same_after_reopening,
                 a_closed_store_refuses_and_loses_nothing,
                 a_schedule_survives_reopening_and_fires_once,
+                namespaces_and_gates_survive_reopening,
             }
         }
     };

@@ -1,7 +1,7 @@
 //! The registry: who is there, and how they leave.
 
-use kagzi_model::{State, WorkerStatus};
-use kagzi_store::{RegistryError, WorkerCommand, WorkerReply};
+use kagzi_model::{FAILURE_HANDLER, State, WorkerStatus};
+use kagzi_store::{RegistryError, SweepKind, WorkerCommand, WorkerReply};
 
 use crate::{Stage, TYPE};
 
@@ -112,4 +112,53 @@ pub async fn completed_and_failed_runs_are_counted_truly(stage: Stage) {
     let row = stage.worker_row(standing.worker).await;
     assert_eq!((row.completed_total, row.failed_total), (3, 2));
     assert_eq!(stage.active(standing.worker).await, 0);
+}
+
+pub async fn a_worker_taken_offline_loses_its_runs_at_once_and_is_told(stage: Stage) {
+    let mut standing = stage.stand_by(2).await;
+    let run = stage.start("order-1").await;
+    let stale = standing.next().await.lease();
+    let mut heir = stage.stand_by(1).await;
+
+    let reply = stage.worker(WorkerCommand::Offline { id: standing.worker }).await.unwrap();
+
+    assert!(matches!(reply, WorkerReply::Deregistered { released: 1 }), "{reply:?}");
+    let taken = heir.next().await.run;
+    assert_eq!((taken.id, taken.attempts, taken.crashes, taken.epoch), (run, 0, 0, 2));
+    let told = stage.told.lost(run).await;
+    assert_eq!((told.worker, told.epoch), (standing.worker, 1));
+    assert!(told.why.contains("operator"), "{}", told.why);
+    assert!(stage.apply(stage.complete(&stale)).await.is_err());
+    assert_eq!(stage.worker_row(standing.worker).await.status, WorkerStatus::Offline);
+    let refused = stage.beat(standing.worker, vec![]).await.unwrap_err();
+    assert_eq!(refused, RegistryError::Offline(standing.worker));
+}
+
+pub async fn workers_long_offline_are_forgotten_and_others_are_not(stage: Stage) {
+    let gone = stage.register(1).await;
+    stage.worker(WorkerCommand::Deregister { id: gone }).await.unwrap();
+    stage.pass_ms(1_000);
+    let lately = stage.register(1).await;
+    stage.worker(WorkerCommand::Deregister { id: lately }).await.unwrap();
+    let online = stage.register(1).await;
+
+    stage.sweep(SweepKind::OfflineWorkers { before: stage.now() }).await;
+
+    let known = async |id| stage.store.worker_by_id(&stage.namespace, id).await.unwrap().is_some();
+    assert_eq!([known(gone).await, known(lately).await, known(online).await], [false, true, true]);
+}
+
+pub async fn the_queue_of_a_forgotten_failure_handler_is_remembered(stage: Stage) {
+    let handler = stage.register_for(&[FAILURE_HANDLER], 1).await;
+    stage.worker(WorkerCommand::Deregister { id: handler }).await.unwrap();
+    stage.pass_ms(1_000);
+
+    stage.sweep(SweepKind::OfflineWorkers { before: stage.now() }).await;
+
+    assert_eq!(stage.store.worker_by_id(&stage.namespace, handler).await.unwrap(), None);
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    stage.ok(stage.fail(&standing.next().await.lease())).await;
+    let business_id = format!("system-failure-{run}").into();
+    assert!(stage.store.run_by_business(&stage.namespace, &business_id).await.unwrap().is_some());
 }

@@ -5,7 +5,9 @@ mod sqlite_file;
 use std::sync::Arc;
 
 use kagzi_store::{Silent, SystemClock};
-use kagzi_store_sqlite::{READ_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS};
+use kagzi_store_sqlite::{
+    READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS,
+};
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
 
@@ -21,7 +23,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS) {
+    for (name, sql) in all() {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
@@ -30,12 +32,7 @@ async fn every_statement_can_be_prepared() {
 
 #[tokio::test]
 async fn statements_have_names_of_their_own() {
-    let mut names: Vec<_> = WRITE_STATEMENTS
-        .iter()
-        .chain(READ_STATEMENTS)
-        .chain(SCHEDULE_STATEMENTS)
-        .map(|(name, _)| name)
-        .collect();
+    let mut names: Vec<_> = all().map(|(name, _)| name).collect();
     let count = names.len();
 
     names.sort();
@@ -44,9 +41,14 @@ async fn statements_have_names_of_their_own() {
     assert_eq!(names.len(), count);
 }
 
+/// Every fixed statement.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS).chain(RULE_STATEMENTS)
+}
+
 fn plan(connection: &Connection, name: &str) -> String {
-    let statements = WRITE_STATEMENTS.iter().chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS);
-    let (_, sql) = statements.into_iter().find(|(found, _)| *found == name).expect("the statement exists");
+    let mut statements = all();
+    let (_, sql) = statements.find(|(found, _)| *found == name).expect("the statement exists");
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
     let lines = statement
@@ -99,4 +101,19 @@ async fn reads_of_one_row_never_scan_a_table() {
         assert!(!plan.contains("SCAN") && !plan.contains("runs_listed"), "reads too much: {plan}");
     }
     insta::assert_snapshot!(plans.join("\n\n"));
+}
+
+#[tokio::test]
+async fn rules_and_depths_are_read_by_index() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+
+    let plans: Vec<_> =
+        RULE_STATEMENTS.iter().map(|(name, _)| format!("{name}\n{}", plan(&connection, name))).collect();
+
+    for plan in &plans {
+        assert!(!plan.contains("TEMP B-TREE") || plan.starts_with("DEPTHS_LEASED"), "sorts: {plan}");
+        let counts = plan.starts_with("LEASED_BEHIND") || plan.starts_with("DEPTHS_LEASED");
+        assert!(!plan.contains("SCAN") || counts && plan.contains("USING INDEX runs_leased"), "{plan}");
+    }
 }

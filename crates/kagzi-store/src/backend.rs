@@ -4,7 +4,7 @@ use std::future::Future;
 
 use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 
-use crate::{ScheduleRows, ScheduleWrite, StoreError};
+use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
 
 /// Where a run waits: claims are made per key, so a type that nobody registers never stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,6 +74,7 @@ pub struct WriteSet {
     /// [`StoreError::Conflict`]: its runs are counted there.
     pub leased_to: Vec<(Name, WorkerId)>,
     pub schedules: Vec<ScheduleWrite>,
+    pub rules: RuleSet,
 }
 
 impl WriteSet {
@@ -85,12 +86,13 @@ impl WriteSet {
             && self.labels.is_empty()
             && self.workers.is_empty()
             && self.schedules.is_empty()
+            && self.rules.is_empty()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
-pub trait Backend: ScheduleRows + Send + 'static {
+pub trait Backend: RuleBackend + ScheduleRows {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Does what a write needs (a lock, a round trip) and changes nothing.

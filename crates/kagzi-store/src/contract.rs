@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run, RunId, Timestamp, Worker,
-    WorkerId, WorkerStatus,
+    Command, GateKey, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, RuleError, Run, RunId,
+    Timestamp, Worker, WorkerId, WorkerStatus,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{LaneStats, QueueKey, Reads, ScheduleReply, StoreError};
+use crate::{LaneStats, QueueKey, Reads, RuleCommand, RuleReply, ScheduleReply, ServerRules, StoreError};
 
 /// The answer to one command: accepted, or refused with the reason.
 pub type Outcome = Result<Reply, Rejection>;
@@ -37,6 +37,10 @@ pub trait Store: Reads {
         &self,
         request: ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError>;
+    /// Changes a namespace or a gate.
+    async fn rule(&self, command: RuleCommand) -> Result<Result<RuleReply, RuleError>, StoreError>;
+    /// Says what this server adds to the rules; before anything starts.
+    fn configure(&self, rules: ServerRules);
     /// One bounded round of housekeeping.
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
     /// Counters of the write path.
@@ -98,6 +102,10 @@ pub enum WorkerCommand {
     Deregister {
         id: WorkerId,
     },
+    /// The same by an operator's word: the worker is told that it has lost its runs.
+    Offline {
+        id: WorkerId,
+    },
 }
 
 /// A heartbeat.
@@ -139,6 +147,8 @@ pub enum RegistryError {
     Draining(WorkerId),
     #[error("worker {worker} did not register workflow type '{name}'")]
     UnknownType { worker: WorkerId, name: Name },
+    #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
+    UnknownNamespace(Name),
 }
 
 /// A kind of housekeeping.
@@ -155,6 +165,8 @@ pub enum SweepKind {
     StaleWorkers { before: Timestamp },
     /// Schedules that are due: at most so many of them, and so many runs.
     Schedules { schedules_max: usize, runs_max: usize },
+    /// Workers that went offline before `before`: forgotten.
+    OfflineWorkers { before: Timestamp },
 }
 
 /// What a round of housekeeping did.
@@ -181,6 +193,9 @@ pub trait Observer: Send + Sync + 'static {
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
     /// Told only where several servers share a database.
     fn waiting(&self, _keys: Vec<Waiting>) {}
+    /// A gate changed, or a lease behind a limited one ended: what waits behind it on another server may go on.
+    /// Told only where several servers share a database.
+    fn opened(&self, _gates: Vec<GateKey>) {}
     /// Runs ended through another server: whoever waits for one should look. A hint, and hints may be lost.
     fn ended_elsewhere(&self, _runs: &[RunId]) {}
 }

@@ -8,7 +8,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    EventRow, Finished, LabelRow, LostLease, Outcome, WriteSet,
+    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, WriteSet,
     cache::{Cache, Entry},
 };
 
@@ -50,6 +50,7 @@ pub struct Touched {
 /// A lease that began or ended, and how the run did.
 pub struct LeaseMove {
     pub worker: kagzi_model::WorkerId,
+    pub key: QueueKey,
     pub begun: bool,
     pub completed: bool,
     pub failed: bool,
@@ -82,6 +83,11 @@ impl<'a> Fold<'a> {
     /// Whether the business id must be looked up before the start can be decided.
     pub fn lacks_business(&self, namespace: &Name, business_id: &Name) -> bool {
         !self.business.contains_key(&(namespace.clone(), business_id.clone()))
+    }
+
+    /// Whether a run has the business id, as far as it was looked up.
+    pub fn taken(&self, namespace: &Name, business_id: &Name) -> bool {
+        self.business.get(&(namespace.clone(), business_id.clone())).is_some_and(Option::is_some)
     }
 
     /// Adds a loaded run.
@@ -190,13 +196,15 @@ impl<'a> Fold<'a> {
         }
         match (before.lease(), after.lease()) {
             (None, Some(lease)) => {
-                let worker = lease.worker;
-                self.touched.leases.push(LeaseMove { worker, begun: true, completed: false, failed: false });
+                let (worker, key) = (lease.worker, QueueKey::of(after));
+                let began = LeaseMove { worker, key, begun: true, completed: false, failed: false };
+                self.touched.leases.push(began);
             }
             (Some(lease), None) => {
                 let (completed, failed) =
                     (matches!(after.state, State::Completed), matches!(after.state, State::Failed { .. }));
-                self.touched.leases.push(LeaseMove { worker: lease.worker, begun: false, completed, failed });
+                let (worker, key) = (lease.worker, QueueKey::of(after));
+                self.touched.leases.push(LeaseMove { worker, key, begun: false, completed, failed });
                 if let Some(why) = taken_away(command) {
                     self.touched.lost.push(LostLease {
                         worker: lease.worker,
@@ -232,9 +240,7 @@ impl<'a> Fold<'a> {
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
             events: std::mem::take(&mut self.events),
             labels,
-            workers: Vec::new(),
-            leased_to: Vec::new(),
-            schedules: Vec::new(),
+            ..WriteSet::default()
         };
         self.dirty.clear();
         set

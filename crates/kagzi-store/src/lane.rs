@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use kagzi_model::{
-    Command, Timestamp,
+    Command, GateKey, RuleError, Timestamp,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
+use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
 use crate::{
-    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, ScheduleReply, StoreError,
-    SweepKind, Swept, WorkerCommand, WorkerReply,
+    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, RuleCommand, RuleReply,
+    ScheduleReply, ServerRules, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
+    known_rules::KnownRules,
     roster::Roster,
     standing::Board,
-    turn::{Done, DoubtfulLease, Turn},
+    turn::{Done, DoubtfulLease, Memory, Turn},
 };
 
 /// Bounds of a lane.
@@ -66,6 +68,10 @@ pub enum Message {
         request: Box<ScheduleRequest>,
         reply: Reply<Result<ScheduleReply, ScheduleRejection>>,
     },
+    Rule {
+        command: RuleCommand,
+        reply: Reply<Result<RuleReply, RuleError>>,
+    },
     Sweep {
         kind: SweepKind,
         reply: Reply<Swept>,
@@ -73,6 +79,10 @@ pub enum Message {
     /// Another server says that something became due; none = look everywhere.
     Wake {
         key: Option<QueueKey>,
+    },
+    /// Another server says that a gate may let something through.
+    Opened {
+        gate: GateKey,
     },
     Close {
         reply: Reply<()>,
@@ -88,8 +98,10 @@ impl Message {
             | Message::Withdraw { .. }
             | Message::Worker { .. }
             | Message::Schedule { .. }
+            | Message::Rule { .. }
             | Message::Sweep { .. }
             | Message::Wake { .. }
+            | Message::Opened { .. }
             | Message::Close { .. } => 1,
         }
     }
@@ -104,9 +116,10 @@ impl Message {
             }
             Message::Worker { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Schedule { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::Rule { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Sweep { reply, .. } => drop(reply.send(Err(error.clone()))),
             // The board is marked as a whole when a batch fails.
-            Message::Wake { .. } => {}
+            Message::Wake { .. } | Message::Opened { .. } => {}
         }
     }
 }
@@ -117,6 +130,7 @@ pub struct LaneHandle {
     messages: mpsc::Sender<Message>,
     stats: Arc<LaneStats>,
     shared: bool,
+    server: Arc<RwLock<Arc<ServerRules>>>,
 }
 
 impl LaneHandle {
@@ -133,6 +147,18 @@ impl LaneHandle {
         if self.messages.try_send(Message::Wake { key }).is_err() {
             warn!("the lane is full or stopped, a wake-up was dropped");
         }
+    }
+
+    /// Passes on a hint that a gate opened elsewhere.
+    pub fn opened(&self, gate: GateKey) {
+        if self.messages.try_send(Message::Opened { gate }).is_err() {
+            warn!("the lane is full or stopped, a wake-up was dropped");
+        }
+    }
+
+    /// Says what this server adds to the rules, from the next batch on.
+    pub fn configure(&self, rules: ServerRules) {
+        *self.server.write() = Arc::new(rules);
     }
 
     pub fn stats(&self) -> Arc<LaneStats> {
@@ -156,6 +182,8 @@ pub struct Lane<B> {
     cache: Cache,
     roster: Roster,
     board: Board,
+    rules: KnownRules,
+    server: Arc<RwLock<Arc<ServerRules>>>,
     /// Leases whose worker was gone before the run could be delivered.
     returned: Vec<Command>,
     /// Leases of a turn whose commit was not answered.
@@ -176,6 +204,7 @@ impl<B: Backend> Lane<B> {
     ) -> (Self, LaneHandle) {
         let (send, messages) = mpsc::channel(options.queue_len_max);
         let stats = Arc::new(LaneStats::default());
+        let server: Arc<RwLock<Arc<ServerRules>>> = Arc::default();
         let lane = Lane {
             backend,
             clock,
@@ -186,12 +215,14 @@ impl<B: Backend> Lane<B> {
             cache: Cache::default(),
             roster: Roster::new(options.shared_poll_ms.is_some()),
             board: Board::default(),
+            rules: KnownRules::default(),
+            server: server.clone(),
             returned: Vec::new(),
             doubtful: Vec::new(),
             poll_at: None,
             claims_after: Timestamp(0),
         };
-        (lane, LaneHandle { messages: send, stats, shared: options.shared_poll_ms.is_some() })
+        (lane, LaneHandle { messages: send, stats, shared: options.shared_poll_ms.is_some(), server })
     }
 
     /// Runs until every handle is gone or the lane is closed.
@@ -269,6 +300,7 @@ impl<B: Backend> Lane<B> {
         let now = self.clock.now();
         let returned = std::mem::take(&mut self.returned);
         let doubtful = std::mem::take(&mut self.doubtful);
+        self.rules.server = self.server.read().clone();
         self.board.mark_due(now);
         if let Some(every_ms) = self.options.shared_poll_ms
             && self.poll_at.is_none_or(|at| at <= now)
@@ -285,6 +317,7 @@ impl<B: Backend> Lane<B> {
                 self.stats.failed(now);
                 self.cache.clear();
                 self.roster.clear();
+                self.rules.clear();
                 self.board.mark_all();
                 self.returned = returned;
                 self.doubtful = doubtful;
@@ -306,9 +339,14 @@ impl<B: Backend> Lane<B> {
     ) -> Result<Done, (StoreError, Vec<DoubtfulLease>)> {
         let mut conflicts = 0;
         loop {
-            let (cache, roster, board) = (&mut self.cache, &mut self.roster, &mut self.board);
             let shared = self.options.shared_poll_ms.is_some();
-            let mut turn = Turn::new(now, shared, &mut self.backend, cache, roster, board, &self.stats);
+            let memory = Memory {
+                cache: &mut self.cache,
+                roster: &mut self.roster,
+                board: &mut self.board,
+                rules: &mut self.rules,
+            };
+            let mut turn = Turn::new(now, shared, &mut self.backend, memory, &self.stats);
             match turn.run(returned, doubtful, batch, claims).await {
                 Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
                     self.backend.rollback().await;
@@ -316,6 +354,7 @@ impl<B: Backend> Lane<B> {
                     LaneStats::add(&self.stats.conflicts, 1);
                     self.cache.clear();
                     self.roster.clear();
+                    self.rules.clear();
                     // What the failed attempt claimed is waiting again.
                     self.board.mark_all();
                     conflicts += 1;
@@ -357,6 +396,9 @@ impl<B: Backend> Lane<B> {
         }
         if !done.waiting.is_empty() {
             self.observer.waiting(done.waiting);
+        }
+        if !done.opened.is_empty() {
+            self.observer.opened(done.opened);
         }
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         done.offline.into_iter().for_each(|id| {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, Event, Name, Run, RunId, Timestamp, WorkerId,
+    Command, Event, Gate, Name, Namespace, RuleError, Run, RunId, Timestamp, WorkerId,
     schedule::{Schedule, ScheduleRejection, ScheduleRequest},
 };
 
 use crate::{
-    Census, Demand, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter,
-    RunView, ScheduleFilter, ScheduleReads, ScheduleReply, Store, StoreError, SweepKind, Swept,
-    WorkerCommand, WorkerFilter, WorkerReply, WorkerView, lane::Message,
+    Census, Demand, Depth, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError,
+    RuleCommand, RuleReads, RuleReply, RunFilter, RunView, ScheduleFilter, ScheduleReads, ScheduleReply,
+    ServerRules, Store, StoreError, SweepKind, Swept, WorkerCommand, WorkerFilter, WorkerReply, WorkerView,
+    lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -50,6 +51,14 @@ impl<R: Reads> Store for LaneStore<R> {
         request: ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
         self.lane.ask(|reply| Message::Schedule { request: Box::new(request), reply }).await
+    }
+
+    async fn rule(&self, command: RuleCommand) -> Result<Result<RuleReply, RuleError>, StoreError> {
+        self.lane.ask(|reply| Message::Rule { command, reply }).await
+    }
+
+    fn configure(&self, rules: ServerRules) {
+        self.lane.configure(rules);
     }
 
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError> {
@@ -150,5 +159,24 @@ impl<R: Reads> Reads for LaneStore<R> {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.reads.ping().await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> RuleReads for LaneStore<R> {
+    async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
+        self.reads.namespace(name).await
+    }
+
+    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.reads.namespaces(after, limit).await
+    }
+
+    async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {
+        self.reads.gates(namespace).await
+    }
+
+    async fn depths(&self, namespace: &Name, now: Timestamp) -> Result<Vec<Depth>, StoreError> {
+        self.reads.depths(namespace, now).await
     }
 }

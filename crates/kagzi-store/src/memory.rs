@@ -1,5 +1,6 @@
 //! The reference store: plain maps behind the same contract. It is what the others are compared with.
 
+mod rules;
 mod schedules;
 
 use std::{
@@ -9,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Aggregate, Event, EventKind, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
-    WorkerStatus,
+    Aggregate, Event, EventKind, FAILURE_HANDLER, Gate, GateKey, Name, Namespace, Payload, Run, RunId,
+    Timestamp, Worker, WorkerId, WorkerStatus,
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
@@ -29,6 +30,8 @@ struct Tables {
     business: HashMap<(Name, Name), RunId>,
     workers: BTreeMap<WorkerId, Worker>,
     schedules: BTreeMap<ScheduleKey, Schedule>,
+    namespaces: BTreeMap<Name, Namespace>,
+    gates: BTreeMap<GateKey, Gate>,
 }
 
 /// Makes in-memory stores.
@@ -37,7 +40,7 @@ pub struct MemoryStore;
 impl MemoryStore {
     /// Opens an empty store on the current runtime.
     pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> LaneStore<MemoryReads> {
-        let tables = Arc::new(RwLock::new(Tables::default()));
+        let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend {
             tables: tables.clone(),
             working: Tables::default(),
@@ -53,7 +56,7 @@ impl MemoryStore {
         clock: Arc<dyn Clock>,
         lose_answer: Arc<std::sync::atomic::AtomicBool>,
     ) -> LaneStore<MemoryReads> {
-        let tables = Arc::new(RwLock::new(Tables::default()));
+        let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
         MemoryStore::serve(backend, clock, Arc::new(crate::Silent), tables)
     }
@@ -197,7 +200,8 @@ impl Backend for MemoryBackend {
         for worker in set.workers {
             tables.workers.insert(worker.id, worker);
         }
-        schedules::write(&mut tables.schedules, set.schedules)
+        schedules::write(&mut tables.schedules, set.schedules)?;
+        tables.write_rules(set.rules)
     }
 }
 

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId, WorkerStatus};
 
-use crate::{Census, ScheduleReads, StoreError};
+use crate::{Census, RuleReads, ScheduleReads, StoreError};
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
-pub trait Reads: ScheduleReads + Send + Sync + 'static {
+pub trait Reads: RuleReads + ScheduleReads {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
     /// The run that has a business id.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use kagzi_model::{Name, Timestamp, WorkerId};
+use kagzi_model::{GateKey, Name, Timestamp, WorkerId};
 
 use crate::{Demand, QueueKey};
 
@@ -19,6 +19,9 @@ pub struct KeyState {
     /// Due runs may wait in the database. False is a promise: there are none, and a new one may be given to a
     /// worker without looking.
     pub backlog: bool,
+    /// A gate lets nothing of the key through: looking is of no use until it opens, a lease behind it ends, or
+    /// somebody says so.
+    pub held: bool,
     /// When the next sleeping or retrying run is due; unknown only while `backlog` is set.
     pub next_due: Option<Timestamp>,
 }
@@ -129,10 +132,32 @@ impl Board {
 
     /// Keys whose backlog must be looked at, in a fixed order.
     pub fn backlogged(&self) -> Vec<QueueKey> {
+        let look = |state: &KeyState| state.backlog && !state.held;
         let mut keys: Vec<_> =
-            self.keys.iter().filter(|(_, state)| state.backlog).map(|(key, _)| key.clone()).collect();
+            self.keys.iter().filter(|(_, state)| look(state)).map(|(key, _)| key.clone()).collect();
         keys.sort();
         keys
+    }
+
+    /// A gate holds the key up.
+    pub fn hold(&mut self, key: &QueueKey) {
+        if let Some(state) = self.keys.get_mut(key) {
+            state.held = true;
+        }
+    }
+
+    /// Whether a gate is known to hold the key up.
+    pub fn held(&self, key: &QueueKey) -> bool {
+        self.keys.get(key).is_some_and(|state| state.held)
+    }
+
+    /// The gate may let something through again.
+    pub fn let_go(&mut self, gate: &GateKey) {
+        for (key, state) in &mut self.keys {
+            if state.held && gate.covers(&key.namespace, &key.task_queue, &key.workflow_type) {
+                state.held = false;
+            }
+        }
     }
 
     /// A timer went off: keys that are due must be looked at.
@@ -150,7 +175,7 @@ impl Board {
         match key {
             Some(key) => {
                 if let Some(state) = self.keys.get_mut(key) {
-                    state.backlog = true;
+                    (state.backlog, state.held) = (true, false);
                 }
             }
             None => self.mark_all(),
@@ -159,7 +184,7 @@ impl Board {
 
     /// Something was written behind our back, or a commit failed: look at everything again.
     pub fn mark_all(&mut self) {
-        self.keys.values_mut().for_each(|state| state.backlog = true);
+        self.keys.values_mut().for_each(|state| (state.backlog, state.held) = (true, false));
     }
 
     /// When the earliest watched run is due, among keys that somebody has room for.

@@ -3,20 +3,23 @@
 mod claims;
 mod doubt;
 mod registry;
+mod rules;
 mod schedules;
 mod sweep;
 
 use std::collections::HashSet;
 
 use kagzi_model::{
-    Command, Name, Reply, RunId, State, Timestamp, WorkerId, namespace_handler, schedule::ScheduleRejection,
+    Command, GateKey, Name, Rejection, Reply, RuleError, RunId, State, Timestamp, WorkerId,
+    namespace_handler, schedule::ScheduleRejection,
 };
 
 use crate::{
-    Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RunKey,
+    Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RuleReply, RunKey,
     ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
+    known_rules::KnownRules,
     lane::Message,
     roster::Roster,
     standing::Board,
@@ -42,6 +45,8 @@ pub struct Done {
     pub offline: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
     pub waiting: Vec<Waiting>,
+    /// Gates that may let something through now, on a shared database.
+    pub opened: Vec<GateKey>,
 }
 
 /// An answer, held back until the commit.
@@ -51,6 +56,7 @@ pub enum Answer {
     Withdrawn,
     Worker(Result<WorkerReply, RegistryError>),
     Schedule(Box<Result<ScheduleReply, ScheduleRejection>>),
+    Rule(Result<RuleReply, RuleError>),
     Swept(Swept),
     Woken,
 }
@@ -64,11 +70,20 @@ impl Answer {
             (Answer::Withdrawn, Message::Withdraw { reply, .. }) => drop(reply.send(Ok(()))),
             (Answer::Worker(answer), Message::Worker { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Schedule(answer), Message::Schedule { reply, .. }) => drop(reply.send(Ok(*answer))),
+            (Answer::Rule(answer), Message::Rule { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Swept(swept), Message::Sweep { reply, .. }) => drop(reply.send(Ok(swept))),
-            (Answer::Woken, Message::Wake { .. }) => {}
+            (Answer::Woken, Message::Wake { .. } | Message::Opened { .. }) => {}
             (_, _) => unreachable!("answers are made in the order of their messages"),
         }
     }
+}
+
+/// What the lane remembers from turn to turn.
+pub struct Memory<'a> {
+    pub cache: &'a mut Cache,
+    pub roster: &'a mut Roster,
+    pub board: &'a mut Board,
+    pub rules: &'a mut KnownRules,
 }
 
 /// A turn in progress.
@@ -80,6 +95,11 @@ pub struct Turn<'a, B> {
     fold: Fold<'a>,
     roster: &'a mut Roster,
     board: &'a mut Board,
+    rules: &'a mut KnownRules,
+    /// Namespaces whose rules this turn relied on, on a shared database.
+    consulted: HashSet<Name>,
+    /// Gates that changed, or behind which leases ended.
+    opened: HashSet<GateKey>,
     stats: &'a LaneStats,
     /// Polls that were served in this turn: they want one run only.
     served: HashSet<u64>,
@@ -101,11 +121,13 @@ impl<'a, B: Backend> Turn<'a, B> {
         now: Timestamp,
         shared: bool,
         backend: &'a mut B,
-        cache: &'a mut Cache,
-        roster: &'a mut Roster,
-        board: &'a mut Board,
+        memory: Memory<'a>,
         stats: &'a LaneStats,
     ) -> Self {
+        let Memory { cache, roster, board, rules } = memory;
+        if shared {
+            rules.forget_counts();
+        }
         Turn {
             now,
             shared,
@@ -113,6 +135,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             fold: Fold::new(now, cache),
             roster,
             board,
+            rules,
+            consulted: HashSet::new(),
+            opened: HashSet::new(),
             stats,
             served: HashSet::new(),
             assigned: Vec::new(),
@@ -148,6 +173,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         self.follow_ends().await?;
         self.count_all_leases().await?;
+        self.let_go_behind_ended().await?;
         if claims {
             self.warm_up().await?;
             self.give_out_fresh().await?;
@@ -155,6 +181,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.claim_backlog().await?;
         }
         self.write().await?;
+        self.promise();
         // Where a crash makes the difference: the fault tests end the process at each of these two lines in turn.
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committing");
         self.backend.commit().await?;
@@ -182,9 +209,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
             Message::Worker { command, .. } => Answer::Worker(self.worker(command).await?),
             Message::Schedule { request, .. } => Answer::Schedule(Box::new(self.schedule(request).await?)),
+            Message::Rule { command, .. } => Answer::Rule(self.rule(command).await?),
             Message::Sweep { kind, .. } => Answer::Swept(self.sweep(*kind).await?),
             Message::Wake { key } => {
                 self.board.mark(key.as_ref());
+                Answer::Woken
+            }
+            Message::Opened { gate } => {
+                self.board.let_go(gate);
                 Answer::Woken
             }
             Message::Close { .. } => unreachable!("the lane closes between turns"),
@@ -240,18 +272,11 @@ impl<'a, B: Backend> Turn<'a, B> {
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
-        if let Command::Start(start) = command
-            && *start.business_id != *start.id.to_string()
-            && self.fold.lacks_business(&start.namespace, &start.business_id)
-        {
-            let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
-            if let Some((id, _)) = &found {
-                let key = RunKey { run: *id, namespace: start.namespace.clone() };
-                self.load_runs(vec![key]).await?;
-            }
-            self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
-        }
-        let outcome = self.decide(command).await?;
+        let outcome = match self.prepare(command).await? {
+            Ok(Some(filled)) => self.decide(&filled).await?,
+            Ok(None) => self.decide(command).await?,
+            Err(refused) => Err(refused),
+        };
         self.follow_up().await?;
         self.count(command, &outcome);
         Ok(outcome)
@@ -285,13 +310,31 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
     }
 
+    /// What a start needs before it is decided: the run that may have its business id, and the rules of its
+    /// namespace. Answers with what these make of the start, if they fill any of its fields.
+    async fn prepare(&mut self, command: &Command) -> Result<Result<Option<Command>, Rejection>, StoreError> {
+        let Command::Start(start) = command else { return Ok(Ok(None)) };
+        if *start.business_id != *start.id.to_string()
+            && self.fold.lacks_business(&start.namespace, &start.business_id)
+        {
+            let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
+            if let Some((id, _)) = &found {
+                let key = RunKey { run: *id, namespace: start.namespace.clone() };
+                self.load_runs(vec![key]).await?;
+            }
+            self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+        }
+        let admitted = self.admit(start).await?;
+        Ok(admitted.map(|filled| filled.map(|start| Command::Start(Box::new(start)))))
+    }
+
     /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not
     /// at all.
     async fn follow_up(&mut self) -> Result<(), StoreError> {
         for id in std::mem::take(&mut self.fold.failed) {
             let Some(entry) = self.fold.entry(id) else { continue };
             let namespace = entry.aggregate.run.namespace.clone();
-            let Some(queue) = self.backend.handler_queue(&namespace).await? else { continue };
+            let Some(queue) = self.handler_queue(&namespace).await? else { continue };
             let entry = self.fold.entry(id).expect("known above");
             if let Some((start, event)) = namespace_handler(&entry.aggregate, queue) {
                 self.fold.append(id, event);
@@ -299,10 +342,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
         }
         // A followed command has nothing to follow itself: handlers start no handlers.
-        for command in std::mem::take(&mut self.fold.follow) {
-            if let Command::Start(start) = &command {
+        for mut command in std::mem::take(&mut self.fold.follow) {
+            if let Command::Start(start) = &mut command {
                 let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
                 self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+                self.rules_in_use(&start.namespace.clone()).await?;
+                if let Some(filled) = self.fill(start) {
+                    **start = filled;
+                }
             } else {
                 let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
                 self.load_runs(vec![key]).await?;
@@ -321,6 +368,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         set.workers = self.roster.drain();
         set.leased_to = self.leased_to.drain().collect();
         set.schedules = self.schedules.drain();
+        set.rules = self.rules.drain();
         if set.is_empty() {
             return Ok(());
         }
@@ -342,6 +390,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             .map(|(due, key)| (due, Waiting { watched: self.board.watches(&key), key }))
             // A timer that somebody here watches rings here.
             .filter(|(due, waiting)| *due <= self.now || !waiting.watched)
+            // What a gate holds up here, it holds up everywhere.
+            .filter(|(_, waiting)| !self.board.held(&waiting.key))
             .map(|(_, waiting)| waiting)
             .collect();
         keys.into_iter().collect()
@@ -349,6 +399,7 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     fn done(&mut self, answers: Vec<Answer>) -> Done {
         let waiting = self.waiting();
+        let opened = self.opened();
         let touched = std::mem::take(&mut self.fold.touched);
         let assignments = std::mem::take(&mut self.assigned)
             .into_iter()
@@ -368,6 +419,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
             waiting,
+            opened,
         }
     }
 
@@ -386,8 +438,10 @@ fn commands(message: &Message) -> &[Command] {
         | Message::Withdraw { .. }
         | Message::Worker { .. }
         | Message::Schedule { .. }
+        | Message::Rule { .. }
         | Message::Sweep { .. }
         | Message::Wake { .. }
+        | Message::Opened { .. }
         | Message::Close { .. } => &[],
     }
 }

@@ -2,6 +2,7 @@
 
 mod drain;
 mod list;
+mod offline;
 mod show;
 pub mod view;
 
@@ -15,6 +16,8 @@ pub enum Verb {
     Show(show::Args),
     /// Ask a worker to finish what it has and take nothing new.
     Drain(drain::Args),
+    /// Take a worker out although it may live: its runs go to others at once.
+    Offline(offline::Args),
 }
 
 pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
@@ -22,5 +25,6 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::List(args) => list::perform(args, session).await,
         Verb::Show(args) => show::perform(args, session).await,
         Verb::Drain(args) => drain::perform(args, session).await,
+        Verb::Offline(args) => offline::perform(args, session).await,
     }
 }

@@ -9,6 +9,7 @@ mod drain;
 mod fencing;
 mod handlers;
 mod invariants;
+mod operators;
 mod payloads;
 mod readiness;
 mod registry;

@@ -4,6 +4,7 @@
 //! against leases in real time.
 
 mod invariants;
+mod limits;
 mod lost_server;
 mod outage;
 mod pooler;

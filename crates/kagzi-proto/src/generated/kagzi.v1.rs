@@ -2365,6 +2365,21 @@ pub struct DrainWorkerResponse {
     pub worker: ::core::option::Option<Worker>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TakeWorkerOfflineRequest {
+    #[prost(string, tag = "1")]
+    pub worker_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TakeWorkerOfflineResponse {
+    #[prost(message, optional, tag = "1")]
+    pub worker: ::core::option::Option<Worker>,
+    /// runs that others may take now
+    #[prost(uint32, tag = "2")]
+    pub released: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PollActivityRequest {
     #[prost(string, tag = "1")]
     pub worker_id: ::prost::alloc::string::String,
@@ -3283,6 +3298,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "DrainWorker"));
             self.inner.unary(req, path, codec).await
         }
+        /// Takes a worker out of the registry although it may live: its runs go to others at once.
+        pub async fn take_worker_offline(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TakeWorkerOfflineRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TakeWorkerOfflineResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/TakeWorkerOffline",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "TakeWorkerOffline"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Waits for a run to execute and leases it to the worker.
         pub async fn poll_activity(
             &mut self,
@@ -3605,6 +3645,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::DrainWorkerRequest>,
         ) -> std::result::Result<
             tonic::Response<super::DrainWorkerResponse>,
+            tonic::Status,
+        >;
+        /// Takes a worker out of the registry although it may live: its runs go to others at once.
+        async fn take_worker_offline(
+            &self,
+            request: tonic::Request<super::TakeWorkerOfflineRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TakeWorkerOfflineResponse>,
             tonic::Status,
         >;
         /// Waits for a run to execute and leases it to the worker.
@@ -4071,6 +4119,52 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DrainWorkerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/TakeWorkerOffline" => {
+                    #[allow(non_camel_case_types)]
+                    struct TakeWorkerOfflineSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::TakeWorkerOfflineRequest>
+                    for TakeWorkerOfflineSvc<T> {
+                        type Response = super::TakeWorkerOfflineResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TakeWorkerOfflineRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::take_worker_offline(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TakeWorkerOfflineSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -5949,6 +6043,270 @@ pub struct GetServerInfoResponse {
     #[prost(int64, tag = "8")]
     pub uptime_ms: i64,
 }
+/// A tenant's own runs and workers, and what they inherit.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Namespace {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+    /// takes no new runs
+    #[prost(bool, tag = "3")]
+    pub disabled: bool,
+    #[prost(string, tag = "4")]
+    pub disabled_by: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub disabled_note: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub disabled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// fills what a run leaves open
+    #[prost(message, optional, tag = "7")]
+    pub retry_policy: ::core::option::Option<RetryPolicy>,
+    /// fills what a run leaves open
+    #[prost(message, optional, tag = "8")]
+    pub timeouts: ::core::option::Option<TimeoutConfig>,
+    /// of finished runs; unset = the server's
+    #[prost(int64, optional, tag = "9")]
+    pub retention_ms: ::core::option::Option<i64>,
+    /// runs leased at once; unset = no limit
+    #[prost(uint32, optional, tag = "10")]
+    pub max_concurrent: ::core::option::Option<u32>,
+    /// where \_\_kagzi_failure_handler starts when no worker in the registry says
+    #[prost(string, tag = "11")]
+    pub failure_handler_queue: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "12")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "13")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// rises with every change of the namespace and of its gates
+    #[prost(uint64, tag = "14")]
+    pub version: u64,
+}
+/// Values of a namespace; unset ones are left as they are.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NamespaceValues {
+    #[prost(string, optional, tag = "1")]
+    pub description: ::core::option::Option<::prost::alloc::string::String>,
+    /// field by field over what is set
+    #[prost(message, optional, tag = "2")]
+    pub retry_policy: ::core::option::Option<RetryPolicy>,
+    /// field by field over what is set
+    #[prost(message, optional, tag = "3")]
+    pub timeouts: ::core::option::Option<TimeoutConfig>,
+    #[prost(int64, optional, tag = "4")]
+    pub retention_ms: ::core::option::Option<i64>,
+    #[prost(uint32, optional, tag = "5")]
+    pub max_concurrent: ::core::option::Option<u32>,
+    #[prost(string, optional, tag = "6")]
+    pub failure_handler_queue: ::core::option::Option<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub values: ::core::option::Option<NamespaceValues>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateNamespaceResponse {
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetNamespaceRequest {
+    /// empty = default
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetNamespaceResponse {
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListNamespacesRequest {
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "1")]
+    pub page_size: i32,
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListNamespacesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub namespaces: ::prost::alloc::vec::Vec<Namespace>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub values: ::core::option::Option<NamespaceValues>,
+    /// Fields to leave to the server again, before the values are put in: retry_policy, timeouts, retention,
+    /// max_concurrent, failure_handler_queue.
+    #[prost(string, repeated, tag = "3")]
+    pub clear: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateNamespaceResponse {
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DisableNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// for people
+    #[prost(string, tag = "2")]
+    pub note: ::prost::alloc::string::String,
+    /// who; empty = operator
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DisableNamespaceResponse {
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EnableNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnableNamespaceResponse {
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+}
+/// What an operator set before a queue, one type on it, or a whole namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Gate {
+    /// nothing new is claimed
+    #[prost(bool, tag = "1")]
+    pub paused: bool,
+    #[prost(string, tag = "2")]
+    pub paused_by: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub paused_note: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub paused_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// leased at once, over all workers and servers; unset = no limit
+    #[prost(uint32, optional, tag = "5")]
+    pub max_concurrent: ::core::option::Option<u32>,
+}
+/// One workflow type on a queue: it has living runs, a gate, or a worker that registered it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueueType {
+    #[prost(string, tag = "1")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// due, without a worker
+    #[prost(uint64, tag = "2")]
+    pub ready: u64,
+    /// sleeping, or waiting for a retry
+    #[prost(uint64, tag = "3")]
+    pub waiting: u64,
+    #[prost(uint64, tag = "4")]
+    pub leased: u64,
+    /// since when the oldest ready run waits
+    #[prost(message, optional, tag = "5")]
+    pub oldest_ready_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// online, that registered it
+    #[prost(uint32, tag = "6")]
+    pub workers: u32,
+    #[prost(message, optional, tag = "7")]
+    pub gate: ::core::option::Option<Gate>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Queue {
+    #[prost(string, tag = "1")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub ready: u64,
+    #[prost(uint64, tag = "3")]
+    pub waiting: u64,
+    #[prost(uint64, tag = "4")]
+    pub leased: u64,
+    #[prost(message, optional, tag = "5")]
+    pub oldest_ready_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// online
+    #[prost(uint32, tag = "6")]
+    pub workers: u32,
+    #[prost(message, optional, tag = "7")]
+    pub gate: ::core::option::Option<Gate>,
+    #[prost(message, repeated, tag = "8")]
+    pub types: ::prost::alloc::vec::Vec<QueueType>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListQueuesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// only this one
+    #[prost(string, tag = "2")]
+    pub task_queue: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListQueuesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub queues: ::prost::alloc::vec::Vec<Queue>,
+    /// stands before all of them
+    #[prost(message, optional, tag = "2")]
+    pub namespace_gate: ::core::option::Option<Gate>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseQueueRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// empty = every queue of the namespace
+    #[prost(string, tag = "2")]
+    pub task_queue: ::prost::alloc::string::String,
+    /// empty = every type
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// for people
+    #[prost(string, tag = "4")]
+    pub note: ::prost::alloc::string::String,
+    /// who; empty = operator
+    #[prost(string, tag = "5")]
+    pub by: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseQueueResponse {
+    #[prost(message, optional, tag = "1")]
+    pub gate: ::core::option::Option<Gate>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeQueueRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeQueueResponse {
+    #[prost(message, optional, tag = "1")]
+    pub gate: ::core::option::Option<Gate>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitQueueRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// unset = no limit
+    #[prost(uint32, optional, tag = "4")]
+    pub max_concurrent: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitQueueResponse {
+    #[prost(message, optional, tag = "1")]
+    pub gate: ::core::option::Option<Gate>,
+}
 /// Generated client implementations.
 pub mod admin_service_client {
     #![allow(
@@ -5960,7 +6318,7 @@ pub mod admin_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Tells how the server itself is doing.
+    /// Tells how the server itself is doing, and lets operators set what holds for namespaces and queues.
     #[derive(Debug, Clone)]
     pub struct AdminServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -6091,6 +6449,256 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.AdminService", "GetServerInfo"));
             self.inner.unary(req, path, codec).await
         }
+        /// Creates a namespace with its own defaults and limits.
+        pub async fn create_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/CreateNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "CreateNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads one namespace.
+        pub async fn get_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/GetNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "GetNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists namespaces by name.
+        pub async fn list_namespaces(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListNamespacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNamespacesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ListNamespaces",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListNamespaces"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that are set.
+        pub async fn update_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/UpdateNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "UpdateNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Refuses new runs from now on; those that live go on.
+        pub async fn disable_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DisableNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DisableNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/DisableNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "DisableNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes new runs again.
+        pub async fn enable_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EnableNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnableNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/EnableNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "EnableNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Counts what waits and runs on each queue and names the gates before it.
+        pub async fn list_queues(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListQueuesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQueuesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ListQueues",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListQueues"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Claims nothing more of a queue, or of one type on it; what runs goes on.
+        pub async fn pause_queue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/PauseQueue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "PauseQueue"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lets a paused queue, or one type on it, go on.
+        pub async fn resume_queue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ResumeQueue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ResumeQueue"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Limits how many runs of a queue, or of one type on it, are leased at once over all workers and servers.
+        pub async fn limit_queue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LimitQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LimitQueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/LimitQueue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "LimitQueue"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -6122,8 +6730,88 @@ pub mod admin_service_server {
             tonic::Response<super::GetServerInfoResponse>,
             tonic::Status,
         >;
+        /// Creates a namespace with its own defaults and limits.
+        async fn create_namespace(
+            &self,
+            request: tonic::Request<super::CreateNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Reads one namespace.
+        async fn get_namespace(
+            &self,
+            request: tonic::Request<super::GetNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Lists namespaces by name.
+        async fn list_namespaces(
+            &self,
+            request: tonic::Request<super::ListNamespacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNamespacesResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that are set.
+        async fn update_namespace(
+            &self,
+            request: tonic::Request<super::UpdateNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Refuses new runs from now on; those that live go on.
+        async fn disable_namespace(
+            &self,
+            request: tonic::Request<super::DisableNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DisableNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Takes new runs again.
+        async fn enable_namespace(
+            &self,
+            request: tonic::Request<super::EnableNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnableNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Counts what waits and runs on each queue and names the gates before it.
+        async fn list_queues(
+            &self,
+            request: tonic::Request<super::ListQueuesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQueuesResponse>,
+            tonic::Status,
+        >;
+        /// Claims nothing more of a queue, or of one type on it; what runs goes on.
+        async fn pause_queue(
+            &self,
+            request: tonic::Request<super::PauseQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseQueueResponse>,
+            tonic::Status,
+        >;
+        /// Lets a paused queue, or one type on it, go on.
+        async fn resume_queue(
+            &self,
+            request: tonic::Request<super::ResumeQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeQueueResponse>,
+            tonic::Status,
+        >;
+        /// Limits how many runs of a queue, or of one type on it, are leased at once over all workers and servers.
+        async fn limit_queue(
+            &self,
+            request: tonic::Request<super::LimitQueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LimitQueueResponse>,
+            tonic::Status,
+        >;
     }
-    /// Tells how the server itself is doing.
+    /// Tells how the server itself is doing, and lets operators set what holds for namespaces and queues.
     #[derive(Debug)]
     pub struct AdminServiceServer<T> {
         inner: Arc<T>,
@@ -6275,6 +6963,457 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetServerInfoSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/CreateNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CreateNamespaceRequest>
+                    for CreateNamespaceSvc<T> {
+                        type Response = super::CreateNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::create_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/GetNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetNamespaceRequest>
+                    for GetNamespaceSvc<T> {
+                        type Response = super::GetNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ListNamespaces" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListNamespacesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListNamespacesRequest>
+                    for ListNamespacesSvc<T> {
+                        type Response = super::ListNamespacesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListNamespacesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_namespaces(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListNamespacesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/UpdateNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::UpdateNamespaceRequest>
+                    for UpdateNamespaceSvc<T> {
+                        type Response = super::UpdateNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::update_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/DisableNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct DisableNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DisableNamespaceRequest>
+                    for DisableNamespaceSvc<T> {
+                        type Response = super::DisableNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DisableNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::disable_namespace(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DisableNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/EnableNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct EnableNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::EnableNamespaceRequest>
+                    for EnableNamespaceSvc<T> {
+                        type Response = super::EnableNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EnableNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::enable_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EnableNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ListQueues" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListQueuesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListQueuesRequest>
+                    for ListQueuesSvc<T> {
+                        type Response = super::ListQueuesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListQueuesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_queues(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListQueuesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/PauseQueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseQueueSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::PauseQueueRequest>
+                    for PauseQueueSvc<T> {
+                        type Response = super::PauseQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::pause_queue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseQueueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ResumeQueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeQueueSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ResumeQueueRequest>
+                    for ResumeQueueSvc<T> {
+                        type Response = super::ResumeQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::resume_queue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeQueueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/LimitQueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct LimitQueueSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::LimitQueueRequest>
+                    for LimitQueueSvc<T> {
+                        type Response = super::LimitQueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LimitQueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::limit_queue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LimitQueueSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -44,6 +44,9 @@ section! {
         insecure: bool = false,
         /// Longest wait of one poll or one wait for a result; the caller then asks again.
         wait_max: Duration = Settings::default().wait_max,
+        /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
+        /// refused until somebody creates it: kagzi ns create NAME.
+        create_namespaces: bool = Settings::default().create_namespaces,
     }
 }
 
@@ -86,6 +89,8 @@ section! {
         stale_after: Duration = Settings::default().stale_after,
         /// A lease lasts this long beyond the last heartbeat that named it. At least `stale_after`.
         lease: Duration = Settings::default().lease,
+        /// Workers that went offline are forgotten after this long.
+        forget_after: Duration = Settings::default().forget_workers_after,
     }
 }
 

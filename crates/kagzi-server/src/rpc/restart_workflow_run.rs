@@ -20,7 +20,7 @@ pub async fn handle(
     };
     let (id, former) = (Engine::new_run_id(), view.run);
     // A deadline was a moment; a limit on the execution time begins anew.
-    let execution_ms = former.options.timeouts.execution_ms;
+    let execution_ms = former.options.timeouts.execution_ms.filter(|ms| *ms > 0);
     let start = StartRun {
         namespace,
         id,

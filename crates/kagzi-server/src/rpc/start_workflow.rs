@@ -38,7 +38,7 @@ pub fn read(
     if deadline.is_some_and(|at| at <= now) {
         return Err(invalid("deadline_at", request.deadline_at, "it must be in the future"));
     }
-    let execution_end = timeouts.execution_ms.map(|ms| now.plus_ms(ms));
+    let execution_end = timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms));
     Ok(StartRun {
         namespace: check::namespace(&request.namespace_id)?,
         id,
@@ -50,7 +50,8 @@ pub fn read(
         // The earlier of the two wins.
         deadline_at: [deadline, execution_end].into_iter().flatten().min(),
         options: RunOptions {
-            retry: check::retry_policy(request.retry_policy)?.or(&engine.settings().retry),
+            // What is left open is filled where the run is created, by its namespace and then by the server.
+            retry: check::retry_policy(request.retry_policy)?,
             timeouts,
             run_retry: request
                 .run_retry_policy

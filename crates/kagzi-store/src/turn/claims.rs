@@ -19,13 +19,19 @@ impl<'a, B: Backend> Turn<'a, B> {
             let run = &entry.aggregate.run;
             let Some(due) = run.due_at() else { continue };
             let key = QueueKey::of(run);
+            if !self.board.watches(&key) {
+                continue;
+            }
+            self.rules_in_use(&key.namespace).await?;
+            let gated = !self.rules.before(&key).is_empty();
             let Some(state) = self.board.key_mut(&key) else { continue };
             if due > self.now {
                 state.next_due = Some(state.next_due.map_or(due, |known| known.min(due)));
                 continue;
             }
-            // Older runs wait in the database: this one queues behind them.
-            if state.backlog || !self.give(&key, id).await? {
+            // Older runs wait in the database: this one queues behind them. Behind a gate, too, it is claimed with
+            // the backlog, once what is leased there is counted: still in this commit.
+            if gated || state.backlog || !self.give(&key, id).await? {
                 self.board.key_mut(&key).expect("watched above").backlog = true;
             }
         }
@@ -87,18 +93,18 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// Claims waiting runs, key by key, for workers that have room.
     pub(super) async fn claim_backlog(&mut self) -> Result<(), StoreError> {
-        for key in self.board.backlogged() {
-            let room = {
-                let (roster, served) = (&*self.roster, &self.served);
-                self.board.room(
-                    &key,
-                    |demand| {
-                        if served.contains(&demand.id) { 0 } else { roster.room(demand) }
-                    },
-                )
-            };
-            let limit = room.min(CLAIM_LEN_MAX);
+        let mut keys = self.board.backlogged();
+        keys.retain(|key| self.room(key) > 0);
+        self.approach_gates(&keys).await?;
+        for key in keys {
+            // An earlier key may have taken the last slot.
+            let room = self.room(&key);
+            if room == 0 {
+                continue;
+            }
+            let limit = room.min(CLAIM_LEN_MAX).min(self.rules.room(&key));
             if limit == 0 {
+                self.board.hold(&key);
                 continue;
             }
             let query = DueQuery { key: &key, now: self.now, limit };
@@ -120,15 +126,24 @@ impl<'a, B: Backend> Turn<'a, B> {
                     state.backlog = false;
                     state.next_due = next_due;
                 }
+            } else if self.rules.room(&key) == 0 {
+                self.board.hold(&key);
             }
         }
         Ok(())
+    }
+
+    /// How many runs of the key workers could take now.
+    fn room(&self, key: &QueueKey) -> usize {
+        let (roster, served) = (&*self.roster, &self.served);
+        self.board.room(key, |demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) })
     }
 
     /// Counts leases that began or ended since the last look.
     fn count_leases(&mut self) {
         for moved in &self.fold.touched.leases[self.lease_moves_counted..] {
             self.roster.count(moved);
+            self.rules.count(moved);
         }
         self.lease_moves_counted = self.fold.touched.leases.len();
     }

@@ -6,13 +6,18 @@ use kagzi_model::{Command, LeaseRef, Registration, RunId, Timestamp, Worker, Wor
 
 use super::Turn;
 use crate::{
-    Backend, Beat, BeatAnswer, Demand, Outcome, RegistryError, RunKey, StoreError, WorkerCommand, WorkerReply,
+    Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, RunKey, StoreError, WorkerCommand,
+    WorkerReply,
 };
+
+const FORCED: &str = "an operator took its worker offline";
 
 /// How a worker goes.
 pub(super) enum Leaving {
     Politely,
     Lost,
+    /// By an operator's word, while it may still execute.
+    Forced,
 }
 
 impl<B: Backend> Turn<'_, B> {
@@ -79,6 +84,10 @@ impl<B: Backend> Turn<'_, B> {
     ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
         match command {
             WorkerCommand::Register { id, registration } => {
+                self.load_rules(&registration.namespace).await?;
+                if !self.exists_or_is_made(&registration.namespace) {
+                    return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
+                }
                 // Known already when the answer was lost and the worker asks again: it may hold runs.
                 self.refresh_worker(*id).await?;
                 Ok(Ok(self.register(*id, registration)))
@@ -98,15 +107,22 @@ impl<B: Backend> Turn<'_, B> {
                     }
                 }
             }
-            WorkerCommand::Deregister { id } => {
-                self.refresh_worker(*id).await?;
-                if self.roster.get(*id).is_none() {
-                    return Ok(Err(RegistryError::Unknown(*id)));
-                }
-                let released = self.take_offline(*id, Leaving::Politely).await?;
-                Ok(Ok(WorkerReply::Deregistered { released }))
-            }
+            WorkerCommand::Deregister { id } => self.leave(*id, Leaving::Politely).await,
+            WorkerCommand::Offline { id } => self.leave(*id, Leaving::Forced).await,
         }
+    }
+
+    async fn leave(
+        &mut self,
+        id: WorkerId,
+        how: Leaving,
+    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        self.refresh_worker(id).await?;
+        if self.roster.get(id).is_none() {
+            return Ok(Err(RegistryError::Unknown(id)));
+        }
+        let released = self.take_offline(id, how).await?;
+        Ok(Ok(WorkerReply::Deregistered { released }))
     }
 
     fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
@@ -230,8 +246,20 @@ impl<B: Backend> Turn<'_, B> {
                     Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
                 }
                 Leaving::Lost => Command::Orphan { namespace, run, epoch },
+                Leaving::Forced => {
+                    let why = FORCED.to_owned();
+                    Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
+                }
             };
-            released += u32::from(self.apply(&command).await?.is_ok());
+            if self.apply(&command).await?.is_err() {
+                continue;
+            }
+            released += 1;
+            if matches!(how, Leaving::Forced) {
+                // A release is the worker's own word, usually. This worker does not know of it yet.
+                let why = FORCED.to_owned();
+                self.fold.touched.lost.push(LostLease { worker: id, run, epoch, why, cancelled: false });
+            }
         }
         Ok(released)
     }

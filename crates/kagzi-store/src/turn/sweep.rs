@@ -1,6 +1,6 @@
 //! Housekeeping's part of a turn: what time alone ends.
 
-use kagzi_model::{Aggregate, Command, StepState, Timestamp};
+use kagzi_model::{Aggregate, Command, FAILURE_HANDLER, Namespace, StepState, Timestamp, Worker};
 
 use super::{Turn, registry::Leaving};
 use crate::{Backend, RunKey, StoreError, SweepKind, Swept};
@@ -60,7 +60,33 @@ impl<B: Backend> Turn<'_, B> {
                 }
                 Ok(Swept { count, more, next_at: None })
             }
+            SweepKind::OfflineWorkers { before } => {
+                // A worker of this batch must be visible as it is now.
+                self.write().await?;
+                let forgotten = self.backend.forget_workers(before, SWEEP_LEN_MAX).await?;
+                for worker in &forgotten {
+                    self.roster.doubt(worker.id);
+                    self.remember_handler(worker).await?;
+                }
+                let count = forgotten.len();
+                Ok(Swept { count, more: count == SWEEP_LEN_MAX, next_at: None })
+            }
         }
+    }
+
+    /// The registry knows where the namespace's failure handler runs. With its last worker that would be forgotten,
+    /// so the namespace remembers it.
+    async fn remember_handler(&mut self, forgotten: &Worker) -> Result<(), StoreError> {
+        let registration = &forgotten.registration;
+        let handles = registration.workflow_types.iter().any(|name| **name == *FAILURE_HANDLER);
+        if !handles || self.handler_queue(&registration.namespace).await?.is_some() {
+            return Ok(());
+        }
+        self.rules_in_use(&registration.namespace).await?;
+        let known = self.rules.get(&registration.namespace).expect("in use, so known").namespace.clone();
+        let handler_queue = Some(registration.task_queue.clone());
+        self.rules.put(Namespace { handler_queue, version: known.version + 1, ..known });
+        Ok(())
     }
 }
 

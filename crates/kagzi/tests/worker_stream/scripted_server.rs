@@ -207,6 +207,7 @@ impl WorkerService for Script {
         list_workers: ListWorkersRequest -> ListWorkersResponse,
         get_worker: GetWorkerRequest -> GetWorkerResponse,
         drain_worker: DrainWorkerRequest -> DrainWorkerResponse,
+        take_worker_offline: TakeWorkerOfflineRequest -> TakeWorkerOfflineResponse,
         poll_activity: PollActivityRequest -> PollActivityResponse,
         begin_step: BeginStepRequest -> BeginStepResponse,
         report_step_progress: ReportStepProgressRequest -> ReportStepProgressResponse,

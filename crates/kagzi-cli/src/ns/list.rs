@@ -1,0 +1,57 @@
+use super::view::NamespaceView;
+use crate::output::{self, Format};
+use crate::session::Session;
+use crate::table;
+use kagzi_proto::v1::ListNamespacesRequest;
+use serde::Serialize;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// How many to list.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
+    limit: i32,
+    /// Go on where an earlier list ended.
+    #[arg(long, value_name = "TOKEN")]
+    page_token: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    namespaces: Vec<NamespaceView>,
+    next_page_token: Option<String>,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let mut admin = session.admin().await?;
+    let request =
+        ListNamespacesRequest { page_size: args.limit, page_token: args.page_token.unwrap_or_default() };
+    let answer = admin.list_namespaces(request).await?.into_inner();
+    let page = Page {
+        namespaces: answer.namespaces.into_iter().map(NamespaceView::from).collect(),
+        next_page_token: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+    };
+    match session.format {
+        Format::Json => output::print_json(&page),
+        Format::Table => {
+            output::print(&as_table(&page.namespaces))?;
+            if let Some(token) = page.next_page_token {
+                output::note(&format!("more with: --page-token '{token}'"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn as_table(namespaces: &[NamespaceView]) -> String {
+    let mut table = table::with_columns(&["NAMESPACE", "STATUS", "LIMIT", "RETENTION", "DESCRIPTION"]);
+    for namespace in namespaces {
+        table.add_row([
+            namespace.name.as_str().into(),
+            table::mood_cell(namespace.status, namespace.mood),
+            namespace.max_concurrent.map_or("-".to_owned(), |most| most.to_string()).into(),
+            namespace.retention.clone().unwrap_or_else(|| "-".to_owned()).into(),
+            namespace.description.as_str().into(),
+        ]);
+    }
+    table::text(table)
+}

@@ -1,0 +1,37 @@
+use super::view::{GateView, QueueView, queues_table};
+use crate::moment;
+use crate::output::{self, Format};
+use crate::session::Session;
+use kagzi_proto::v1::ListQueuesRequest;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Queues {
+    queues: Vec<QueueView>,
+    /// Stands before all of them.
+    namespace_gate: Option<GateView>,
+}
+
+pub async fn perform(session: &Session) -> anyhow::Result<()> {
+    let mut admin = session.admin().await?;
+    let request = ListQueuesRequest { namespace_id: session.namespace.clone(), task_queue: String::new() };
+    let answer = admin.list_queues(request).await?.into_inner();
+    let list = Queues {
+        queues: answer.queues.into_iter().map(QueueView::from).collect(),
+        namespace_gate: answer.namespace_gate.map(GateView::from),
+    };
+    match session.format {
+        Format::Json => output::print_json(&list),
+        Format::Table if list.queues.is_empty() => {
+            output::note("no queue has a living run, a worker or a gate");
+            Ok(())
+        }
+        Format::Table => {
+            output::print(&queues_table(&list.queues, moment::now()))?;
+            if let Some(gate) = list.namespace_gate {
+                output::note(&format!("the whole namespace is {}", gate.sentence()));
+            }
+            Ok(())
+        }
+    }
+}

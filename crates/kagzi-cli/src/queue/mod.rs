@@ -1,0 +1,35 @@
+//! `kagzi queue …`: one file per verb.
+
+mod limit;
+mod list;
+mod pause;
+mod resume;
+mod show;
+pub mod view;
+mod which;
+
+use crate::session::Session;
+
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// List queues: what is ready, waits and runs, and for how long the oldest has been ready.
+    List,
+    /// Show one queue, type by type.
+    Show(show::Args),
+    /// Claim nothing more of a queue, or of one type on it; what runs goes on.
+    Pause(pause::Args),
+    /// Let a paused queue, or one type on it, go on.
+    Resume(resume::Args),
+    /// Limit how many runs of a queue, or of one type on it, execute at once over all workers and servers.
+    Limit(limit::Args),
+}
+
+pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
+    match verb {
+        Verb::List => list::perform(session).await,
+        Verb::Show(args) => show::perform(args, session).await,
+        Verb::Pause(args) => pause::perform(args, session).await,
+        Verb::Resume(args) => resume::perform(args, session).await,
+        Verb::Limit(args) => limit::perform(args, session).await,
+    }
+}

@@ -1,0 +1,31 @@
+use super::view::{QueueView, types_table};
+use crate::exit::Trouble;
+use crate::moment;
+use crate::output::{self, Format};
+use crate::session::Session;
+use kagzi_proto::v1::ListQueuesRequest;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The queue.
+    queue: String,
+}
+
+pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    let mut admin = session.admin().await?;
+    let request =
+        ListQueuesRequest { namespace_id: session.namespace.clone(), task_queue: args.queue.clone() };
+    let mut answer = admin.list_queues(request).await?.into_inner();
+    let Some(queue) = answer.queues.pop() else {
+        let message = format!(
+            "queue '{}' has no living run, no worker and no gate in namespace '{}'",
+            args.queue, session.namespace
+        );
+        return Err(Trouble::NotFound(message).into());
+    };
+    let queue = QueueView::from(queue);
+    match session.format {
+        Format::Json => output::print_json(&queue),
+        Format::Table => output::print(&types_table(&queue, moment::now())),
+    }
+}

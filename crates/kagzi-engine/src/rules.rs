@@ -1,0 +1,104 @@
+//! What operators may ask for: namespaces, gates, and a worker taken offline.
+
+use kagzi_model::{
+    Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, RuleError, Timestamp, WorkerId,
+};
+use kagzi_store::{RuleCommand, RuleReply, WorkerCommand, WorkerReply};
+
+use crate::{Engine, EngineError, SessionEvent, explain::ago};
+
+impl Engine {
+    /// Creates or changes a namespace.
+    pub async fn change_namespace(
+        &self,
+        name: Name,
+        command: NamespaceCommand,
+    ) -> Result<Namespace, EngineError> {
+        match self.store().rule(RuleCommand::Namespace { name, command: Box::new(command) }).await?? {
+            RuleReply::Namespace(namespace) => Ok(*namespace),
+            RuleReply::Gate(_) => unreachable!("a namespace is answered with its row"),
+        }
+    }
+
+    /// One namespace, or a refusal that names it.
+    pub async fn read_namespace(&self, name: &Name) -> Result<Namespace, EngineError> {
+        let found = self.store().namespace(name).await?;
+        Ok(found.ok_or_else(|| RuleError::Unknown(name.clone()))?)
+    }
+
+    /// Pauses, resumes or limits what is behind a gate.
+    pub async fn change_gate(&self, key: GateKey, command: GateCommand) -> Result<Gate, EngineError> {
+        match self.store().rule(RuleCommand::Gate { key, command }).await?? {
+            RuleReply::Gate(gate) => Ok(gate),
+            RuleReply::Namespace(_) => unreachable!("a gate is answered with its row"),
+        }
+    }
+
+    /// Takes a worker out of the registry although it may live: its runs go to others at once. One that is connected
+    /// here is told to stop.
+    pub async fn take_offline(&self, id: WorkerId) -> Result<u32, EngineError> {
+        match self.store().worker(WorkerCommand::Offline { id }).await?? {
+            WorkerReply::Deregistered { released } => {
+                self.hub().tell(id, SessionEvent::Drain);
+                Ok(released)
+            }
+            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Draining(_) => {
+                unreachable!("a worker that leaves is answered with what was released")
+            }
+        }
+    }
+
+    /// The gate that keeps a run of this queue and type from being claimed, in words; none when all let it through.
+    pub(crate) async fn held_by(
+        &self,
+        (namespace, task_queue, workflow_type): (&Name, &Name, &Name),
+        now: Timestamp,
+    ) -> Result<Option<String>, EngineError> {
+        let mut gates = self.store().gates(namespace).await?;
+        gates.retain(|gate| gate.key.covers(namespace, task_queue, workflow_type));
+        if gates.is_empty() {
+            return Ok(None);
+        }
+        if let Some((gate, mark)) = gates.iter().find_map(|gate| Some((gate, gate.paused.as_ref()?))) {
+            let (what, note) = (described(&gate.key), &mark.note);
+            let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+            let (by, since) = (&mark.by, ago(now, mark.since));
+            return Ok(Some(format!(
+                "{what} was paused by {by} {since} ago{note}; let it go on with: kagzi queue resume{}",
+                arguments(&gate.key)
+            )));
+        }
+        let depths = self.store().depths(namespace, now).await?;
+        for gate in &gates {
+            let behind = depths
+                .iter()
+                .filter(|depth| gate.key.covers(namespace, &depth.task_queue, &depth.workflow_type));
+            let leased: u64 = behind.map(|depth| depth.leased).sum();
+            if let Some(most) = gate.max_concurrent
+                && leased >= u64::from(most)
+            {
+                let what = described(&gate.key);
+                return Ok(Some(format!("{what} is limited to {most} runs at once, and {leased} run now")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What stands behind a gate, for people.
+fn described(key: &GateKey) -> String {
+    match key.columns() {
+        ("", _) => format!("namespace '{}'", key.namespace),
+        (queue, "") => format!("queue '{queue}'"),
+        (queue, kind) => format!("type '{kind}' on queue '{queue}'"),
+    }
+}
+
+/// How the command line names a gate.
+fn arguments(key: &GateKey) -> String {
+    match key.columns() {
+        ("", _) => " --all".to_owned(),
+        (queue, "") => format!(" {queue}"),
+        (queue, kind) => format!(" {queue} --type {kind}"),
+    }
+}

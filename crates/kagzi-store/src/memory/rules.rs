@@ -1,0 +1,125 @@
+//! The rules of the reference store.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp, Worker, WorkerStatus};
+
+use super::{MemoryBackend, MemoryReads, Tables};
+use crate::{Depth, RuleBackend, RuleReads, RuleSet, StoreError};
+
+impl RuleBackend for MemoryBackend {
+    async fn load_rules(&mut self, namespace: &Name) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
+        let tables = &self.working;
+        Ok(tables.namespaces.get(namespace).map(|row| (row.clone(), tables.gates_of(namespace))))
+    }
+
+    async fn leased_behind(&mut self, key: &GateKey) -> Result<u32, StoreError> {
+        let leased = self.working.runs.values().filter(|run| run.lease().is_some());
+        let behind = leased.filter(|run| key.covers(&run.namespace, &run.task_queue, &run.workflow_type));
+        Ok(behind.count() as u32)
+    }
+
+    async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
+        let tables = &mut self.working;
+        let mut old: Vec<_> = tables
+            .workers
+            .values()
+            .filter(|worker| worker.status == WorkerStatus::Offline)
+            .filter(|worker| worker.deregistered_at.is_some_and(|at| at < before))
+            .filter(|worker| tables.leased_by(worker.id).is_empty())
+            .cloned()
+            .collect();
+        old.sort_by_key(|worker| (worker.deregistered_at, worker.id));
+        old.truncate(limit);
+        for worker in &old {
+            tables.workers.remove(&worker.id);
+        }
+        Ok(old)
+    }
+}
+
+impl Tables {
+    /// Empty tables, but for the namespace that always exists.
+    pub(super) fn new(now: Timestamp) -> Self {
+        let default = Namespace::new(DEFAULT_NAMESPACE.into(), now);
+        Tables { namespaces: BTreeMap::from([(default.name.clone(), default)]), ..Tables::default() }
+    }
+
+    pub(super) fn write_rules(&mut self, set: RuleSet) -> Result<(), StoreError> {
+        for row in set.found {
+            self.namespaces.entry(row.name.clone()).or_insert(row);
+        }
+        for row in set.created {
+            if let Some(there) = self.namespaces.insert(row.name.clone(), row) {
+                return Err(StoreError::Conflict(format!("namespace '{}' exists already", there.name)));
+            }
+        }
+        for (from, row) in set.updated {
+            let there = self.namespaces.insert(row.name.clone(), row);
+            if there.is_none_or(|there| there.version != from) {
+                return Err(StoreError::Conflict("a namespace has another version than memory says".into()));
+            }
+        }
+        for gate in set.gates {
+            match gate.is_open() {
+                true => drop(self.gates.remove(&gate.key)),
+                false => drop(self.gates.insert(gate.key.clone(), gate)),
+            }
+        }
+        Ok(())
+    }
+
+    fn gates_of(&self, namespace: &Name) -> Vec<Gate> {
+        self.gates.values().filter(|gate| gate.key.namespace == *namespace).cloned().collect()
+    }
+}
+
+#[async_trait]
+impl RuleReads for MemoryReads {
+    async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
+        Ok(self.tables.read().namespaces.get(name).cloned())
+    }
+
+    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        let tables = self.tables.read();
+        let rows = tables.namespaces.values().filter(|row| after.is_none_or(|after| row.name > *after));
+        Ok(rows.take(limit).cloned().collect())
+    }
+
+    async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {
+        let mut gates = self.tables.read().gates_of(namespace);
+        gates.sort_by(|a, b| a.key.columns().cmp(&b.key.columns()));
+        Ok(gates)
+    }
+
+    async fn depths(&self, namespace: &Name, now: Timestamp) -> Result<Vec<Depth>, StoreError> {
+        let tables = self.tables.read();
+        let mut depths: BTreeMap<(Name, Name), Depth> = BTreeMap::new();
+        for run in tables.runs.values().filter(|run| run.namespace == *namespace) {
+            let (due, leased) = (run.due_at(), run.lease().is_some());
+            if due.is_none() && !leased {
+                continue;
+            }
+            let key = (run.task_queue.clone(), run.workflow_type.clone());
+            let depth = depths.entry(key).or_insert_with(|| Depth {
+                task_queue: run.task_queue.clone(),
+                workflow_type: run.workflow_type.clone(),
+                ready: 0,
+                waiting: 0,
+                leased: 0,
+                oldest_ready_at: None,
+            });
+            depth.leased += u64::from(leased);
+            match due {
+                Some(at) if at <= now => {
+                    depth.ready += 1;
+                    depth.oldest_ready_at = Some(depth.oldest_ready_at.map_or(at, |known| known.min(at)));
+                }
+                Some(_) => depth.waiting += 1,
+                None => {}
+            }
+        }
+        Ok(depths.into_values().collect())
+    }
+}

@@ -1,0 +1,131 @@
+//! What operators set, as the contract says it: namespaces, and gates before their queues and types.
+
+use std::{collections::HashMap, future::Future};
+
+use async_trait::async_trait;
+use kagzi_model::{
+    Defaults, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, Worker,
+};
+
+use crate::StoreError;
+
+/// A change of what is set, durable before it is answered.
+#[derive(Debug, Clone)]
+pub enum RuleCommand {
+    Namespace { name: Name, command: Box<NamespaceCommand> },
+    Gate { key: GateKey, command: GateCommand },
+}
+
+/// What a change answers: the row as it is now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RuleReply {
+    Namespace(Box<Namespace>),
+    Gate(Gate),
+}
+
+/// What one server adds to the rules: it fills what neither run nor namespace sets.
+#[derive(Debug, Clone)]
+pub struct ServerRules {
+    pub defaults: Defaults,
+    /// A namespace that nobody created is made by the first start or worker that names it; else both are refused.
+    pub create_namespaces: bool,
+}
+
+impl Default for ServerRules {
+    fn default() -> Self {
+        ServerRules { defaults: Defaults::default(), create_namespaces: true }
+    }
+}
+
+/// Rows of namespaces and gates, to be written.
+#[derive(Debug, Default)]
+pub struct RuleSet {
+    /// Made by their first use. Another server may have been first with the very same row.
+    pub found: Vec<Namespace>,
+    /// Must not be there yet; else a [`StoreError::Conflict`].
+    pub created: Vec<Namespace>,
+    /// Each replaces the row with this version; another one there is a [`StoreError::Conflict`].
+    pub updated: Vec<(u64, Namespace)>,
+    /// An open gate is deleted.
+    pub gates: Vec<Gate>,
+}
+
+impl RuleSet {
+    /// Nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.created.is_empty() && self.updated.is_empty() && self.gates.is_empty()
+    }
+}
+
+/// What a database must do for the rules. It loads, finds and writes; it never decides.
+pub trait RuleBackend: Send + 'static {
+    /// A namespace with its gates.
+    fn load_rules(
+        &mut self,
+        namespace: &Name,
+    ) -> impl Future<Output = Result<Option<(Namespace, Vec<Gate>)>, StoreError>> + Send;
+    /// How many runs behind the gate are leased.
+    fn leased_behind(&mut self, key: &GateKey) -> impl Future<Output = Result<u32, StoreError>> + Send;
+    /// Where several servers share the database: holds these gates until the commit, so that no other server claims
+    /// behind one meanwhile, and reads those that still exist, with the runs leased behind each.
+    fn lock_gates(
+        &mut self,
+        _keys: &[GateKey],
+    ) -> impl Future<Output = Result<Vec<(Gate, u32)>, StoreError>> + Send {
+        async { Err(StoreError::Bug("a database of one server has nobody to lock gates against".into())) }
+    }
+    /// Where several servers share the database: the commit is a [`StoreError::Conflict`] unless the namespaces still
+    /// have these versions, and none of them changes before it is done.
+    fn promise(&mut self, _versions: Vec<(Name, u64)>) {}
+    /// Deletes workers that are offline since before `before` and hold nothing, longest first.
+    fn forget_workers(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Worker>, StoreError>> + Send;
+}
+
+/// Reading what is set, and how full the queues are.
+#[async_trait]
+pub trait RuleReads: Send + Sync + 'static {
+    async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError>;
+    /// Namespaces in the order of their names, after one of them.
+    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError>;
+    /// The gates of a namespace, the widest first.
+    async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError>;
+    /// Living runs by queue and type, in that order.
+    async fn depths(&self, namespace: &Name, now: Timestamp) -> Result<Vec<Depth>, StoreError>;
+}
+
+/// How many runs of one queue and type live, and how long the first has been ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Depth {
+    pub task_queue: Name,
+    pub workflow_type: Name,
+    /// Due now, without a worker.
+    pub ready: u64,
+    /// Due later: sleeping, or waiting for a retry.
+    pub waiting: u64,
+    pub leased: u64,
+    pub oldest_ready_at: Option<Timestamp>,
+}
+
+impl Depth {
+    /// Adds what is leased, by queue and type, to what is due.
+    pub fn with_leased(mut due: Vec<Depth>, mut leased: HashMap<(Name, Name), u64>) -> Vec<Depth> {
+        for depth in &mut due {
+            let key = (depth.task_queue.clone(), depth.workflow_type.clone());
+            depth.leased = leased.remove(&key).unwrap_or(0);
+        }
+        due.extend(leased.into_iter().map(|((task_queue, workflow_type), leased)| Depth {
+            task_queue,
+            workflow_type,
+            ready: 0,
+            waiting: 0,
+            leased,
+            oldest_ready_at: None,
+        }));
+        due.sort_by(|a, b| (&a.task_queue, &a.workflow_type).cmp(&(&b.task_queue, &b.workflow_type)));
+        due
+    }
+}

@@ -1,0 +1,221 @@
+//! The rules' part of a turn: who may start, which gates stand before a claim, and what operators change.
+
+use std::collections::HashSet;
+
+use kagzi_model::{
+    DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Rejection, RuleError, StartRun,
+    limits::GATES_PER_NAMESPACE_MAX,
+};
+
+use super::Turn;
+use crate::{Backend, QueueKey, RuleCommand, RuleReply, StoreError};
+
+impl<B: Backend> Turn<'_, B> {
+    pub(super) async fn rule(
+        &mut self,
+        command: &RuleCommand,
+    ) -> Result<Result<RuleReply, RuleError>, StoreError> {
+        match command {
+            RuleCommand::Namespace { name, command } => {
+                self.look_up(name).await?;
+                let seen = self.rules.get(name).map(|known| &known.namespace);
+                let changed = match Namespace::decide(self.now, seen, name, command) {
+                    Ok(changed) => changed,
+                    Err(refused) => return Ok(Err(refused)),
+                };
+                if let Some(changed) = changed {
+                    self.rules.put(changed);
+                }
+                let now = self.rules.get(name).expect("a decided namespace is known").namespace.clone();
+                Ok(Ok(RuleReply::Namespace(Box::new(now))))
+            }
+            RuleCommand::Gate { key, command } => {
+                self.look_up(&key.namespace).await?;
+                if !self.exists_or_is_made(&key.namespace) {
+                    return Ok(Err(RuleError::Unknown(key.namespace.clone())));
+                }
+                let seen = self.rules.gate(key).cloned();
+                let room = seen.is_some() || self.rules.gates_len(&key.namespace) < GATES_PER_NAMESPACE_MAX;
+                let seen = seen.unwrap_or_else(|| Gate::open(key.clone(), self.now));
+                let Some(changed) = seen.decide(self.now, command) else {
+                    return Ok(Ok(RuleReply::Gate(seen)));
+                };
+                if !room {
+                    let (namespace, max) = (key.namespace.clone(), GATES_PER_NAMESPACE_MAX);
+                    return Ok(Err(RuleError::TooManyGates { namespace, max }));
+                }
+                self.rules.put_gate(changed.clone());
+                self.board.let_go(key);
+                self.opened.insert(key.clone());
+                Ok(Ok(RuleReply::Gate(changed)))
+            }
+        }
+    }
+
+    /// Whether a new run may start, and the run with its open fields filled (none when nothing fills them).
+    pub(super) async fn admit(
+        &mut self,
+        start: &StartRun,
+    ) -> Result<Result<Option<StartRun>, Rejection>, StoreError> {
+        let mut admitted = self.admitted(&start.namespace).await?;
+        if admitted.is_err() && self.shared {
+            // A refusal writes nothing, so nothing would notice that another server knows better.
+            self.look_up(&start.namespace).await?;
+            admitted = self.admitted(&start.namespace).await?;
+        }
+        // The repeat of a start is answered, even when a new one would be refused.
+        if let Err(refused) = admitted
+            && !self.fold.taken(&start.namespace, &start.business_id)
+        {
+            return Ok(Err(refused));
+        }
+        Ok(Ok(self.fill(start)))
+    }
+
+    async fn admitted(&mut self, namespace: &Name) -> Result<Result<(), Rejection>, StoreError> {
+        self.load_rules(namespace).await?;
+        if !self.exists_or_is_made(namespace) {
+            return Ok(Err(Rejection::NamespaceUnknown { namespace: namespace.clone() }));
+        }
+        Ok(self.rules.get(namespace).map_or(Ok(()), |known| known.namespace.admit()))
+    }
+
+    /// The start with what its namespace and this server set; none when they set nothing.
+    pub(super) fn fill(&self, start: &StartRun) -> Option<StartRun> {
+        let server = &self.rules.server.defaults;
+        let own = self.rules.get(&start.namespace).map(|known| &known.namespace.defaults);
+        match own.filter(|own| !own.is_empty()) {
+            Some(own) => Some(own.or(server).fill(self.now, start)),
+            None if server.is_empty() => None,
+            None => Some(server.fill(self.now, start)),
+        }
+    }
+
+    /// Whether the namespace is there. One that nobody created is made now, where the server allows it.
+    pub(super) fn exists_or_is_made(&mut self, namespace: &Name) -> bool {
+        if self.rules.get(namespace).is_some() {
+            return true;
+        }
+        let may = self.rules.server.create_namespaces || **namespace == *DEFAULT_NAMESPACE;
+        if may {
+            self.rules.find(Namespace::new(namespace.clone(), self.now));
+        }
+        may
+    }
+
+    /// Loads what is set for a namespace, unless it is known. On a shared database the commit checks that it still
+    /// holds.
+    pub(super) async fn load_rules(&mut self, namespace: &Name) -> Result<(), StoreError> {
+        if self.shared && !self.consulted.contains(namespace) {
+            self.consulted.insert(namespace.clone());
+        }
+        if self.rules.get(namespace).is_none()
+            && let Some((row, gates)) = self.backend.load_rules(namespace).await?
+        {
+            self.rules.know(row, gates);
+        }
+        Ok(())
+    }
+
+    /// Loads what is set for a namespace, although memory may have it: another server may have changed it.
+    async fn look_up(&mut self, namespace: &Name) -> Result<(), StoreError> {
+        if self.shared {
+            self.rules.doubt(namespace);
+        }
+        self.load_rules(namespace).await
+    }
+
+    /// The rules of a namespace that is in use: it is there in fact, so it is made in name if need be.
+    pub(super) async fn rules_in_use(&mut self, namespace: &Name) -> Result<(), StoreError> {
+        self.load_rules(namespace).await?;
+        if self.rules.get(namespace).is_none() {
+            self.rules.find(Namespace::new(namespace.clone(), self.now));
+        }
+        Ok(())
+    }
+
+    /// Where the namespace's failure handler starts: where a worker registered it last, or where the namespace says.
+    pub(super) async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        if let Some(queue) = self.backend.handler_queue(namespace).await? {
+            return Ok(Some(queue));
+        }
+        self.load_rules(namespace).await?;
+        Ok(self.rules.get(namespace).and_then(|known| known.namespace.handler_queue.clone()))
+    }
+
+    /// Leases that ended made room behind the gates before them: keys that these held up are looked at again.
+    pub(super) async fn let_go_behind_ended(&mut self) -> Result<(), StoreError> {
+        let ended: HashSet<QueueKey> = self
+            .fold
+            .touched
+            .leases
+            .iter()
+            .filter(|moved| !moved.begun)
+            .map(|moved| &moved.key)
+            // Alone on the database, what this lane does not know holds nothing up.
+            .filter(|key| self.shared || !self.rules.before(key).is_empty())
+            .cloned()
+            .collect();
+        for key in ended {
+            self.load_rules(&key.namespace).await?;
+            let limited: Vec<GateKey> = self
+                .rules
+                .before(&key)
+                .into_iter()
+                .filter(|gate| gate.max_concurrent.is_some())
+                .map(|gate| gate.key.clone())
+                .collect();
+            limited.iter().for_each(|gate| self.board.let_go(gate));
+            self.opened.extend(limited);
+        }
+        Ok(())
+    }
+
+    /// Counts the leases behind every gate before these keys. On a shared database the gates are locked first, so
+    /// that no other server claims behind them before this commit is done.
+    pub(super) async fn approach_gates(&mut self, keys: &[QueueKey]) -> Result<(), StoreError> {
+        let mut gates = HashSet::new();
+        for key in keys {
+            self.rules_in_use(&key.namespace).await?;
+            gates.extend(self.rules.before(key).into_iter().map(|gate| gate.key.clone()));
+        }
+        if gates.is_empty() {
+            return Ok(());
+        }
+        let mut gates: Vec<GateKey> = gates.into_iter().collect();
+        gates.sort();
+        if self.shared {
+            let found = self.backend.lock_gates(&gates).await?;
+            self.rules.refresh(&gates, found);
+            return Ok(());
+        }
+        for key in gates {
+            if !self.rules.counted(&key) {
+                let leased = self.backend.leased_behind(&key).await?;
+                self.rules.set_leased(key, leased);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the commit must still find as it was when it was consulted.
+    pub(super) fn promise(&mut self) {
+        let versions: Vec<(Name, u64)> = self
+            .consulted
+            .iter()
+            .filter_map(|name| self.rules.get(name).map(|known| (name.clone(), known.namespace.version)))
+            .collect();
+        if !versions.is_empty() {
+            self.backend.promise(versions);
+        }
+    }
+
+    /// Gates that let something through now and may have held something up before, on a shared database.
+    pub(super) fn opened(&mut self) -> Vec<GateKey> {
+        let opened = std::mem::take(&mut self.opened);
+        if !self.shared {
+            return Vec::new();
+        }
+        opened.into_iter().filter(|key| self.rules.may_pass(key)).collect()
+    }
+}
