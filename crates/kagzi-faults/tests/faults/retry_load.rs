@@ -16,7 +16,8 @@ const WAITING: usize = 50;
 /// Runs that have begun and not ended, about.
 const WINDOW: usize = 1_000;
 const BATCH: usize = 250;
-/// What the server may hold more after ten thousand runs than after two thousand.
+/// What the server may hold more after ten thousand runs than after two thousand. Nothing is kept per run that ended, but
+/// SQLite's page cache (32 MiB) fills with the file: 18 MiB were measured, 33 then 51 MiB in all.
 const GROWTH_KIB_MAX: u64 = 24 * 1024;
 /// Far above what a step of the way takes.
 const PATIENCE: Duration = Duration::from_secs(60);
