@@ -67,7 +67,7 @@ impl Frame {
         };
         let ended = finished(now).and_then(|total| Some(total - finished(before)?));
         let commits = grown("kagzi_commits_total");
-        let commit_s = grown("kagzi_commit_seconds_total");
+        let commit_s = grown("kagzi_commit_seconds_sum");
         let per_second = |count: f64| round(count / seconds);
         let each =
             |total: f64| commits.filter(|commits| *commits > 0.0).map(|commits| round(total * 1e3 / commits));

@@ -50,7 +50,7 @@ pub mod tests {
     use super::*;
 
     pub const PAGE: &str = "HTTP/1.1 200 OK\r\n\r\n# HELP kagzi_commits_total Transactions\n\
-        kagzi_commits_total 12\nkagzi_commit_seconds_total 0.5\nkagzi_commands_total 120\n\
+        kagzi_commits_total 12\nkagzi_commit_seconds_sum 0.5\nkagzi_commands_total 120\n\
         kagzi_runs_finished_total{outcome=\"completed\"} 7\nkagzi_runs_finished_total{outcome=\"failed\"} 1\n";
 
     pub fn sample() -> Metrics {
@@ -59,7 +59,7 @@ pub mod tests {
 
     /// Ten commits of 4 ms, a hundred commands and twenty runs later.
     pub fn later() -> Metrics {
-        let page = PAGE.replace("total 12\n", "total 22\n").replace("total 0.5", "total 0.54");
+        let page = PAGE.replace("total 12\n", "total 22\n").replace("sum 0.5", "sum 0.54");
         let page = page.replace("total 120", "total 220").replace("\"} 7", "\"} 27");
         Metrics::parse(&page)
     }
