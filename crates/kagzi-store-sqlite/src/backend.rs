@@ -85,10 +85,11 @@ const LEASED_BY: &str = "SELECT run_id, namespace_id
     AND lease_worker IS NOT NULL
   ORDER BY run_id";
 
-// A write that finds no row: it needs the write lock and nothing else.
+// A write that finds no row: it needs the write lock and nothing else. By the key, because Turso would look at every row
+// for `1 = 0`.
 const PROBE: &str = "UPDATE workers
     SET pid = pid
-  WHERE 1 = 0";
+  WHERE worker_id = x''";
 
 const STALE_WORKERS: &str = "SELECT worker_id
    FROM workers INDEXED BY workers_alive

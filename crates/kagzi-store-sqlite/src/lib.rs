@@ -22,7 +22,7 @@ mod verify;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
-pub use reads::STATEMENTS as READ_STATEMENTS;
+pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS};
 pub use rules::STATEMENTS as RULE_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]

@@ -202,7 +202,10 @@ impl Wake for Unpark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{READ_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, migrate::migrate, value::bind};
+    use crate::{
+        COUNT_STATEMENTS, READ_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, migrate::migrate,
+        value::bind,
+    };
 
     struct File {
         database: Database,
@@ -235,7 +238,7 @@ mod tests {
         let (db, _file) = migrated();
         let Db::Turso(connection) = &db else { panic!("a Turso connection") };
 
-        for (name, sql) in statements() {
+        for (name, sql) in statements().chain(COUNT_STATEMENTS) {
             if let Err(error) = wait(connection.prepare(sql)) {
                 panic!("{name}: {error}\n{sql}");
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kagzi_store::{Silent, SystemClock};
 use kagzi_store_sqlite::{
-    READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS,
+    COUNT_STATEMENTS, READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS,
 };
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
@@ -23,7 +23,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in all() {
+    for (name, sql) in all().chain(COUNT_STATEMENTS) {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
