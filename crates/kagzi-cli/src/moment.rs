@@ -12,6 +12,30 @@ pub fn from_wire(time: Option<prost_types::Timestamp>) -> Option<Timestamp> {
     time.and_then(|time| Timestamp::new(time.seconds, time.nanos).ok())
 }
 
+/// The same time for the wire.
+pub fn to_wire(time: Timestamp) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
+}
+
+/// A moment in the past as people write it: how long ago (`2h`, `3d`), or a time.
+pub fn parse_past(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let wrong =
+        || format!("`{text}` is no time; write 30m, 2h or 3d for how long ago, or 2026-11-15T12:00:00Z");
+    // Jiff has no days of a fixed length; ours are 24 hours.
+    let hours = text
+        .strip_suffix('d')
+        .and_then(|days| days.parse::<i64>().ok())
+        .and_then(|days| days.checked_mul(24));
+    let ago = match hours {
+        Some(hours) => SignedDuration::try_from_hours(hours).ok_or_else(wrong)?,
+        None => text.parse::<SignedDuration>().map_err(|_| wrong())?,
+    };
+    now().checked_sub(ago).map_err(|_| wrong())
+}
+
 /// `2026-11-15T23:41:00Z (3s ago)`. Milliseconds are kept, finer digits are noise to a person.
 pub fn absolute_and_relative(time: Timestamp, now: Timestamp) -> String {
     let rounded = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
@@ -52,6 +76,16 @@ mod tests {
 
         assert_eq!(past, "2026-11-15T12:00:00.123Z (2s ago)");
         assert_eq!(future, "2026-11-15T14:05:04Z (in 2h5m)");
+    }
+
+    #[test]
+    fn a_past_moment_is_a_time_or_how_long_ago() {
+        let day_ago = parse_past("1d").unwrap();
+
+        assert_eq!(parse_past("2026-11-15T12:00:00Z").unwrap().to_string(), "2026-11-15T12:00:00Z");
+        assert!(now().duration_since(day_ago) >= SignedDuration::from_hours(24));
+        assert!(now().duration_since(parse_past("2h").unwrap()) < SignedDuration::from_hours(3));
+        assert!(parse_past("yesterday").unwrap_err().contains("how long ago"));
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub fn text(mut table: Table) -> String {
     table.trim_fmt()
 }
 
+/// How wide the terminal is; 80 columns when there is none.
+pub fn width() -> usize {
+    Table::new().width().map_or(80, usize::from)
+}
+
 /// What a state means to somebody who scans a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Mood {

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::{EngineError, Hub, RunningStep, SessionEvent, Settings, scheduler, settings::millis, sweeper};
+use crate::{
+    EngineError, Hub, RunningStep, SessionEvent, Settings, retention, scheduler, settings::millis, sweeper,
+};
 
 /// A running engine. Cloning shares it.
 #[derive(Clone)]
@@ -45,7 +47,11 @@ impl Engine {
             scheduler: tokio::sync::Mutex::new(None),
         };
         let engine = Engine { inner: Arc::new(inner) };
-        let task = tokio::spawn(sweeper::run(engine.clone(), engine.inner.stop.clone()));
+        let sweeping = sweeper::run(engine.clone(), engine.inner.stop.clone());
+        let retaining = retention::run(engine.clone(), engine.inner.stop.clone());
+        let task = tokio::spawn(async move {
+            tokio::join!(sweeping, retaining);
+        });
         *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
         let task = tokio::spawn(scheduler::run(engine.clone(), engine.inner.stop.clone()));
         *engine.inner.scheduler.try_lock().expect("nobody else has the engine yet") = Some(task);

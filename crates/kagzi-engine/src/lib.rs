@@ -9,6 +9,7 @@ mod error;
 mod explain;
 mod hub;
 mod poll;
+mod retention;
 mod rules;
 mod running;
 mod scheduler;

@@ -31,6 +31,8 @@ pub struct Settings {
     pub create_namespaces: bool,
     /// Workers that went offline are forgotten after this long.
     pub forget_workers_after: Duration,
+    /// Runs that ended longer ago are deleted; none keeps them for ever.
+    pub retention: Option<Duration>,
     /// How schedules are fired.
     pub scheduler: SchedulerSettings,
 }
@@ -75,6 +77,7 @@ impl Default for Settings {
             retry: RetryPolicy::default(),
             create_namespaces: true,
             forget_workers_after: Duration::from_secs(7 * 24 * 3600),
+            retention: Some(Duration::from_secs(90 * 24 * 3600)),
             scheduler: SchedulerSettings::default(),
         }
     }

@@ -50,7 +50,7 @@ pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{BeginAnswer, Reply};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
-pub use run::{Lease, OnFailure, Run, RunOptions, State, Status, Timeouts};
+pub use run::{Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
 pub use step::{Step, StepState};
 pub use time::{Millis, Timestamp};
 pub use worker::{Registration, Worker, WorkerStatus};

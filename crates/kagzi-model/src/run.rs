@@ -142,6 +142,15 @@ pub enum Status {
     Compensating = 9,
 }
 
+/// Every reason to wake in one word, and the status of the runs that have it.
+pub const REASONS: [(&str, Status); 5] = [
+    ("ready", Status::Pending),
+    ("leased", Status::Running),
+    ("timer", Status::Sleeping),
+    ("retry", Status::Pending),
+    ("paused", Status::Paused),
+];
+
 impl Status {
     /// All statuses, in the order of their numbers.
     pub const ALL: [Status; 9] = [

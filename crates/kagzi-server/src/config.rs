@@ -23,8 +23,8 @@ pub use origin::{ConfigError, Origin, Problem};
 pub use reference::{example, page};
 pub use section::KeyDoc;
 pub use sections::{
-    Config, LogFormat, LogSection, PayloadSection, RetrySection, SchedulerSection, ServerSection,
-    StepSection, StoreSection, TraceSection, WorkerSection,
+    Config, LogFormat, LogSection, PayloadSection, RetentionSection, RetrySection, SchedulerSection,
+    ServerSection, StepSection, StoreSection, TraceSection, WorkerSection,
 };
 pub use value::Ratio;
 
@@ -177,6 +177,7 @@ impl Config {
             retry: self.retry.policy(),
             create_namespaces: self.server.create_namespaces,
             forget_workers_after: self.worker.forget_after,
+            retention: Some(self.retention.finished_runs).filter(|keep| !keep.is_zero()),
             scheduler: kagzi_engine::SchedulerSettings {
                 interval: std::time::Duration::from_secs(self.scheduler.interval_secs),
                 batch_size: self.scheduler.batch_size,

@@ -27,17 +27,20 @@ pub fn read(token: &str, query: &str, limit: usize) -> Result<PageRequest, Statu
     let broken = || wrong("it is not a token of this server");
     let text = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(broken)?;
-    let mut parts = text.split(':');
-    let direction = match parts.next() {
-        Some("next") => Direction::Next,
-        Some("prev") => Direction::Prev,
-        Some(_) | None => return Err(broken()),
+    // Without a direction it means the next page.
+    let (direction, place) = match text.split_once(':') {
+        Some(("next", place)) => (Direction::Next, place),
+        Some(("prev", place)) => (Direction::Prev, place),
+        Some(_) | None => (Direction::Next, text.as_str()),
     };
+    let mut parts = place.split(':');
     let at = parts.next().and_then(|at| at.parse().ok()).ok_or_else(broken)?;
     let id = parts.next().and_then(|id| Uuid::try_parse(id).ok()).ok_or_else(broken)?;
     let marked = parts.next().and_then(|mark| u64::from_str_radix(mark, 16).ok()).ok_or_else(broken)?;
     if marked != mark(query) {
-        return Err(wrong("it belongs to a query with other filters; start again without a token"));
+        return Err(wrong(
+            "it belongs to a query with other filters or another order; start again without a token",
+        ));
     }
     Ok(PageRequest { from: Some(Cursor { at: Timestamp(at), id }), direction, limit })
 }
@@ -60,6 +63,16 @@ mod tests {
         let page = read(&write(Direction::Prev, cursor, "q"), "q", 10).unwrap();
 
         assert_eq!(page, PageRequest { from: Some(cursor), direction: Direction::Prev, limit: 10 });
+    }
+
+    #[test]
+    fn a_token_without_a_direction_goes_on() {
+        let cursor = Cursor { at: Timestamp(7), id: Uuid::from_u128(42) };
+        let token = URL_SAFE_NO_PAD.encode(format!("7:{}:{:016x}", cursor.id.simple(), mark("q")));
+
+        let page = read(&token, "q", 10).unwrap();
+
+        assert_eq!(page, PageRequest { from: Some(cursor), direction: Direction::Next, limit: 10 });
     }
 
     #[test]

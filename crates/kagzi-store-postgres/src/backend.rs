@@ -7,7 +7,9 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, try_join};
-use kagzi_model::{Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, RunId, Timestamp, Worker, WorkerId};
+use kagzi_model::{
+    Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, RunId, Status, Timestamp, Worker, WorkerId,
+};
 use kagzi_store::{Backend, DueQuery, QueueKey, RunKey, StoreError, WriteSet};
 use tokio_postgres::{Config, Error, Row};
 use tokio_util::sync::DropGuard;
@@ -17,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     error::from_postgres,
     options::PostgresOptions,
-    row,
+    retention, row,
     rules::{self, Promise},
     schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
@@ -389,6 +391,26 @@ impl Backend for PostgresBackend {
     async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let rows = self.query(NEXT_SWEEP, &[]).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
+    }
+
+    async fn retirable(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        let rows = self.query(retention::RETIRABLE, &[&before.0, &(limit as i64)]).await?;
+        retention::found(&rows)
+    }
+
+    async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        let (namespaces, ids) = retention::columns(keys);
+        self.query(retention::RETIRE, &[&namespaces, &ids]).await.map(drop)
+    }
+
+    async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let rows = self.query(retention::PURGE, &[&(limit as i64)]).await?;
+        self.query(retention::FORGET_RETIRED, &[]).await?;
+        Ok(usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0))
     }
 
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {

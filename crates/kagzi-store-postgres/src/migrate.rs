@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_labels.sql"),
     include_str!("../migrations/0004_schedules.sql"),
     include_str!("../migrations/0005_namespaces_gates.sql"),
+    include_str!("../migrations/0006_listing.sql"),
 ];
 
 // Several servers may start at once: one migrates, the others wait here and then find nothing to do. Held by the

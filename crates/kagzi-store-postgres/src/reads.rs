@@ -1,13 +1,19 @@
 //! Reading for people and for replay. Every read is one statement, so it sees one moment.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::future::try_join;
 use kagzi_model::{Event, Name, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, Cursor, Direction, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError,
-    WorkerFilter, WorkerView,
+    Census, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError, Total, WorkerFilter,
+    WorkerView,
+    listing::{self, Listing, POSTGRES, Statement},
 };
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
 use uuid::Uuid;
 
 use crate::{
@@ -156,19 +162,21 @@ impl Reads for PostgresReads {
         filter: &RunFilter,
         page: &PageRequest,
     ) -> Result<Page<Run>, StoreError> {
-        let mut conditions = Conditions::in_namespace(namespace);
-        conditions.add_if("status", filter.status.map(|status| status as i16));
-        conditions.add_if("workflow_type", filter.workflow_type.as_ref().map(Name::to_string));
-        conditions.add_if("task_queue", filter.task_queue.as_ref().map(Name::to_string));
-        conditions.add_if("error_code", filter.error_code.as_ref().map(Name::to_string));
-        conditions.add_if("reason", filter.reason.as_ref().map(Name::to_string));
-        conditions.add_if("schedule_id", filter.schedule.as_ref().map(Name::to_string));
-        let listing = Listing { columns: RUN_COLUMNS, table: "kagzi.runs", order: ("created_at", "run_id") };
-        let list = |session: std::sync::Arc<Session>| {
-            let (listing, conditions) = (&listing, &conditions);
-            async move { list_page(&session, listing, conditions, page, row::run).await }
+        let listing = run_listing(namespace, filter);
+        let list = |session: Arc<Session>| {
+            let listing = &listing;
+            async move { list_page(&session, listing, page, row::run).await }
         };
         self.pool.read(list).await
+    }
+
+    async fn count_runs(&self, namespace: &Name, filter: &RunFilter) -> Result<Total, StoreError> {
+        let listing = run_listing(namespace, filter);
+        let counting = |session: Arc<Session>| {
+            let listing = &listing;
+            async move { count(&session, listing).await }
+        };
+        self.pool.read(counting).await
     }
 
     async fn events(
@@ -198,22 +206,13 @@ impl Reads for PostgresReads {
         namespace: &Name,
         filter: &WorkerFilter,
         page: &PageRequest,
-    ) -> Result<(Page<WorkerView>, u64), StoreError> {
-        let mut conditions = Conditions::in_namespace(namespace);
-        conditions.add_if("status", filter.status.map(|status| status as i16));
-        conditions.add_if("task_queue", filter.task_queue.as_ref().map(Name::to_string));
-        let columns = format!(
-            "{WORKER_COLUMNS}, (SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)"
-        );
-        let order = ("registered_at", "worker_id");
-        let listing = Listing { columns: &columns, table: "kagzi.workers", order };
-        let list = |session: std::sync::Arc<Session>| {
-            let (listing, conditions) = (&listing, &conditions);
+    ) -> Result<(Page<WorkerView>, Total), StoreError> {
+        let listing = worker_listing(namespace, filter);
+        let list = |session: Arc<Session>| {
+            let listing = &listing;
             async move {
-                let page = list_page(&session, listing, conditions, page, worker_view).await?;
-                let sql = format!("SELECT count(*) FROM kagzi.workers WHERE {}", conditions.text());
-                let rows = session.query(&sql, &conditions.bind()).await.map_err(from_postgres)?;
-                Ok((page, row::get::<i64>(&rows[0], 0)?.cast_unsigned()))
+                let page = list_page(&session, listing, page, worker_view).await?;
+                Ok((page, count(&session, listing).await?))
             }
         };
         self.pool.read(list).await
@@ -266,90 +265,63 @@ fn seq(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The conditions of a listing, gathered with the values they bind.
-pub(crate) struct Conditions {
-    sql: Vec<String>,
-    values: Vec<Box<dyn ToSql + Sync + Send>>,
+/// The listing of runs, as this dialect says it. Public to the tests that look at plans.
+pub fn run_listing(namespace: &Name, filter: &RunFilter) -> Listing {
+    listing::runs(POSTGRES, RUN_COLUMNS, namespace, filter)
 }
 
-impl Conditions {
-    pub(crate) fn in_namespace(namespace: &Name) -> Self {
-        let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
-        conditions.add_if("namespace_id", Some(namespace.to_string()));
-        conditions
-    }
-
-    pub(crate) fn add_if(&mut self, column: &str, value: Option<impl ToSql + Sync + Send + 'static>) {
-        if let Some(value) = value {
-            self.values.push(Box::new(value));
-            self.sql.push(format!("{column} = ${}", self.values.len()));
-        }
-    }
-
-    fn text(&self) -> String {
-        self.sql.join(" AND ")
-    }
-
-    fn bind(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.values.iter().map(|value| &**value as _).collect()
-    }
-
-    /// Rows on one side of the cursor, in the order (time, id).
-    fn beyond(&self, (time, id): (&str, &str), operator: &str) -> String {
-        let n = self.values.len();
-        format!("{} AND ({time}, {id}) {operator} (${}, ${})", self.text(), n + 1, n + 2)
-    }
-
-    fn bind_beyond<'c>(&'c self, (at, id): (&'c i64, &'c Uuid)) -> Vec<&'c (dyn ToSql + Sync)> {
-        let mut bind = self.bind();
-        bind.push(at);
-        bind.push(id);
-        bind
-    }
+fn worker_listing(namespace: &Name, filter: &WorkerFilter) -> Listing {
+    let columns: Vec<_> =
+        WORKER_COLUMNS.split(',').map(|column| format!("workers.{}", column.trim())).collect();
+    let active = "(SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)";
+    listing::workers(POSTGRES, &format!("{}, {active}", columns.join(", ")), namespace, filter)
 }
 
-pub(crate) struct Listing<'a> {
-    pub columns: &'a str,
-    pub table: &'a str,
-    pub order: (&'a str, &'a str),
+/// Runs a statement of a listing. Not kept prepared: filters come in too many combinations.
+async fn query(session: &Session, statement: &Statement) -> Result<Vec<Row>, StoreError> {
+    let values: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = statement
+        .bind
+        .iter()
+        .map(|value| -> (Box<dyn ToSql + Sync + Send>, Type) {
+            match value {
+                listing::Value::Integer(number) => (Box::new(*number), Type::INT8),
+                listing::Value::Text(name) => (Box::new(name.to_string()), Type::TEXT),
+                listing::Value::Id(id) => (Box::new(*id), Type::UUID),
+            }
+        })
+        .collect();
+    let bind: Vec<(&(dyn ToSql + Sync), Type)> =
+        values.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
+    session.query_once(&statement.sql, &bind).await.map_err(from_postgres)
 }
 
 pub(crate) async fn list_page<T>(
     session: &Session,
-    listing: &Listing<'_>,
-    conditions: &Conditions,
+    listing: &Listing,
     page: &PageRequest,
     read: impl Fn(&Row) -> Result<T, StoreError>,
 ) -> Result<Page<T>, StoreError> {
-    let Listing { columns, table, order } = listing;
-    let (time, id) = order;
-    let (operator, other, sort) = match page.direction {
-        Direction::Next => ("<", ">=", "DESC"),
-        Direction::Prev => (">", "<=", "ASC"),
-    };
-    let select = |wanted: String| {
-        format!(
-            "SELECT {columns} FROM {table} WHERE {wanted} ORDER BY {time} {sort}, {id} {sort} LIMIT {}",
-            page.limit + 1
-        )
-    };
-    let (rows, other_side) = match page.from {
-        None => {
-            let sql = select(conditions.text());
-            (session.query(&sql, &conditions.bind()).await.map_err(from_postgres)?, false)
-        }
-        Some(Cursor { at, id }) => {
-            let bind = conditions.bind_beyond((&at.0, &id));
-            let sql = select(conditions.beyond(*order, operator));
-            let probe = conditions.beyond(*order, other);
-            let probe = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {probe})");
-            let both = try_join(session.query(&sql, &bind), session.query(&probe, &bind));
-            let (rows, behind) = both.await.map_err(from_postgres)?;
+    if listing.is_empty() {
+        return Ok(Page { rows: Vec::new(), has_next: false, has_prev: false });
+    }
+    let wanted = listing.rows(page);
+    let (rows, other_side) = match listing.other_side(page) {
+        None => (query(session, &wanted).await?, false),
+        Some(behind) => {
+            let (rows, behind) = try_join(query(session, &wanted), query(session, &behind)).await?;
             (rows, row::get(&behind[0], 0)?)
         }
     };
     let rows = rows.iter().map(read).collect::<Result<Vec<T>, _>>()?;
     Ok(Page::from_probe(rows, page, other_side))
+}
+
+async fn count(session: &Session, listing: &Listing) -> Result<Total, StoreError> {
+    if listing.is_empty() {
+        return Ok(Total::of(0));
+    }
+    let rows = query(session, &listing.count()).await?;
+    Ok(Total::of(row::get::<i64>(&rows[0], 0)?.cast_unsigned()))
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    listing::{self, POSTGRES},
 };
 use tokio_postgres::Row;
 
 use crate::{
     backend::PostgresBackend,
-    reads::{Conditions, Listing, PostgresReads, list_page},
+    reads::{PostgresReads, list_page},
     row,
     session::Session,
     write::{Columns, Sending, column, send, text, to_json},
@@ -191,13 +192,10 @@ impl ScheduleReads for PostgresReads {
         filter: &ScheduleFilter,
         page: &PageRequest,
     ) -> Result<Page<Schedule>, StoreError> {
-        let mut conditions = Conditions::in_namespace(namespace);
-        conditions.add_if("workflow_type", filter.workflow_type.as_ref().map(Name::to_string));
-        conditions.add_if("paused", filter.paused);
-        let listing = Listing { columns: COLUMNS, table: "kagzi.schedules", order: ("created_at", "uid") };
+        let listing = listing::schedules(POSTGRES, COLUMNS, namespace, filter);
         let list = |session: Arc<Session>| {
-            let (listing, conditions) = (&listing, &conditions);
-            async move { list_page(&session, listing, conditions, page, schedule).await }
+            let listing = &listing;
+            async move { list_page(&session, listing, page, schedule).await }
         };
         self.pool().read(list).await
     }

@@ -5,7 +5,10 @@ use std::{collections::HashMap, time::Duration};
 use kagzi_store::StoreError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, Error, Row, Statement, types::ToSql};
+use tokio_postgres::{
+    Client, Config, Error, Row, Statement,
+    types::{ToSql, Type},
+};
 use tracing::debug;
 
 use crate::{error::from_postgres, options::PostgresOptions, unnamed::Unnamed, wire};
@@ -93,6 +96,16 @@ impl Session {
         }
         let statement = self.statement(sql).await?;
         self.client.query(&statement, bind).await
+    }
+
+    /// Runs a statement that is not worth keeping. Its types are named, so it takes one round trip, also behind a
+    /// pooler.
+    pub async fn query_once(
+        &self,
+        sql: &str,
+        bind: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        self.client.query_typed(sql, bind).await
     }
 
     /// Runs plain text without values.

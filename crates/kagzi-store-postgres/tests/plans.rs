@@ -2,9 +2,11 @@
 
 mod stage;
 
+use kagzi_model::{Name, Status, Timestamp};
+use kagzi_store::{Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 use kagzi_store_postgres::{
-    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
-    SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
+    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS,
+    RULE_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture, run_listing,
 };
 use stage::Server;
 
@@ -58,6 +60,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("STALE_WORKERS", &["workers_alive"]),
     ("UPDATE_RUNS", &["runs_pkey"]),
     ("COUNT_DUE", &["runs_due"]),
+    ("RETIRABLE", &["runs_finished"]),
     ("RUN", &["runs_pkey", "events_pkey"]),
     ("RUN_BY_BUSINESS", &["runs_business"]),
     ("RUNS_BY_PREFIX", &["runs_pkey"]),
@@ -85,6 +88,7 @@ async fn hot_statements_use_their_index() {
         WRITE_STATEMENTS,
         READ_STATEMENTS,
         SCHEDULE_STATEMENTS,
+        RETENTION_STATEMENTS,
         RULE_STATEMENTS,
         RULE_READ_STATEMENTS,
     ]
@@ -124,4 +128,89 @@ async fn a_claim_touches_no_more_pages_among_finished_runs() {
     let hit = plan.iter().find_map(|line| line.split("shared hit=").nth(1)).expect("buffers are counted");
     let pages: u32 = hit.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
     assert!(pages < 60, "{}", plan.join("\n"));
+}
+
+/// What the listings are asked over: most runs completed, some failed, a few of a rare type, some labelled.
+const LISTED: &str = "
+UPDATE kagzi.runs SET finished_at = created_at + 5 WHERE status = 4;
+UPDATE kagzi.runs SET status = 5, error_code = 'BROKEN' WHERE status = 4 AND created_at % 100 = 0;
+UPDATE kagzi.runs SET workflow_type = 'refund', task_queue = 'slow' WHERE created_at % 1000 = 1;
+INSERT INTO kagzi.run_labels (namespace_id, run_id, name, value, created_at, finished_at)
+SELECT namespace_id, run_id, 'tenant', 't-' || created_at % 50, created_at, finished_at FROM kagzi.runs;
+VACUUM ANALYZE kagzi.runs;
+ANALYZE kagzi.run_labels;
+";
+
+async fn explain(url: &str, statement: &kagzi_store::listing::Statement) -> String {
+    use kagzi_store::listing::Value;
+    let values = statement.bind.iter().map(|value| match value {
+        Value::Text(name) => format!("'{name}'"),
+        Value::Integer(number) => number.to_string(),
+        Value::Id(id) => format!("'{id}'"),
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    let explain = format!(
+        "SET plan_cache_mode = force_custom_plan; PREPARE listing AS {};
+         EXPLAIN (COSTS OFF) EXECUTE listing ({values})",
+        statement.sql
+    );
+    fixture::sql(url, &explain).await.join("\n")
+}
+
+#[tokio::test]
+async fn every_filter_of_a_listing_has_an_index_behind_it() {
+    let url = fixture::database().await;
+    Server::open(&url, PostgresOptions::default()).await.store_closed().await;
+    fixture::sql(&url, ROWS).await;
+    for statement in LISTED.split(';').filter(|text| !text.trim().is_empty()) {
+        fixture::sql(&url, statement).await;
+    }
+    let all = RunFilter::default;
+    let some = |name: &str| Some(Name::from(name));
+    let status = |status| RunFilter { statuses: vec![status], ..all() };
+    let labels = vec![("tenant".into(), "t-7".into())];
+    let range = TimeRange { from: Some(Timestamp(20_380)), to: None };
+    let cases = [
+        ("none", all(), ["runs_listed", "runs_finished"]),
+        ("created", RunFilter { created: range, ..all() }, ["runs_listed", "runs_"]),
+        ("finished", RunFilter { finished: range, ..all() }, ["runs_", "runs_finished"]),
+        ("type", RunFilter { workflow_type: some("refund"), ..all() }, ["runs_listed", "runs_finished"]),
+        ("queue", RunFilter { task_queue: some("slow"), ..all() }, ["runs_listed", "runs_finished"]),
+        ("failed", status(Status::Failed), ["runs_by_status", "runs_ended_badly"]),
+        ("completed", status(Status::Completed), ["runs_listed", "runs_finished"]),
+        (
+            "error code",
+            RunFilter { error_code: some("BROKEN"), ..all() },
+            ["runs_error_code", "runs_error_code"],
+        ),
+        ("label", RunFilter { labels, ..all() }, ["run_labels_", "run_labels_"]),
+        (
+            "business id",
+            RunFilter { business_id: some("order-7"), ..all() },
+            ["runs_business", "runs_business"],
+        ),
+        (
+            "prefix",
+            RunFilter { business_id_prefix: some("order-77"), ..all() },
+            ["runs_business", "runs_business"],
+        ),
+    ];
+
+    for (name, filter, indexes) in cases {
+        for (by, index) in [OrderBy::CreatedAt, OrderBy::FinishedAt].into_iter().zip(indexes) {
+            let filter = RunFilter { order: RunOrder { by, ascending: false }, ..filter.clone() };
+            let listing = run_listing(&"default".into(), &filter);
+            let from = Some(Cursor { at: Timestamp(10_000), id: uuid::Uuid::nil() });
+            let page = PageRequest { from, direction: Direction::Next, limit: 50 };
+            let plan = explain(&url, &listing.rows(&page)).await;
+
+            assert!(plan.contains(index), "{name} by {by:?} is not led by {index}:\n{plan}");
+            assert!(!plan.contains("Seq Scan"), "{name} by {by:?} reads a whole table:\n{plan}");
+        }
+    }
+    let running = run_listing(&"default".into(), &status(Status::Running));
+    let plan =
+        explain(&url, &running.rows(&PageRequest { from: None, direction: Direction::Next, limit: 50 }))
+            .await;
+    assert!(plan.contains("runs_leased"), "{plan}");
 }

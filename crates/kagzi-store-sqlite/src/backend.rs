@@ -1,11 +1,14 @@
 //! The writing side: plain statements on the one connection that writes.
 
-use kagzi_model::{Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
+use kagzi_model::{
+    Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
+};
 use kagzi_store::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, StoreError, WriteSet};
 
 use crate::{
     db::Db,
     file_lock::FileLock,
+    retention,
     row::{self, lease_worker},
     schedules,
     value::{Row, bind, json},
@@ -325,6 +328,22 @@ impl Backend for SqliteBackend {
 
     async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
         self.db.first(NEXT_SWEEP, &[], |row| row.get(0))
+    }
+
+    async fn retirable(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        retention::retirable(&self.db, before, limit)
+    }
+
+    async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        retention::retire(&self.db, keys)
+    }
+
+    async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
+        retention::purge(&self.db, limit)
     }
 
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {

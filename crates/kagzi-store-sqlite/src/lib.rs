@@ -10,6 +10,7 @@ mod file_lock;
 mod migrate;
 mod pool;
 mod reads;
+mod retention;
 mod row;
 mod rules;
 mod schedules;
@@ -22,7 +23,8 @@ mod verify;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
-pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS};
+pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS, run_listing};
+pub use retention::STATEMENTS as RETENTION_STATEMENTS;
 pub use rules::STATEMENTS as RULE_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]

@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_labels.sql"),
     include_str!("../migrations/0003_schedules.sql"),
     include_str!("../migrations/0004_namespaces_gates.sql"),
+    include_str!("../migrations/0005_listing.sql"),
 ];
 
 /// The newest schema that this version can read.

@@ -3,15 +3,16 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, EventKind, Name, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, Cursor, Direction, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError,
-    WorkerFilter, WorkerView,
+    Census, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError, Total, WorkerFilter,
+    WorkerView,
+    listing::{self, Listing, SQLITE, Statement},
 };
 
 use crate::{
     db::Db,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, WORKER_COLUMNS},
-    value::{Bind, Row, Value, bind},
+    value::{Row, Value, bind},
 };
 
 const RUN: &str =
@@ -148,7 +149,17 @@ impl Reads for SqliteReads {
         page: &PageRequest,
     ) -> Result<Page<Run>, StoreError> {
         let (namespace, filter, page) = (namespace.clone(), filter.clone(), *page);
-        self.pool.read(move |db| list_runs(db, &namespace, &filter, &page)).await
+        self.pool
+            .read(move |db| {
+                let listing = run_listing(&namespace, &filter);
+                db.transaction(|| list_page(db, &listing, &page, row::run))
+            })
+            .await
+    }
+
+    async fn count_runs(&self, namespace: &Name, filter: &RunFilter) -> Result<Total, StoreError> {
+        let (namespace, filter) = (namespace.clone(), filter.clone());
+        self.pool.read(move |db| count(db, &run_listing(&namespace, &filter))).await
     }
 
     async fn events(
@@ -177,7 +188,7 @@ impl Reads for SqliteReads {
         namespace: &Name,
         filter: &WorkerFilter,
         page: &PageRequest,
-    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+    ) -> Result<(Page<WorkerView>, Total), StoreError> {
         let (namespace, filter, page) = (namespace.clone(), filter.clone(), *page);
         self.pool.read(move |db| list_workers(db, &namespace, &filter, &page)).await
     }
@@ -244,115 +255,51 @@ fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {
     Ok(WorkerView { worker: row::worker(row)?, active: row.get(15)? })
 }
 
-/// The conditions of a listing, gathered with the values they bind.
-pub(crate) struct Conditions {
-    sql: Vec<String>,
-    values: Vec<Box<dyn Bind>>,
+/// Columns that say which table they are of: a listing may join.
+fn qualified(table: &str, columns: &str) -> String {
+    let columns: Vec<_> = columns.split(',').map(|column| format!("{table}.{}", column.trim())).collect();
+    columns.join(", ")
 }
 
-impl Conditions {
-    pub(crate) fn in_namespace(namespace: &Name) -> Self {
-        let mut conditions = Conditions { sql: Vec::new(), values: Vec::new() };
-        conditions.add("namespace_id =", namespace.clone());
-        conditions
-    }
-
-    pub(crate) fn add(&mut self, condition: &str, value: impl Bind + 'static) {
-        self.values.push(Box::new(value));
-        self.sql.push(format!("{condition} ?{}", self.values.len()));
-    }
-
-    /// Rows on one side of the cursor, in the order (time, id).
-    fn beyond(&mut self, (time, id): (&str, &str), operator: &str, from: Cursor) {
-        self.values.push(Box::new(from.at));
-        self.values.push(Box::new(from.id));
-        let n = self.values.len();
-        let at = n - 1;
-        // The first condition follows from the second. Turso needs it to begin at the cursor instead of at the newest row.
-        let bound = if operator.starts_with('<') { "<=" } else { ">=" };
-        self.sql.push(format!("{time} {bound} ?{at} AND ({time}, {id}) {operator} (?{at}, ?{n})"));
-    }
-
-    fn text(&self) -> String {
-        self.sql.join(" AND ")
-    }
-
-    fn bind(&self) -> Vec<Value<'_>> {
-        self.values.iter().map(|value| value.value()).collect()
-    }
+/// The listing of runs, as this dialect says it. Public to the tests that look at plans.
+pub fn run_listing(namespace: &Name, filter: &RunFilter) -> Listing {
+    listing::runs(SQLITE, &qualified("runs", RUN_COLUMNS), namespace, filter)
 }
 
-pub(crate) struct Listing<'a> {
-    pub columns: &'a str,
-    pub table: &'a str,
-    pub order: (&'a str, &'a str),
+fn bound(statement: &Statement) -> Vec<Value<'_>> {
+    let value = |value| match value {
+        &listing::Value::Integer(number) => Value::Integer(number),
+        listing::Value::Text(name) => Value::Text(name),
+        listing::Value::Id(id) => Value::Blob(id.as_bytes()),
+    };
+    statement.bind.iter().map(value).collect()
 }
 
 pub(crate) fn list_page<T>(
     db: &Db,
-    listing: &Listing<'_>,
-    conditions: impl Fn() -> Conditions,
+    listing: &Listing,
     page: &PageRequest,
-    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
 ) -> Result<Page<T>, StoreError> {
-    let Listing { columns, table, order } = listing;
-    let (time, id) = order;
-    let (operator, other, sort) = match page.direction {
-        Direction::Next => ("<", ">=", "DESC"),
-        Direction::Prev => (">", "<=", "ASC"),
-    };
-    let mut wanted = conditions();
-    if let Some(from) = page.from {
-        wanted.beyond(*order, operator, from);
+    if listing.is_empty() {
+        return Ok(Page { rows: Vec::new(), has_next: false, has_prev: false });
     }
-    let sql = format!(
-        "SELECT {columns} FROM {table} WHERE {} ORDER BY {time} {sort}, {id} {sort} LIMIT {}",
-        wanted.text(),
-        page.limit + 1
-    );
-    let rows = db.all(&sql, &wanted.bind(), read)?;
-    let other_side = match page.from {
+    let wanted = listing.rows(page);
+    let rows = db.all(&wanted.sql, &bound(&wanted), read)?;
+    let other_side = match listing.other_side(page) {
         None => false,
-        Some(from) => {
-            let mut behind = conditions();
-            behind.beyond(*order, other, from);
-            let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {})", behind.text());
-            db.first(&sql, &behind.bind(), |row| row.get(0))?.unwrap_or(false)
-        }
+        Some(behind) => db.first(&behind.sql, &bound(&behind), |row| row.get(0))?.unwrap_or(false),
     };
     Ok(Page::from_probe(rows, page, other_side))
 }
 
-fn list_runs(
-    db: &Db,
-    namespace: &Name,
-    filter: &RunFilter,
-    page: &PageRequest,
-) -> Result<Page<Run>, StoreError> {
-    let conditions = || {
-        let mut conditions = Conditions::in_namespace(namespace);
-        if let Some(status) = filter.status {
-            conditions.add("status =", status as u8);
-        }
-        if let Some(name) = &filter.workflow_type {
-            conditions.add("workflow_type =", name.clone());
-        }
-        if let Some(name) = &filter.task_queue {
-            conditions.add("task_queue =", name.clone());
-        }
-        if let Some(code) = &filter.error_code {
-            conditions.add("json_extract(state, '$.failure.code') =", code.clone());
-        }
-        if let Some(reason) = &filter.reason {
-            conditions.add("json_extract(state, '$.is') =", reason.clone());
-        }
-        if let Some(id) = &filter.schedule {
-            conditions.add("schedule_id IS NOT NULL AND schedule_id =", id.clone());
-        }
-        conditions
-    };
-    let listing = Listing { columns: RUN_COLUMNS, table: "runs", order: ("created_at", "run_id") };
-    db.transaction(|| list_page(db, &listing, conditions, page, row::run))
+fn count(db: &Db, listing: &Listing) -> Result<Total, StoreError> {
+    if listing.is_empty() {
+        return Ok(Total::of(0));
+    }
+    let counting = listing.count();
+    let counted = db.first(&counting.sql, &bound(&counting), |row| row.get(0))?;
+    Ok(Total::of(counted.unwrap_or(0)))
 }
 
 fn list_workers(
@@ -360,30 +307,15 @@ fn list_workers(
     namespace: &Name,
     filter: &WorkerFilter,
     page: &PageRequest,
-) -> Result<(Page<WorkerView>, u64), StoreError> {
-    let conditions = || {
-        let mut conditions = Conditions::in_namespace(namespace);
-        if let Some(status) = filter.status {
-            conditions.add("status =", status as u8);
-        }
-        if let Some(name) = &filter.task_queue {
-            conditions.add("task_queue =", name.clone());
-        }
-        conditions
-    };
+) -> Result<(Page<WorkerView>, Total), StoreError> {
+    let columns = qualified("workers", WORKER_COLUMNS);
     let active = "SELECT count(*)
            FROM runs
           WHERE runs.lease_worker = workers.worker_id
             AND runs.lease_worker IS NOT NULL";
-    let columns = format!("{WORKER_COLUMNS}, ({active})");
-    let listing = Listing { columns: &columns, table: "workers", order: ("registered_at", "worker_id") };
-    let all = conditions();
-    let count = format!("SELECT count(*) FROM workers WHERE {}", all.text());
-    db.transaction(|| {
-        let rows = list_page(db, &listing, conditions, page, worker_view)?;
-        let total = db.first(&count, &all.bind(), |row| row.get(0))?.unwrap_or(0);
-        Ok((rows, total))
-    })
+    let columns = format!("{columns}, ({active})");
+    let listing = listing::workers(SQLITE, &columns, namespace, filter);
+    db.transaction(|| Ok((list_page(db, &listing, page, worker_view)?, count(db, &listing)?)))
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    listing::{self, SQLITE},
 };
 
 use crate::{
     backend::SqliteBackend,
     db::Db,
-    reads::{Conditions, Listing, SqliteReads, list_page},
+    reads::{SqliteReads, list_page},
     value::{Row, bind, json},
 };
 
@@ -150,23 +151,9 @@ impl ScheduleReads for SqliteReads {
         filter: &ScheduleFilter,
         page: &PageRequest,
     ) -> Result<Page<Schedule>, StoreError> {
-        let (namespace, filter, page) = (namespace.clone(), filter.clone(), *page);
-        let conditions = move || {
-            let mut conditions = Conditions::in_namespace(&namespace);
-            if let Some(name) = &filter.workflow_type {
-                conditions.add("workflow_type =", name.clone());
-            }
-            if let Some(paused) = filter.paused {
-                conditions.add("paused =", paused);
-            }
-            conditions
-        };
-        self.pool()
-            .read(move |db| {
-                let listing = Listing { columns: COLUMNS, table: "schedules", order: ("created_at", "uid") };
-                db.transaction(|| list_page(db, &listing, conditions, &page, schedule))
-            })
-            .await
+        let listing = listing::schedules(SQLITE, COLUMNS, namespace, filter);
+        let page = *page;
+        self.pool().read(move |db| db.transaction(|| list_page(db, &listing, &page, schedule))).await
     }
 }
 

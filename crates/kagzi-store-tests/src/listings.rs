@@ -36,7 +36,7 @@ pub async fn runs_are_listed_newest_first_and_filtered(stage: Stage) {
     stage.ok(stage.cancel(other)).await;
 
     let list = async |filter: RunFilter| ids(&runs(&stage, &filter, first(10)).await);
-    let status = |status| RunFilter { status: Some(status), ..RunFilter::default() };
+    let status = |status| RunFilter { statuses: vec![status], ..RunFilter::default() };
 
     assert_eq!(list(RunFilter::default()).await, [other, queued, leased]);
     assert_eq!(list(status(Status::Running)).await, [leased]);
@@ -111,7 +111,8 @@ pub async fn workers_are_listed_counted_and_filtered(stage: Stage) {
     let list = async |filter: WorkerFilter, page: PageRequest| {
         let (page, total) = stage.store.workers(&stage.namespace, &filter, &page).await.unwrap();
         let rows: Vec<_> = page.rows.iter().map(|view: &WorkerView| (view.worker.id, view.active)).collect();
-        (rows, total, page.has_next)
+        assert!(!total.capped);
+        (rows, total.count, page.has_next)
     };
     let status = |status| WorkerFilter { status: Some(status), ..WorkerFilter::default() };
 

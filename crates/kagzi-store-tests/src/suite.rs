@@ -131,6 +131,10 @@ macro_rules! conformance {
                 an_empty_list_has_no_neighbours,
                 workers_are_listed_counted_and_filtered,
             }
+            listing_filters {
+                every_filter_lists_what_its_rule_says_in_every_order_and_both_ways,
+                a_label_finds_runs_by_its_last_value_only,
+            }
             labels {
                 labels_of_the_start_and_of_the_workflow_are_on_the_run,
                 a_label_that_is_sent_again_after_a_later_one_does_not_come_back,
@@ -156,6 +160,14 @@ macro_rules! conformance {
                 no_schedule_crosses_a_namespace,
                 the_observer_is_told_when_a_schedule_is_due,
                 a_run_ended_by_its_worker_or_a_person_frees_the_schedule,
+            }
+            retention {
+                a_run_goes_with_all_that_belongs_to_it_when_it_ended_long_ago_and_not_before,
+                a_business_id_is_free_again_when_its_run_is_gone,
+                runs_that_have_not_ended_stay_however_old,
+                a_reopened_run_stays,
+                a_failed_run_stays_until_its_handler_has_ended,
+                many_runs_go_in_small_turns_and_claims_go_on_between_them,
             }
             namespaces {
                 one_business_id_names_two_runs_in_two_namespaces,
@@ -209,6 +221,9 @@ macro_rules! durability {
                 a_closed_store_refuses_and_loses_nothing,
                 a_schedule_survives_reopening_and_fires_once,
                 namespaces_and_gates_survive_reopening,
+            }
+            many_pages {
+                every_old_run_is_listed_once_forward_and_once_back_while_a_thousand_come_in,
             }
         }
     };

@@ -4,9 +4,13 @@ mod sqlite_file;
 
 use std::sync::Arc;
 
-use kagzi_store::{Silent, SystemClock};
+use kagzi_model::{Name, Status, Timestamp};
+use kagzi_store::{
+    Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, Silent, SystemClock, TimeRange,
+};
 use kagzi_store_sqlite::{
-    COUNT_STATEMENTS, READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS,
+    COUNT_STATEMENTS, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS,
+    SqliteStore, WRITE_STATEMENTS, run_listing,
 };
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
@@ -23,7 +27,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in all().chain(COUNT_STATEMENTS) {
+    for (name, sql) in all().chain(RETENTION_STATEMENTS) {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
@@ -49,6 +53,10 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
 fn plan(connection: &Connection, name: &str) -> String {
     let mut statements = all();
     let (_, sql) = statements.find(|(found, _)| *found == name).expect("the statement exists");
+    plan_of(connection, sql)
+}
+
+fn plan_of(connection: &Connection, sql: &str) -> String {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
     let lines = statement
@@ -115,5 +123,95 @@ async fn rules_and_depths_are_read_by_index() {
         assert!(!plan.contains("TEMP B-TREE") || plan.starts_with("DEPTHS_LEASED"), "sorts: {plan}");
         let counts = plan.starts_with("LEASED_BEHIND") || plan.starts_with("DEPTHS_LEASED");
         assert!(!plan.contains("SCAN") || counts && plan.contains("USING INDEX runs_leased"), "{plan}");
+    }
+}
+
+/// Every filter, and what must lead when runs are listed by creation and by their end.
+fn filters() -> Vec<(&'static str, RunFilter, [&'static str; 2])> {
+    let all = RunFilter::default;
+    let some = |name: &str| Some(Name::from(name));
+    let status = |status| RunFilter { statuses: vec![status], ..all() };
+    let range = TimeRange { from: Some(Timestamp(1)), to: Some(Timestamp(9)) };
+    let labels = vec![("tenant".into(), "acme".into()), ("tier".into(), "gold".into())];
+    vec![
+        ("none", all(), ["runs_listed", "runs_finished"]),
+        ("created", RunFilter { created: range, ..all() }, ["runs_listed", "runs_finished"]),
+        (
+            "type",
+            RunFilter { workflow_type: some("w"), ..all() },
+            ["COVERING INDEX runs_listed", "runs_finished"],
+        ),
+        (
+            "queue",
+            RunFilter { task_queue: some("q"), ..all() },
+            ["COVERING INDEX runs_listed", "runs_finished"],
+        ),
+        ("failed", status(Status::Failed), ["runs_by_status", "runs_ended_badly"]),
+        ("completed", status(Status::Completed), ["runs_listed", "runs_finished"]),
+        (
+            "error code",
+            RunFilter { error_code: some("E"), ..all() },
+            ["runs_error_code ", "runs_error_code_finished"],
+        ),
+        ("label", RunFilter { labels, ..all() }, ["run_labels_created", "run_labels_finished"]),
+    ]
+}
+
+#[tokio::test]
+async fn every_listing_walks_an_index_in_its_order_and_sorts_nothing() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+    let from = Some(Cursor { at: Timestamp(5), id: uuid::Uuid::nil() });
+
+    for (name, filter, indexes) in filters() {
+        for (by, index) in [OrderBy::CreatedAt, OrderBy::FinishedAt].into_iter().zip(indexes) {
+            for (ascending, direction) in [(false, Direction::Next), (true, Direction::Prev)] {
+                let filter = RunFilter { order: RunOrder { by, ascending }, ..filter.clone() };
+                let listing = run_listing(&"default".into(), &filter);
+                let page = PageRequest { from, direction, limit: 50 };
+                for statement in [listing.rows(&page), listing.other_side(&page).unwrap(), listing.count()] {
+                    let plan = plan_of(&connection, &statement.sql);
+
+                    let led = format!("{plan} ");
+                    assert!(
+                        led.contains(index),
+                        "{name} by {by:?} is not led by {index}:\n{plan}\n{}",
+                        statement.sql
+                    );
+                    // What the page was cut to is sorted once more after its rows were fetched: a page, no more.
+                    let covered = plan.contains(" page");
+                    assert!(covered || !plan.contains("TEMP B-TREE"), "{name} by {by:?} sorts:\n{plan}");
+                    assert!(
+                        !plan.contains("SCAN runs") && !plan.contains("SCAN label"),
+                        "{name} by {by:?} reads a table:\n{plan}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn listings_that_sort_find_their_few_rows_by_an_index() {
+    let file = SqliteFile::fresh();
+    let connection = migrated(&file).await;
+    let all = RunFilter::default;
+    let range = TimeRange { from: Some(Timestamp(1)), to: None };
+    let cases = [
+        ("running", RunFilter { statuses: vec![Status::Running], ..all() }, "runs_leased"),
+        ("business id", RunFilter { business_id: Some("order-1".into()), ..all() }, "runs_business"),
+        ("prefix", RunFilter { business_id_prefix: Some("order".into()), ..all() }, "runs_business"),
+        ("finished", RunFilter { finished: range, ..all() }, "runs_finished"),
+        ("several", RunFilter { statuses: vec![Status::Failed, Status::Paused], ..all() }, "runs_by_status"),
+    ];
+
+    for (name, filter, index) in cases {
+        let listing = run_listing(&"default".into(), &filter);
+        let page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
+        for statement in [listing.rows(&page), listing.count()] {
+            let plan = plan_of(&connection, &statement.sql);
+
+            assert!(plan.contains(index), "{name} is not led by {index}:\n{plan}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
+use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId};
 
 use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
 
@@ -128,6 +128,18 @@ pub trait Backend: RuleBackend + ScheduleRows {
     ) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
     /// When the next lease or deadline passes.
     fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+
+    /// Runs of any namespace that ended at or before `before`, with their status. What another server is deleting
+    /// at this moment is passed over.
+    fn retirable(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(RunKey, Status)>, StoreError>> + Send;
+    /// Deletes the rows and labels of runs, and remembers that their events are still to go.
+    fn retire(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Deletes up to `limit` events of retired runs, and says how many.
+    fn purge(&mut self, limit: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
 
     /// The queue of the newest worker, online or not, that registered the namespace's failure handler.
     fn handler_queue(

@@ -167,6 +167,8 @@ pub enum SweepKind {
     Schedules { schedules_max: usize, runs_max: usize },
     /// Workers that went offline before `before`: forgotten.
     OfflineWorkers { before: Timestamp },
+    /// Runs that ended at or before `before`: deleted with all that belongs to them, a few per round.
+    Retention { before: Timestamp },
 }
 
 /// What a round of housekeeping did.

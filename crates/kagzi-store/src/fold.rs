@@ -108,6 +108,12 @@ impl<'a> Fold<'a> {
         true
     }
 
+    /// Forgets a run that is deleted, and that a business id named it.
+    pub fn forget(&mut self, id: RunId) {
+        self.cache.remove(id);
+        self.business.values_mut().for_each(|found| drop(found.take_if(|(named, _)| *named == id)));
+    }
+
     /// Adds what a look-up of a business id found.
     pub fn know_business(&mut self, namespace: Name, business_id: Name, found: Option<(RunId, Payload)>) {
         self.business.insert((namespace, business_id), found);

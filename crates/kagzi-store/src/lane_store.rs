@@ -11,8 +11,8 @@ use kagzi_model::{
 use crate::{
     Census, Demand, Depth, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError,
     RuleCommand, RuleReads, RuleReply, RunFilter, RunView, ScheduleFilter, ScheduleReads, ScheduleReply,
-    ServerRules, Store, StoreError, SweepKind, Swept, WorkerCommand, WorkerFilter, WorkerReply, WorkerView,
-    lane::Message,
+    ServerRules, Store, StoreError, SweepKind, Swept, Total, WorkerCommand, WorkerFilter, WorkerReply,
+    WorkerView, lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -126,6 +126,10 @@ impl<R: Reads> Reads for LaneStore<R> {
         self.reads.runs(namespace, filter, page).await
     }
 
+    async fn count_runs(&self, namespace: &Name, filter: &RunFilter) -> Result<Total, StoreError> {
+        self.reads.count_runs(namespace, filter).await
+    }
+
     async fn events(
         &self,
         namespace: &Name,
@@ -149,7 +153,7 @@ impl<R: Reads> Reads for LaneStore<R> {
         namespace: &Name,
         filter: &WorkerFilter,
         page: &PageRequest,
-    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+    ) -> Result<(Page<WorkerView>, Total), StoreError> {
         self.reads.workers(namespace, filter, page).await
     }
 

@@ -17,10 +17,12 @@ mod journal;
 mod known_rules;
 mod lane;
 mod lane_store;
+pub mod listing;
 mod memory;
 mod reads;
 mod roster;
 mod rules;
+mod run_filter;
 mod schedules;
 mod standing;
 mod stats;
@@ -40,7 +42,10 @@ pub use journal::{JournalEntry, JournalState, journal};
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;
 pub use memory::{MemoryReads, MemoryStore};
-pub use reads::{Cursor, Direction, Page, PageRequest, Reads, RunFilter, RunView, WorkerFilter, WorkerView};
+pub use reads::{
+    Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+};
 pub use rules::{Depth, RuleBackend, RuleCommand, RuleReads, RuleReply, RuleSet, ServerRules};
+pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
 pub use stats::LaneStats;

@@ -11,15 +11,15 @@ use std::{
 use async_trait::async_trait;
 use kagzi_model::{
     Aggregate, Event, EventKind, FAILURE_HANDLER, Gate, GateKey, Name, Namespace, Payload, Run, RunId,
-    Timestamp, Worker, WorkerId, WorkerStatus,
+    Status, Timestamp, Worker, WorkerId, WorkerStatus,
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Clock, Cursor, Direction, DueCount, DueQuery, Lane, LaneOptions, LaneStore, Observer,
-    Page, PageRequest, QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, WorkerFilter, WorkerView,
-    WriteSet,
+    Page, PageRequest, QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total,
+    WorkerFilter, WorkerView, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -142,6 +142,32 @@ impl Backend for MemoryBackend {
         Ok(self.working.runs.values().filter_map(Run::sweep_at).min())
     }
 
+    async fn retirable(
+        &mut self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        let ended = |run: &&Run| run.finished_at.is_some_and(|at| at <= before);
+        let found = self.working.runs.values().filter(ended).take(limit);
+        Ok(found.map(|run| (key_of(run), run.state.status())).collect())
+    }
+
+    async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        for RunKey { run, .. } in keys {
+            self.working.runs.remove(run);
+            self.working.business.retain(|_, named| named != run);
+        }
+        Ok(())
+    }
+
+    async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let Tables { runs, events, .. } = &mut self.working;
+        let gone = events.keys().filter(|(run, _)| !runs.contains_key(run)).take(limit);
+        let gone: Vec<_> = gone.copied().collect();
+        gone.iter().for_each(|key| drop(events.remove(key)));
+        Ok(gone.len())
+    }
+
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
         let handles = |worker: &&Worker| {
             let registration = &worker.registration;
@@ -231,6 +257,10 @@ impl Tables {
             .filter_map(|run| run.due_at().map(|at| (at, run.id)))
     }
 
+    fn matching<'a>(&'a self, namespace: &'a Name, filter: &'a RunFilter) -> impl Iterator<Item = &'a Run> {
+        self.runs.values().filter(move |run| run.namespace == *namespace && filter.matches(run))
+    }
+
     fn leased_by(&self, id: WorkerId) -> Vec<RunKey> {
         let held = |run: &&Run| run.lease().is_some_and(|lease| lease.worker == id);
         self.runs.values().filter(held).map(key_of).collect()
@@ -279,16 +309,14 @@ impl Reads for MemoryReads {
         page: &PageRequest,
     ) -> Result<Page<Run>, StoreError> {
         let tables = self.tables.read();
-        let rows = tables.runs.values().filter(|run| {
-            run.namespace == *namespace
-                && filter.status.is_none_or(|status| run.state.status() == status)
-                && filter.workflow_type.as_ref().is_none_or(|name| run.workflow_type == *name)
-                && filter.task_queue.as_ref().is_none_or(|name| run.task_queue == *name)
-                && filter.error_code.as_ref().is_none_or(|code| run.state.error_code() == Some(code))
-                && filter.reason.as_ref().is_none_or(|name| run.state.reason() == Some(name))
-                && filter.schedule.as_ref().is_none_or(|id| run.schedule() == Some(id))
-        });
-        Ok(cut_page(rows.cloned().collect(), page, |run| Cursor { at: run.created_at, id: run.id.0 }))
+        let rows: Vec<Run> = tables.matching(namespace, filter).cloned().collect();
+        let cursor = |run: &Run| filter.order.cursor(run).expect("only runs with a place in the order match");
+        Ok(cut_page(rows, page, filter.order.ascending, cursor))
+    }
+
+    async fn count_runs(&self, namespace: &Name, filter: &RunFilter) -> Result<Total, StoreError> {
+        let tables = self.tables.read();
+        Ok(Total::of(tables.matching(namespace, filter).take(TOTAL_MAX as usize + 1).count() as u64))
     }
 
     async fn events(
@@ -327,7 +355,7 @@ impl Reads for MemoryReads {
         namespace: &Name,
         filter: &WorkerFilter,
         page: &PageRequest,
-    ) -> Result<(Page<WorkerView>, u64), StoreError> {
+    ) -> Result<(Page<WorkerView>, Total), StoreError> {
         let tables = self.tables.read();
         let rows: Vec<_> = tables
             .workers
@@ -342,9 +370,9 @@ impl Reads for MemoryReads {
                 active: tables.leased_by(worker.id).len() as u32,
             })
             .collect();
-        let total = rows.len() as u64;
+        let total = Total::of(rows.len() as u64);
         let cursor = |view: &WorkerView| Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
-        Ok((cut_page(rows, page, cursor), total))
+        Ok((cut_page(rows, page, false, cursor), total))
     }
 
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError> {
@@ -385,20 +413,22 @@ impl Reads for MemoryReads {
     }
 }
 
-/// One page of `rows`, newest first.
-fn cut_page<T>(mut rows: Vec<T>, page: &PageRequest, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
-    let beyond = |row: &T, from: Cursor| match page.direction {
-        Direction::Next => cursor(row) < from,
-        Direction::Prev => cursor(row) > from,
-    };
+/// One page of `rows`, newest first unless `ascending`.
+fn cut_page<T>(
+    mut rows: Vec<T>,
+    page: &PageRequest,
+    ascending: bool,
+    cursor: impl Fn(&T) -> Cursor,
+) -> Page<T> {
+    let upwards = ascending == (page.direction == Direction::Next);
     let total = rows.len();
     if let Some(from) = page.from {
-        rows.retain(|row| beyond(row, from));
+        rows.retain(|row| if upwards { cursor(row) > from } else { cursor(row) < from });
     }
     let other_side = page.from.is_some() && rows.len() < total;
-    match page.direction {
-        Direction::Next => rows.sort_by_key(|row| std::cmp::Reverse(cursor(row))),
-        Direction::Prev => rows.sort_by_key(&cursor),
+    match upwards {
+        true => rows.sort_by_key(&cursor),
+        false => rows.sort_by_key(|row| std::cmp::Reverse(cursor(row))),
     }
     rows.truncate(page.limit + 1);
     Page::from_probe(rows, page, other_side)

@@ -1,9 +1,12 @@
 //! Reading, for people and for replay. Reads never block the write path.
 
 use async_trait::async_trait;
-use kagzi_model::{Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
-use crate::{Census, RuleReads, ScheduleReads, StoreError};
+use crate::{Census, RuleReads, RunFilter, ScheduleReads, StoreError};
+
+/// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
+pub const TOTAL_MAX: u64 = 10_000;
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
@@ -18,13 +21,15 @@ pub trait Reads: RuleReads + ScheduleReads {
     ) -> Result<Option<RunId>, StoreError>;
     /// Up to two runs whose id begins with the hexadecimal digits: one is an answer, two are a question.
     async fn runs_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<RunId>, StoreError>;
-    /// Runs, newest first.
+    /// Runs that match, in the filter's order.
     async fn runs(
         &self,
         namespace: &Name,
         filter: &RunFilter,
         page: &PageRequest,
     ) -> Result<Page<Run>, StoreError>;
+    /// How many runs match, counted no further than [`TOTAL_MAX`].
+    async fn count_runs(&self, namespace: &Name, filter: &RunFilter) -> Result<Total, StoreError>;
     /// Events of a run after a sequence number, oldest first.
     async fn events(
         &self,
@@ -37,13 +42,13 @@ pub trait Reads: RuleReads + ScheduleReads {
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError>;
     /// Up to two workers whose id begins with the hexadecimal digits.
     async fn workers_by_prefix(&self, namespace: &Name, digits: &str) -> Result<Vec<WorkerId>, StoreError>;
-    /// Workers, newest first, and how many match in all.
+    /// Workers, newest first, and how many match in all, counted no further than [`TOTAL_MAX`].
     async fn workers(
         &self,
         namespace: &Name,
         filter: &WorkerFilter,
         page: &PageRequest,
-    ) -> Result<(Page<WorkerView>, u64), StoreError>;
+    ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
     /// Whether reading works at all.
@@ -56,20 +61,6 @@ pub struct RunView {
     pub run: Run,
     pub input: Option<Payload>,
     pub output: Option<Payload>,
-}
-
-/// Which runs to list; unset fields match all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunFilter {
-    pub status: Option<Status>,
-    pub workflow_type: Option<Name>,
-    pub task_queue: Option<Name>,
-    /// Of failed, timed-out and retrying runs.
-    pub error_code: Option<Name>,
-    /// The reason to wake in one word.
-    pub reason: Option<Name>,
-    /// Started by this schedule.
-    pub schedule: Option<Name>,
 }
 
 /// Which workers to list; unset fields match all.
@@ -93,13 +84,28 @@ pub struct Cursor {
     pub id: uuid::Uuid,
 }
 
-/// Which way a page goes from its cursor. The order of rows is the same both ways: newest first.
+/// Which way a page goes from its cursor. The order of rows is the same both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Older rows.
+    /// Rows behind the cursor in the listing's order: older ones, when the newest come first.
     Next,
-    /// Newer rows.
+    /// Rows before it.
     Prev,
+}
+
+/// How many rows match, or that it is more than [`TOTAL_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    pub count: u64,
+    /// There are more than were counted: "10,000+".
+    pub capped: bool,
+}
+
+impl Total {
+    /// From a count that stopped one beyond the maximum.
+    pub fn of(counted: u64) -> Self {
+        Total { count: counted.min(TOTAL_MAX), capped: counted > TOTAL_MAX }
+    }
 }
 
 /// One page, please.
@@ -110,7 +116,7 @@ pub struct PageRequest {
     pub limit: usize,
 }
 
-/// Rows, newest first, and whether there are more on either side.
+/// Rows in the order of the listing, and whether there are more on either side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
     pub rows: Vec<T>,

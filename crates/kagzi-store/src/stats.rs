@@ -32,6 +32,9 @@ pub struct LaneStats {
     pub schedule_to_start: Histogram,
     /// From the time that a sleep or retry was due to the lease.
     pub timer_lag: Histogram,
+    /// Runs that retention deleted, and their events.
+    pub runs_retired: AtomicU64,
+    pub events_retired: AtomicU64,
     /// When the newest batch failed; 0 = it did not.
     failed_at: AtomicI64,
 }
@@ -50,6 +53,8 @@ impl Default for LaneStats {
             commit_errors: AtomicU64::default(),
             conflicts: AtomicU64::default(),
             batch_max: AtomicU64::default(),
+            runs_retired: AtomicU64::default(),
+            events_retired: AtomicU64::default(),
             step_retries: AtomicU64::default(),
             run_retries: AtomicU64::default(),
             commit_time: Histogram::of_durations(),

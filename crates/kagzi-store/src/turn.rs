@@ -3,6 +3,7 @@
 mod claims;
 mod doubt;
 mod registry;
+mod retention;
 mod rules;
 mod schedules;
 mod sweep;

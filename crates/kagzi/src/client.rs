@@ -2,7 +2,7 @@
 
 mod conversation;
 pub(crate) mod handle;
-pub(crate) mod list;
+pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod schedule_handle;
 pub(crate) mod start;
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::limits;
 use conversation::Conversation;
 use handle::RunHandle;
-use list::{ListRuns, RunPage};
+use runs::Runs;
 use schedule::ScheduleBuilder;
 use schedule_handle::ScheduleHandle;
 use start::StartBuilder;
@@ -181,9 +181,9 @@ impl Client {
         Ok(run)
     }
 
-    /// Lists runs, newest first, one page at a time.
-    pub async fn list(&self, which: ListRuns) -> Result<RunPage, Error> {
-        list::list(self, which).await
+    /// Lists runs, the newest first: one page at a time, or all of them as a stream.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.clone())
     }
 
     pub(crate) fn namespace_id(&self) -> &str {

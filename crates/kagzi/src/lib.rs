@@ -84,7 +84,7 @@ mod workflow_failed;
 pub use addresses::Addresses;
 pub use client::Client;
 pub use client::handle::RunHandle;
-pub use client::list::{ListRuns, RunPage};
+pub use client::runs::{RunCount, RunPage, Runs};
 pub use client::schedule::{Overlap, ScheduleBuilder};
 pub use client::schedule_handle::{Backfill, Missed, ScheduleHandle};
 pub use client::start::{StartBuilder, Timeouts};

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kagzi::testing::TestEngine;
-use kagzi::{Backfill, Client, ListRuns, Missed, Overlap, WorkflowContext, WorkflowRun, WorkflowStatus};
+use kagzi::{Backfill, Client, Missed, Overlap, WorkflowContext, WorkflowRun, WorkflowStatus};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -45,7 +45,7 @@ fn to_next_hour(engine: &TestEngine) -> u64 {
 async fn runs(client: &Client, id: &str, count: usize) -> Vec<WorkflowRun> {
     let found = tokio::time::timeout(Duration::from_secs(30), async {
         loop {
-            let page = client.schedule_handle(id).runs(ListRuns::default()).await.unwrap();
+            let page = client.schedule_handle(id).runs().page("").await.unwrap();
             if page.runs.len() >= count {
                 return page.runs;
             }

@@ -29,10 +29,19 @@ impl From<RunEvent> for EventView {
             step: some_text(event.step),
             attempt: Some(event.attempt).filter(|attempt| *attempt > 0),
             // The server writes this JSON; were it broken, the rest of the event is still worth showing.
-            detail: RawValue::from_string(event.detail_json).ok(),
+            detail: detail(&event.detail_json),
             payload: PayloadView::from_wire(event.payload),
         }
     }
+}
+
+/// What the event says beyond the columns that it has anyway.
+fn detail(json: &str) -> Option<Box<RawValue>> {
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;
+    for shown in ["event", "step", "attempt"] {
+        fields.remove(shown);
+    }
+    serde_json::value::to_raw_value(&fields).ok()
 }
 
 pub fn as_table(events: &[EventView], now: Timestamp) -> String {
@@ -84,6 +93,13 @@ mod tests {
             ..RunEvent::default()
         };
         vec![started.into(), recorded.into()]
+    }
+
+    #[test]
+    fn a_detail_does_not_repeat_the_columns() {
+        let said = detail(r#"{"event":"step_completed","step":"reserve","position":0,"attempt":1}"#);
+
+        assert_eq!(said.unwrap().get(), r#"{"position":0}"#);
     }
 
     #[test]

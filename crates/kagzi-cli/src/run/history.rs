@@ -1,8 +1,9 @@
 use super::event::{self, EventView};
 use super::find;
-use crate::moment;
+use super::picture::{self, Canvas};
 use crate::output::{self, Format};
 use crate::session::{Session, Workflows};
+use crate::{moment, table};
 use kagzi_proto::v1::ListRunEventsRequest;
 use serde::Serialize;
 
@@ -13,6 +14,9 @@ pub struct Args {
     /// Only events after this sequence number.
     #[arg(long, value_name = "SEQUENCE", default_value_t = 0)]
     after: u64,
+    /// Draw it: one line per step, bars for running, sleeping, waiting and retrying on one time axis.
+    #[arg(long)]
+    picture: bool,
 }
 
 #[derive(Serialize)]
@@ -31,6 +35,12 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         Format::Table if events.is_empty() => {
             output::note("no events");
             Ok(())
+        }
+        Format::Table if args.picture => {
+            let stdout = std::io::stdout();
+            let canvas =
+                Canvas { width: table::width(), colours: output::wants_colours(&stdout), now: moment::now() };
+            output::print(&picture::draw(&events, canvas).unwrap_or_default())
         }
         Format::Table => output::print(&event::as_table(&events, moment::now())),
     }

@@ -7,6 +7,7 @@ mod history;
 mod label;
 mod list;
 pub mod patience;
+mod picture;
 mod replay;
 mod restart;
 mod resume;

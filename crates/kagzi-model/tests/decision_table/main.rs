@@ -189,6 +189,17 @@ fn after(at: Timestamp) -> String {
 }
 
 #[test]
+fn every_reason_to_wake_is_listed_with_its_status() {
+    for (name, seen) in states() {
+        let state = &seen.run.state;
+        if let Some(reason) = state.reason() {
+            let listed = kagzi_model::REASONS.contains(&(reason, state.status()));
+            assert!(listed, "{name}: {reason} is not in REASONS as {}", state.status().name());
+        }
+    }
+}
+
+#[test]
 fn the_scenes_cover_every_state_and_command() {
     let mut seen: Vec<_> = commands()
         .iter()

@@ -502,7 +502,7 @@ pub struct CallRefused {
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkflowRunsRequest {
     #[prost(string, tag = "1")]
     pub namespace_id: ::prost::alloc::string::String,
@@ -511,6 +511,7 @@ pub struct ListWorkflowRunsRequest {
     pub page_size: i32,
     #[prost(string, tag = "3")]
     pub page_token: ::prost::alloc::string::String,
+    /// one; or several in statuses
     #[prost(enumeration = "WorkflowStatus", tag = "4")]
     pub status: i32,
     #[prost(string, tag = "5")]
@@ -523,6 +524,36 @@ pub struct ListWorkflowRunsRequest {
     /// ready, leased, timer, retry, paused
     #[prost(string, tag = "8")]
     pub reason: ::prost::alloc::string::String,
+    /// any of these
+    #[prost(enumeration = "WorkflowStatus", repeated, tag = "9")]
+    pub statuses: ::prost::alloc::vec::Vec<i32>,
+    /// all of these
+    #[prost(map = "string, string", tag = "10")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// inclusive
+    #[prost(message, optional, tag = "11")]
+    pub created_from: ::core::option::Option<::prost_types::Timestamp>,
+    /// exclusive
+    #[prost(message, optional, tag = "12")]
+    pub created_to: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "13")]
+    pub finished_from: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "14")]
+    pub finished_to: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "15")]
+    pub business_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "16")]
+    pub business_id_prefix: ::prost::alloc::string::String,
+    #[prost(enumeration = "RunOrder", tag = "17")]
+    pub order: i32,
+    /// oldest first
+    #[prost(bool, tag = "18")]
+    pub ascending: bool,
+    #[prost(bool, tag = "19")]
+    pub include_total: bool,
     /// started by this schedule
     #[prost(string, tag = "30")]
     pub schedule_id: ::prost::alloc::string::String,
@@ -537,6 +568,12 @@ pub struct ListWorkflowRunsResponse {
     pub prev_page_token: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub has_more: bool,
+    /// when asked for; counted up to 10,000
+    #[prost(uint64, tag = "5")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "6")]
+    pub total_capped: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelWorkflowRunRequest {
@@ -750,6 +787,9 @@ pub struct ListStepAttemptsRequest {
     pub page_size: i32,
     #[prost(string, tag = "5")]
     pub page_token: ::prost::alloc::string::String,
+    /// any of these
+    #[prost(enumeration = "StepStatus", repeated, tag = "6")]
+    pub statuses: ::prost::alloc::vec::Vec<i32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListStepAttemptsResponse {
@@ -757,6 +797,42 @@ pub struct ListStepAttemptsResponse {
     pub step_attempts: ::prost::alloc::vec::Vec<StepAttempt>,
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+}
+/// What a list of runs is sorted by; the id breaks ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunOrder {
+    /// created
+    Unspecified = 0,
+    Created = 1,
+    /// lists only runs that have ended
+    Finished = 2,
+}
+impl RunOrder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_ORDER_UNSPECIFIED",
+            Self::Created => "RUN_ORDER_CREATED",
+            Self::Finished => "RUN_ORDER_FINISHED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_ORDER_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_ORDER_CREATED" => Some(Self::Created),
+            "RUN_ORDER_FINISHED" => Some(Self::Finished),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod workflow_service_client {
@@ -975,7 +1051,7 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "Converse"));
             self.inner.streaming(req, path, codec).await
         }
-        /// Lists runs, newest first, in pages that go both ways.
+        /// Lists runs that match, newest first unless told otherwise, in pages that go both ways.
         pub async fn list_workflow_runs(
             &mut self,
             request: impl tonic::IntoRequest<super::ListWorkflowRunsRequest>,
@@ -1293,7 +1369,7 @@ pub mod workflow_service_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::ConverseRequest>>,
         ) -> std::result::Result<tonic::Response<Self::ConverseStream>, tonic::Status>;
-        /// Lists runs, newest first, in pages that go both ways.
+        /// Lists runs that match, newest first unless told otherwise, in pages that go both ways.
         async fn list_workflow_runs(
             &self,
             request: tonic::Request<super::ListWorkflowRunsRequest>,
@@ -2338,6 +2414,11 @@ pub struct ListWorkersResponse {
     pub next_page_token: ::prost::alloc::string::String,
     #[prost(int32, tag = "3")]
     pub total_count: i32,
+    #[prost(string, tag = "4")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// there are more than the 10,000 that were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetWorkerRequest {

@@ -25,6 +25,7 @@ config! {
         payload: PayloadSection,
         scheduler: SchedulerSection,
         trace: TraceSection,
+        retention: RetentionSection,
     }
 }
 
@@ -145,6 +146,14 @@ section! {
         batch_size: usize = SchedulerSettings::default().batch_size,
         /// Runs started before others get their turn.
         max_workflows_per_tick: usize = SchedulerSettings::default().max_workflows_per_tick,
+    }
+}
+
+section! {
+    /// How long ended runs are kept.
+    RetentionSection as "retention" {
+        /// Runs that ended longer ago are deleted, with their history and labels; 0s keeps them for ever.
+        finished_runs: Duration = Settings::default().retention.unwrap_or_default(),
     }
 }
 

@@ -1,14 +1,16 @@
 //! ListStepAttempts: what a run's steps did, oldest first, with those that run now.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, RunId};
-use kagzi_proto::v1;
-use kagzi_store::{AttemptState, StepAttempt, attempts};
+use kagzi_model::{Name, RunId, Timestamp};
+use kagzi_proto::v1::{self, StepStatus};
+use kagzi_store::{AttemptState, Cursor, Direction, PageRequest, StepAttempt, attempts};
 use tonic::Status;
+use uuid::Uuid;
 
 use super::find_run;
 use crate::{
     check::{self, invalid},
+    page_token,
     status::from_engine,
     wire,
 };
@@ -23,19 +25,59 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
     let limit = check::page_size(request.page_size, 1_000, 5_000)?;
-    let wrong = |_| invalid("page_token", &request.page_token, "it is not a token of this server");
-    let from: usize =
-        if request.page_token.is_empty() { 0 } else { request.page_token.parse().map_err(wrong)? };
-    let mut list = of_run(engine, &namespace, run).await?;
-    if !request.step_id.is_empty() {
-        list.retain(|attempt| *attempt.path == *request.step_id);
-    }
-    let has_more = list.len() > from.saturating_add(limit);
-    let page = list.into_iter().skip(from).take(limit);
+    let statuses = statuses(&request.statuses)?;
+    let query = format!("attempts {namespace:?} {run} {:?} {statuses:?}", request.step_id);
+    let page = page_token::read(&request.page_token, &query, limit)?;
+    let attempts = of_run(engine, &namespace, run).await?.into_iter();
+    let list: Vec<_> = attempts
+        .filter(|attempt| request.step_id.is_empty() || *attempt.path == *request.step_id)
+        .map(|attempt| wire::step_attempt(run, attempt))
+        .filter(|attempt| statuses.is_empty() || statuses.contains(&attempt.status))
+        .collect();
+    let (from, to) = bounds(&page, list.len());
+    let token = |direction, wanted: bool, at: usize| match wanted {
+        true => page_token::write(direction, place(at), &query),
+        false => String::new(),
+    };
     Ok(v1::ListStepAttemptsResponse {
-        step_attempts: page.map(|attempt| wire::step_attempt(run, attempt)).collect(),
-        next_page_token: if has_more { (from + limit).to_string() } else { String::new() },
+        next_page_token: token(Direction::Next, to < list.len(), to.saturating_sub(1)),
+        prev_page_token: token(Direction::Prev, from > 0, from),
+        total_count: list.len() as u64,
+        step_attempts: list.into_iter().skip(from).take(to - from).collect(),
     })
+}
+
+/// Attempts are only ever added at the end, so their number in the list is their place.
+fn place(at: usize) -> Cursor {
+    Cursor { at: Timestamp(at as i64), id: Uuid::nil() }
+}
+
+/// From where to where the page goes in a list of this length.
+fn bounds(page: &PageRequest, len: usize) -> (usize, usize) {
+    let at = page.from.map(|from| usize::try_from(from.at.0).unwrap_or(0).min(len));
+    match (page.direction, at) {
+        (Direction::Next, None) => (0, page.limit.min(len)),
+        (Direction::Next, Some(at)) => {
+            let from = at.saturating_add(1).min(len);
+            (from, from.saturating_add(page.limit).min(len))
+        }
+        (Direction::Prev, at) => {
+            let to = at.unwrap_or(len);
+            (to.saturating_sub(page.limit), to)
+        }
+    }
+}
+
+fn statuses(numbers: &[i32]) -> Result<Vec<i32>, Status> {
+    let mut statuses = numbers.to_vec();
+    if let Some(number) =
+        statuses.iter().find(|number| StepStatus::try_from(**number).is_err() || **number == 0)
+    {
+        return Err(invalid("statuses", number, "it must be a StepStatus"));
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    Ok(statuses)
 }
 
 /// Every attempt: the recorded ones, then those that a worker says it runs now.
@@ -62,4 +104,21 @@ pub async fn of_run(engine: &Engine, namespace: &Name, run: RunId) -> Result<Vec
         });
     }
     Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_attempts_meet_and_do_not_overlap() {
+        let page = |direction, at: Option<usize>| PageRequest { from: at.map(place), direction, limit: 4 };
+
+        assert_eq!(bounds(&page(Direction::Next, None), 10), (0, 4));
+        assert_eq!(bounds(&page(Direction::Next, Some(3)), 10), (4, 8));
+        assert_eq!(bounds(&page(Direction::Next, Some(7)), 10), (8, 10));
+        assert_eq!(bounds(&page(Direction::Prev, Some(8)), 10), (4, 8));
+        assert_eq!(bounds(&page(Direction::Prev, Some(2)), 10), (0, 2));
+        assert_eq!(bounds(&page(Direction::Next, Some(99)), 10), (10, 10));
+    }
 }

@@ -1,9 +1,9 @@
-//! ListWorkers: newest first, with a true total.
+//! ListWorkers: newest first, in pages that go both ways, with a true total.
 
 use kagzi_engine::Engine;
 use kagzi_model::WorkerStatus;
 use kagzi_proto::v1;
-use kagzi_store::{Cursor, Direction, WorkerFilter};
+use kagzi_store::{Cursor, Direction, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use crate::{
@@ -27,17 +27,19 @@ pub async fn handle(
     let page = page_token::read(&request.page_token, &query, limit)?;
     let found = engine.store().workers(&namespace, &filter, &page).await;
     let (found, total) = found.map_err(|error| from_engine(error.into()))?;
-    let next_page_token = match found.rows.last() {
-        Some(view) if found.has_next => {
+    let token = |direction, wanted: bool, view: Option<&WorkerView>| match view {
+        Some(view) if wanted => {
             let cursor = Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
-            page_token::write(Direction::Next, cursor, &query)
+            page_token::write(direction, cursor, &query)
         }
         Some(_) | None => String::new(),
     };
     Ok(v1::ListWorkersResponse {
+        next_page_token: token(Direction::Next, found.has_next, found.rows.last()),
+        prev_page_token: token(Direction::Prev, found.has_prev, found.rows.first()),
+        total_count: i32::try_from(total.count).unwrap_or(i32::MAX),
+        total_capped: total.capped,
         workers: found.rows.into_iter().map(wire::worker).collect(),
-        next_page_token,
-        total_count: i32::try_from(total).unwrap_or(i32::MAX),
     })
 }
 

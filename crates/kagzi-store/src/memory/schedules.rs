@@ -87,6 +87,6 @@ impl ScheduleReads for MemoryReads {
                 && filter.workflow_type.as_ref().is_none_or(|name| row.plan.workflow_type == *name)
                 && filter.paused.is_none_or(|paused| row.state.paused.is_some() == paused)
         });
-        Ok(cut_page(rows.cloned().collect(), page, |row| Cursor { at: row.created_at, id: row.uid }))
+        Ok(cut_page(rows.cloned().collect(), page, false, |row| Cursor { at: row.created_at, id: row.uid }))
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use kagzi_proto::v1::{self, Schedule};
 
 use crate::client::handle::RunHandle;
-use crate::client::list::{ListRuns, RunPage};
+use crate::client::runs::Runs;
 use crate::client::{Client, Repeat};
 use crate::error::Error;
 
@@ -125,9 +125,9 @@ impl ScheduleHandle {
         Ok(answer.times.into_iter().filter_map(|at| SystemTime::try_from(at).ok()).collect())
     }
 
-    /// The runs that it started, newest first. `which` may narrow the list down.
-    pub async fn runs(&self, which: ListRuns) -> Result<RunPage, Error> {
-        self.client.list(ListRuns { schedule_id: self.id.clone(), ..which }).await
+    /// The runs that it started, newest first; narrow the list down as any other.
+    pub fn runs(&self) -> Runs {
+        self.client.runs().schedule(&self.id)
     }
 
     /// Removes it; runs that it started go on.

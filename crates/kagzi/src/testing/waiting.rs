@@ -7,7 +7,8 @@ use kagzi_proto::v1::{WorkflowRun, WorkflowStatus};
 use kagzi_server::Timestamp;
 use tokio::time::Instant;
 
-use crate::{Client, ListRuns};
+use crate::Client;
+use futures_util::TryStreamExt;
 
 /// A run that is ready for this long, in real time, has no worker; nothing waits for it.
 const UNSERVED_AFTER: Duration = Duration::from_secs(1);
@@ -92,15 +93,6 @@ pub(crate) fn due_at(run: &WorkflowRun) -> Option<Timestamp> {
 
 /// All runs in this state. A call that fails sees none, which only delays the next look.
 async fn runs(client: &Client, status: WorkflowStatus) -> Vec<WorkflowRun> {
-    let mut runs = Vec::new();
-    let mut page_token = String::new();
-    loop {
-        let which = ListRuns { status: Some(status), page_size: 1000, page_token, ..Default::default() };
-        let Ok(page) = client.list(which).await else { return runs };
-        runs.extend(page.runs);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return runs;
-        }
-    }
+    let found = client.runs().status(status).page_size(1000).stream();
+    found.try_collect().await.unwrap_or_default()
 }

@@ -1,5 +1,5 @@
 use kagzi::testing::TestEngine;
-use kagzi::{ListRuns, WorkflowContext, WorkflowFailedEvent, WorkflowStatus};
+use kagzi::{WorkflowContext, WorkflowFailedEvent, WorkflowStatus};
 
 use crate::{Count, seconds};
 
@@ -17,8 +17,7 @@ async fn greet(_: WorkflowContext, _: ()) -> anyhow::Result<()> {
 
 /// All runs of this type.
 async fn runs_of(engine: &TestEngine, workflow_type: &str) -> Vec<kagzi::WorkflowRun> {
-    let which = ListRuns { workflow_type: workflow_type.into(), ..Default::default() };
-    engine.client().list(which).await.unwrap().runs
+    engine.client().runs().workflow_type(workflow_type).page("").await.unwrap().runs
 }
 
 #[tokio::test]

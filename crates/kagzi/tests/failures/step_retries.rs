@@ -3,7 +3,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use kagzi::testing::TestEngine;
 use kagzi::{
-    Backoff, Finality, ListRuns, NonRetryableError, RetryAfterError, RetryPolicy, StepError, StepFailure,
+    Backoff, Finality, NonRetryableError, RetryAfterError, RetryPolicy, StepError, StepFailure,
     WorkflowContext, WorkflowStatus,
 };
 
@@ -273,8 +273,8 @@ async fn waiting_retries_are_found_by_reason_and_error_code() {
     let run = start(&engine, "w").await;
     engine.settle().await;
     let list = async |reason: &str, error_code: &str| {
-        let which = ListRuns { reason: reason.into(), error_code: error_code.into(), ..Default::default() };
-        engine.client().list(which).await.unwrap().runs.len()
+        let which = engine.client().runs().reason(reason).error_code(error_code);
+        which.page("").await.unwrap().runs.len()
     };
 
     assert_eq!(list("retry", "").await, 1);

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use kagzi::testing::TestEngine;
 use kagzi::{
-    CompressionCodec, Error, ListRuns, RetryPolicy, StepFailure, WorkflowContext, WorkflowFailedEvent,
-    WorkflowStatus,
+    CompressionCodec, Error, RetryPolicy, StepFailure, WorkflowContext, WorkflowFailedEvent, WorkflowStatus,
 };
 use tokio::sync::Notify;
 
@@ -75,7 +74,7 @@ async fn nothing_readable_is_stored_but_codes_and_classes() {
     assert_eq!(run.error.unwrap().details.unwrap().data, format!("[\"{SECRET}!\"]"));
     let events = bad.events().await.unwrap();
     assert!(events.iter().any(|event| event.detail_json.contains("4242-4242! is busy")));
-    let listed = client(&engine).list(ListRuns::default()).await.unwrap().runs;
+    let listed = client(&engine).runs().page("").await.unwrap().runs;
     assert!(listed.iter().any(|run| run.error.as_ref().is_some_and(|error| error.message.contains(SECRET))));
 }
 
@@ -191,8 +190,7 @@ async fn a_failure_handler_reads_the_story_of_an_encrypted_run() {
     start.await.unwrap().finished().await.unwrap();
     engine.settle().await;
 
-    let which = ListRuns { workflow_type: "note".into(), ..Default::default() };
-    let handler = client(&engine).list(which).await.unwrap().runs.remove(0).run_id;
+    let handler = client(&engine).runs().workflow_type("note").page("").await.unwrap().runs.remove(0).run_id;
     let event = client(&engine).handle(&handler).result::<WorkflowFailedEvent>().await.unwrap();
     assert_eq!((event.error.as_str(), event.error_code.as_str()), ("4242-4242! was declined", "DECLINED"));
     assert_eq!(event.input::<String>().unwrap(), "4242-4242!");

@@ -1,0 +1,52 @@
+//! Retention: runs that ended long ago are deleted, a few at a time, whenever the store has nothing better to do.
+
+use std::time::Duration;
+
+use kagzi_store::SweepKind;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{Engine, settings::millis};
+
+/// How often to look. Nobody misses a run that goes a minute later.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// After a turn that deleted something, the store gets nine times as long for its work.
+const YIELD: u32 = 9;
+/// And at least this, so that commands collect.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Runs until told to stop. Any number of servers may: each passes over what another deletes at that moment.
+pub async fn run(engine: Engine, stop: CancellationToken) {
+    let Some(keep) = engine.settings().retention else { return };
+    let mut deleted = 0;
+    loop {
+        let now = engine.clock().now();
+        let began = tokio::time::Instant::now();
+        let more =
+            match engine.store().sweep(SweepKind::Retention { before: now.plus_ms(-millis(keep)) }).await {
+                Ok(swept) => {
+                    deleted += swept.count;
+                    swept.more
+                }
+                Err(error) => {
+                    warn!(%error, "could not delete old runs, trying again");
+                    false
+                }
+            };
+        if more {
+            let pause = (began.elapsed() * YIELD).max(PAUSE_MIN);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => continue,
+            }
+        }
+        if deleted > 0 {
+            info!(runs = deleted, ?keep, "runs past their retention were deleted");
+            deleted = 0;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = engine.clock().sleep_until(now + LOOK_EVERY) => {}
+        }
+    }
+}

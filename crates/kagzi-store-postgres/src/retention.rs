@@ -1,0 +1,104 @@
+//! Deleting runs that ended long ago. What another server is deleting at this moment is passed over.
+
+use kagzi_model::Status;
+use kagzi_store::{RunKey, StoreError};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::row;
+
+// From namespace to namespace along the index, so that no index without a namespace is needed.
+pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
+    (SELECT namespace_id FROM kagzi.runs
+      WHERE finished_at IS NOT NULL
+      ORDER BY namespace_id LIMIT 1)
+    UNION ALL
+    SELECT next.namespace_id
+      FROM spaces
+     CROSS JOIN LATERAL (SELECT namespace_id FROM kagzi.runs
+                          WHERE finished_at IS NOT NULL AND namespace_id > spaces.name
+                          ORDER BY namespace_id LIMIT 1) AS next
+)
+SELECT old.run_id, old.namespace_id, old.status
+  FROM spaces
+ CROSS JOIN LATERAL (SELECT run_id, namespace_id, status
+                       FROM kagzi.runs
+                      WHERE namespace_id = spaces.name AND finished_at <= $1
+                      ORDER BY finished_at, run_id
+                      LIMIT $2
+                        FOR UPDATE SKIP LOCKED) AS old
+ LIMIT $2";
+
+pub const RETIRE: &str = "WITH gone AS (
+    DELETE FROM kagzi.runs
+     USING unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
+     WHERE runs.namespace_id = wanted.namespace_id
+       AND runs.run_id = wanted.run_id
+       AND runs.finished_at IS NOT NULL
+ RETURNING runs.namespace_id, runs.run_id
+), unlabelled AS (
+    DELETE FROM kagzi.run_labels
+     USING gone
+     WHERE run_labels.namespace_id = gone.namespace_id
+       AND run_labels.run_id = gone.run_id
+)
+INSERT INTO kagzi.retired_runs (namespace_id, run_id)
+SELECT namespace_id, run_id
+  FROM gone";
+
+// Sees the tombstones of this transaction; those that another server works on are passed over.
+pub const PURGE: &str = "WITH retired AS (
+    SELECT namespace_id, run_id
+      FROM kagzi.retired_runs
+     ORDER BY namespace_id, run_id
+     LIMIT 100
+       FOR UPDATE SKIP LOCKED
+), old AS (
+    SELECT events.namespace_id, events.run_id, events.seq
+      FROM retired
+     CROSS JOIN LATERAL (SELECT namespace_id, run_id, seq
+                           FROM kagzi.events
+                          WHERE events.namespace_id = retired.namespace_id
+                            AND events.run_id = retired.run_id
+                          ORDER BY seq
+                          LIMIT $1) AS events
+     LIMIT $1
+), purged AS (
+    DELETE FROM kagzi.events
+     USING old
+     WHERE events.namespace_id = old.namespace_id
+       AND events.run_id = old.run_id
+       AND events.seq = old.seq
+ RETURNING 1
+)
+SELECT count(*) FROM purged";
+
+pub const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
+ WHERE (namespace_id, run_id) IN (SELECT namespace_id, run_id
+                                    FROM kagzi.retired_runs
+                                   ORDER BY namespace_id, run_id
+                                   LIMIT 100
+                                     FOR UPDATE SKIP LOCKED)
+   AND NOT EXISTS (SELECT 1
+                     FROM kagzi.events
+                    WHERE events.namespace_id = retired_runs.namespace_id
+                      AND events.run_id = retired_runs.run_id)";
+
+/// Every statement of retention; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] =
+    &[("RETIRABLE", RETIRABLE), ("RETIRE", RETIRE), ("PURGE", PURGE), ("FORGET_RETIRED", FORGET_RETIRED)];
+
+pub fn found(rows: &[Row]) -> Result<Vec<(RunKey, Status)>, StoreError> {
+    let read = |found: &Row| {
+        let number: i16 = row::get(found, 2)?;
+        let status = Status::from_number(number.into());
+        let status = status.ok_or_else(|| StoreError::Corrupt(format!("unknown status {number}")))?;
+        Ok((row::run_key(found)?, status))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The columns of keys.
+pub fn columns(keys: &[RunKey]) -> (Vec<&str>, Vec<Uuid>) {
+    (keys.iter().map(|key| &*key.namespace).collect(), keys.iter().map(|key| key.run.0).collect())
+}

@@ -1,0 +1,92 @@
+//! Deleting runs that ended long ago. Bounded by the caller: nothing here runs long.
+
+use kagzi_model::{Name, RunId, Status, Timestamp};
+use kagzi_store::{RunKey, StoreError};
+
+use crate::{
+    db::Db,
+    value::{bind, unreadable},
+};
+
+// From namespace to namespace along the index, so that no index without a namespace is needed.
+const NEXT_SPACE: &str = "SELECT namespace_id
+   FROM runs INDEXED BY runs_finished
+  WHERE namespace_id > ?1
+    AND finished_at IS NOT NULL
+  ORDER BY namespace_id
+  LIMIT 1";
+
+const RETIRABLE: &str = "SELECT run_id, namespace_id, status
+   FROM runs INDEXED BY runs_finished
+  WHERE namespace_id = ?1
+    AND finished_at <= ?2
+    AND finished_at IS NOT NULL
+  ORDER BY finished_at, run_id
+  LIMIT ?3";
+
+const DELETE_RUN: &str = "DELETE FROM runs WHERE run_id = ?1 AND finished_at IS NOT NULL";
+
+const DELETE_LABELS: &str = "DELETE FROM run_labels WHERE run_id = ?1";
+
+const INSERT_RETIRED: &str = "INSERT INTO retired_runs (run_id, namespace_id) VALUES (?1, ?2)";
+
+const NEXT_RETIRED: &str = "SELECT run_id FROM retired_runs ORDER BY run_id LIMIT 1";
+
+const DELETE_EVENTS: &str = "DELETE FROM events
+  WHERE run_id = ?1
+    AND seq IN (SELECT seq FROM events WHERE run_id = ?1 ORDER BY seq LIMIT ?2)";
+
+const DELETE_RETIRED: &str = "DELETE FROM retired_runs WHERE run_id = ?1";
+
+/// Every statement of retention; a test prepares each on a real database.
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("NEXT_SPACE", NEXT_SPACE),
+    ("RETIRABLE", RETIRABLE),
+    ("DELETE_RUN", DELETE_RUN),
+    ("DELETE_LABELS", DELETE_LABELS),
+    ("INSERT_RETIRED", INSERT_RETIRED),
+    ("NEXT_RETIRED", NEXT_RETIRED),
+    ("DELETE_EVENTS", DELETE_EVENTS),
+    ("DELETE_RETIRED", DELETE_RETIRED),
+];
+
+pub fn retirable(db: &Db, before: Timestamp, limit: usize) -> Result<Vec<(RunKey, Status)>, StoreError> {
+    let mut found = Vec::new();
+    let mut space = Name::empty();
+    while found.len() < limit {
+        let Some(next) = db.first(NEXT_SPACE, bind![space], |row| row.get(0))? else { break };
+        space = next;
+        db.each(RETIRABLE, bind![space, before, limit - found.len()], |row| {
+            let number: i64 = row.get(2)?;
+            let status = Status::from_number(number);
+            let status = status.ok_or_else(|| unreadable(2, format!("unknown status {number}")))?;
+            found.push((RunKey { run: row.get(0)?, namespace: row.get(1)? }, status));
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}
+
+pub fn retire(db: &Db, keys: &[RunKey]) -> Result<(), StoreError> {
+    for RunKey { run, namespace } in keys {
+        if db.execute(DELETE_RUN, bind![run])? == 1 {
+            db.execute(DELETE_LABELS, bind![run])?;
+            db.execute(INSERT_RETIRED, bind![run, namespace])?;
+        }
+    }
+    Ok(())
+}
+
+pub fn purge(db: &Db, limit: usize) -> Result<usize, StoreError> {
+    let mut purged = 0;
+    while purged < limit {
+        let Some(run) = db.first(NEXT_RETIRED, &[], |row| row.get::<RunId>(0))? else { break };
+        let left = limit - purged;
+        let deleted = db.execute(DELETE_EVENTS, bind![run, left])?;
+        purged += deleted;
+        if deleted < left {
+            db.execute(DELETE_RETIRED, bind![run])?;
+        }
+    }
+    Ok(purged)
+}

@@ -1,0 +1,146 @@
+//! Retention: runs that ended long ago go with all that belongs to them, others stay, and work goes on meanwhile.
+
+use kagzi_model::{Command, RunId, StartRun};
+use kagzi_store::{LaneStats, RunFilter, SweepKind};
+
+use crate::{Stage, stage::in_time};
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// Deletes what ended more than 90 days ago, to the last of it.
+async fn sweep(stage: &Stage) {
+    stage.sweep(SweepKind::Retention { before: stage.now().plus_ms(-90 * DAY_MS) }).await;
+}
+
+async fn exists(stage: &Stage, run: RunId) -> bool {
+    stage.store.run(&stage.namespace, run).await.unwrap().is_some()
+}
+
+/// Starts a run with a label, which a standing worker completes.
+async fn completed(stage: &Stage, standing: &mut crate::Standing, business_id: &str) -> RunId {
+    let mut start = stage.new_run(business_id);
+    start.labels = [("tenant".into(), "acme".into())].into_iter().collect();
+    let run = stage.start_with(start).await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.record(&lease, "charge", b"paid")).await;
+    stage.ok(stage.complete(&lease)).await;
+    run
+}
+
+pub async fn a_run_goes_with_all_that_belongs_to_it_when_it_ended_long_ago_and_not_before(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = completed(&stage, &mut standing, "order-1").await;
+    let ended_at = stage.run(run).await.finished_at.unwrap();
+    stage.pass_until_just_before(ended_at.plus_ms(90 * DAY_MS));
+
+    sweep(&stage).await;
+    assert!(exists(&stage, run).await);
+    stage.pass_one_tick();
+    sweep(&stage).await;
+
+    assert!(!exists(&stage, run).await);
+    assert!(stage.events(run).await.is_empty());
+    let labelled = RunFilter { labels: vec![("tenant".into(), "acme".into())], ..RunFilter::default() };
+    for filter in [labelled, RunFilter::default()] {
+        assert_eq!(stage.store.count_runs(&stage.namespace, &filter).await.unwrap().count, 0);
+    }
+    assert_eq!(LaneStats::get(&stage.store.stats().runs_retired), 1);
+}
+
+pub async fn a_business_id_is_free_again_when_its_run_is_gone(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let old = completed(&stage, &mut standing, "order-1").await;
+    stage.pass_ms(91 * DAY_MS as u64);
+    sweep(&stage).await;
+
+    // Another input, which would be a conflict if the old run still had the id.
+    let start = StartRun { input: kagzi_model::Payload::new(&b"else"[..]), ..stage.new_run("order-1") };
+    let new = stage.start_with(start).await;
+
+    assert_ne!(new, old);
+    assert_eq!(stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap(), Some(new));
+}
+
+pub async fn runs_that_have_not_ended_stay_however_old(stage: Stage) {
+    let mut standing = stage.stand_by(3).await;
+    let mut living = Vec::new();
+    for business_id in ["leased", "asleep", "paused"] {
+        living.push(stage.start(business_id).await);
+        let lease = standing.next().await.lease();
+        match business_id {
+            "asleep" => drop(stage.ok(stage.sleep(&lease, "nap", 400 * DAY_MS)).await),
+            "paused" => drop(stage.ok(Command::Block { lease, message: "code changed".into() }).await),
+            _ => {}
+        }
+    }
+    let mut queued = stage.new_run("queued");
+    queued.workflow_type = "nobody".into();
+    living.push(stage.start_with(queued).await);
+    stage.pass_ms(200 * DAY_MS as u64);
+
+    sweep(&stage).await;
+
+    for run in living {
+        assert!(exists(&stage, run).await, "{run}");
+    }
+}
+
+pub async fn a_reopened_run_stays(stage: Stage) {
+    let run = stage.start("order-1").await;
+    stage.ok(stage.cancel(run)).await;
+    stage.pass_ms(91 * DAY_MS as u64);
+
+    let reopen = Command::Reopen { namespace: stage.namespace.clone(), run };
+    stage.ok(reopen).await;
+    sweep(&stage).await;
+
+    assert!(exists(&stage, run).await);
+}
+
+pub async fn a_failed_run_stays_until_its_handler_has_ended(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let mut start = stage.new_run("order-1");
+    let workflow_type = "clean-up".into();
+    start.options.on_failure = Some(kagzi_model::OnFailure { workflow_type, task_queue: None });
+    let failed = stage.start_with(start).await;
+    stage.ok(stage.fail(&standing.next().await.lease())).await;
+    stage.pass_ms(91 * DAY_MS as u64);
+
+    sweep(&stage).await;
+    assert!(exists(&stage, failed).await);
+
+    let worker = stage.register_for(&["clean-up"], 1).await;
+    let mut cleaning = stage.stand_by_as(worker, &["clean-up"]).await;
+    stage.ok(stage.complete(&cleaning.next().await.lease())).await;
+    sweep(&stage).await;
+    assert!(!exists(&stage, failed).await);
+}
+
+pub async fn many_runs_go_in_small_turns_and_claims_go_on_between_them(stage: Stage) {
+    let starts: Vec<_> = (0..350).map(|number| stage.new_run(&format!("old-{number}"))).collect();
+    let old: Vec<RunId> = starts.iter().map(|start| start.id).collect();
+    let commands = starts.into_iter().map(|start| Command::Start(Box::new(start)));
+    stage.apply_all(commands.collect()).await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    stage.apply_all(old.iter().map(|run| stage.cancel(*run)).collect()).await;
+    stage.pass_ms(91 * DAY_MS as u64);
+    let mut standing = stage.stand_by(1).await;
+    let before = stage.now().plus_ms(-90 * DAY_MS);
+
+    let mut turns = 0;
+    loop {
+        let swept = in_time("a sweep", stage.store.sweep(SweepKind::Retention { before })).await.unwrap();
+        turns += 1;
+        assert!(swept.count <= 100, "{} runs in one turn", swept.count);
+        // Between two turns a run is started, claimed and completed as ever.
+        let run = completed(&stage, &mut standing, &format!("new-{turns}")).await;
+        assert!(exists(&stage, run).await);
+        if !swept.more {
+            break;
+        }
+    }
+
+    assert!(turns >= 4, "{turns}");
+    let left = stage.store.count_runs(&stage.namespace, &RunFilter::default()).await.unwrap();
+    assert_eq!(left.count, turns);
+    assert_eq!(LaneStats::get(&stage.store.stats().runs_retired), 350);
+}

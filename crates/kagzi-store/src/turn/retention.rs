@@ -1,0 +1,69 @@
+//! Retention's part of a turn: runs that ended long ago go, a few at a time.
+
+use std::collections::{HashMap, HashSet};
+
+use kagzi_model::{RunId, Status, Timestamp};
+
+use super::Turn;
+use crate::{Backend, LaneStats, RunKey, StoreError, Swept};
+
+/// Runs deleted in one turn. A hundred rows take a few milliseconds, which is what a claim may wait for them.
+const RETIRE_LEN_MAX: usize = 100;
+/// Events deleted in one turn. A run may have a hundred thousand: they go piece by piece.
+const PURGE_LEN_MAX: usize = 2_000;
+
+impl<B: Backend> Turn<'_, B> {
+    /// Deletes runs that ended at or before `before`, with their labels, and events of runs that are deleted. What
+    /// business ids named them is free again at once.
+    pub(super) async fn retire(&mut self, before: Timestamp) -> Result<Swept, StoreError> {
+        // Rows of this batch must be visible to the search: one of them may have been reopened.
+        self.write().await?;
+        let found = self.backend.retirable(before, RETIRE_LEN_MAX).await?;
+        let full = found.len() == RETIRE_LEN_MAX;
+        let kept = self.with_living_handlers(&found).await?;
+        let mut keys: Vec<RunKey> = found.into_iter().map(|(key, _)| key).collect();
+        keys.retain(|key| !kept.contains(&key.run));
+        keys.sort_unstable();
+        let count = keys.len();
+        if count > 0 {
+            self.backend.retire(&keys).await?;
+            keys.iter().for_each(|key| self.fold.forget(key.run));
+        }
+        let purged = self.backend.purge(PURGE_LEN_MAX).await?;
+        let more = full || purged == PURGE_LEN_MAX;
+        self.wrote |= count + purged > 0;
+        LaneStats::add(&self.stats.runs_retired, count as u64);
+        LaneStats::add(&self.stats.events_retired, purged as u64);
+        // Those that are kept would be found again at once, and again: only what moves on is more to do.
+        Ok(Swept { count, more: more && count + purged > 0, next_at: None })
+    }
+
+    /// Failed runs whose failure handler has not ended: its input is composed from them, so they stay.
+    async fn with_living_handlers(
+        &mut self,
+        found: &[(RunKey, Status)],
+    ) -> Result<HashSet<RunId>, StoreError> {
+        let failed: Vec<RunKey> = found
+            .iter()
+            .filter(|(_, status)| matches!(status, Status::Failed | Status::TimedOut))
+            .map(|(key, _)| key.clone())
+            .collect();
+        if failed.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut handled = HashMap::new();
+        for aggregate in self.backend.load(&failed).await? {
+            let namespace = &aggregate.run.namespace;
+            for handler in &aggregate.handlers {
+                handled.insert(RunKey { run: *handler, namespace: namespace.clone() }, aggregate.run.id);
+            }
+        }
+        let mut handlers: Vec<RunKey> = handled.keys().cloned().collect();
+        handlers.sort_unstable();
+        let living = self.backend.load(&handlers).await?.into_iter().map(|aggregate| aggregate.run);
+        let living = living.filter(|run| !run.state.finished());
+        Ok(living
+            .filter_map(|run| handled.get(&RunKey { run: run.id, namespace: run.namespace }).copied())
+            .collect())
+    }
+}

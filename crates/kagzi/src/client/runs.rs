@@ -1,0 +1,202 @@
+//! `client.runs()`: lists of runs, filtered, one page at a time or as a stream.
+
+use std::time::SystemTime;
+
+use futures_util::Stream;
+use kagzi_proto::v1::{self, WorkflowRun, WorkflowStatus};
+
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+
+/// Runs that are being asked for. What is not set does not filter; everything that is set must match.
+///
+/// ```no_run
+/// # async fn list(client: kagzi::Client) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+/// use kagzi::WorkflowStatus;
+///
+/// let failed = client.runs().status(WorkflowStatus::Failed).label("tenant", "acme").finished_first();
+/// let runs: Vec<_> = failed.stream().try_collect().await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "nothing is asked before .page(..), .stream() or .count()"]
+#[derive(Clone)]
+pub struct Runs {
+    client: Client,
+    request: v1::ListWorkflowRunsRequest,
+}
+
+/// One page of runs, in the order that was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct RunPage {
+    /// Without input and output.
+    pub runs: Vec<WorkflowRun>,
+    /// For the next page; empty when this is the last.
+    pub next_page_token: String,
+    /// For the page before; empty when this is the first.
+    pub prev_page_token: String,
+}
+
+/// How many runs match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCount {
+    /// At most 10,000.
+    pub count: u64,
+    /// There are more than were counted.
+    pub capped: bool,
+}
+
+impl Runs {
+    pub(crate) fn new(client: Client) -> Runs {
+        let request = v1::ListWorkflowRunsRequest {
+            namespace_id: client.namespace_id().to_owned(),
+            ..Default::default()
+        };
+        Runs { client, request }
+    }
+
+    /// Runs in this state; called again, in any of them.
+    pub fn status(self, status: WorkflowStatus) -> Self {
+        self.change(|request| request.statuses.push(status.into()))
+    }
+
+    /// Runs of this type.
+    pub fn workflow_type(self, name: impl Into<String>) -> Self {
+        self.change(|request| request.workflow_type = name.into())
+    }
+
+    /// Runs of this queue.
+    pub fn task_queue(self, name: impl Into<String>) -> Self {
+        self.change(|request| request.task_queue = name.into())
+    }
+
+    /// Runs that failed, timed out or are retried with this error code.
+    pub fn error_code(self, code: impl Into<String>) -> Self {
+        self.change(|request| request.error_code = code.into())
+    }
+
+    /// Runs that wait for this: `ready`, `leased`, `timer`, `retry` or `paused`.
+    pub fn reason(self, reason: impl Into<String>) -> Self {
+        self.change(|request| request.reason = reason.into())
+    }
+
+    /// Runs that this schedule started.
+    pub fn schedule(self, id: impl Into<String>) -> Self {
+        self.change(|request| request.schedule_id = id.into())
+    }
+
+    /// The run with this business id.
+    pub fn business_id(self, id: impl Into<String>) -> Self {
+        self.change(|request| request.business_id = id.into())
+    }
+
+    /// Runs whose business id begins like this.
+    pub fn business_id_prefix(self, prefix: impl Into<String>) -> Self {
+        self.change(|request| request.business_id_prefix = prefix.into())
+    }
+
+    /// Runs with this label; called again, with all of them.
+    pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.change(|request| drop(request.labels.insert(name.into(), value.into())))
+    }
+
+    /// Runs created at this time or later.
+    pub fn created_from(self, at: SystemTime) -> Self {
+        self.change(|request| request.created_from = Some(at.into()))
+    }
+
+    /// Runs created before this time.
+    pub fn created_to(self, at: SystemTime) -> Self {
+        self.change(|request| request.created_to = Some(at.into()))
+    }
+
+    /// Runs that ended at this time or later.
+    pub fn finished_from(self, at: SystemTime) -> Self {
+        self.change(|request| request.finished_from = Some(at.into()))
+    }
+
+    /// Runs that ended before this time.
+    pub fn finished_to(self, at: SystemTime) -> Self {
+        self.change(|request| request.finished_to = Some(at.into()))
+    }
+
+    /// Those that ended last first, instead of the newest; runs that have not ended are left out.
+    pub fn finished_first(self) -> Self {
+        self.change(|request| request.set_order(v1::RunOrder::Finished))
+    }
+
+    /// The other way round: the oldest first.
+    pub fn ascending(self) -> Self {
+        self.change(|request| request.ascending = true)
+    }
+
+    /// Runs per page, at most 1000. Default: 50.
+    pub fn page_size(self, runs: u16) -> Self {
+        self.change(|request| request.page_size = runs.into())
+    }
+
+    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
+    /// the filters and the order that it came from, and no others.
+    pub async fn page(&self, token: impl Into<String>) -> Result<RunPage, Error> {
+        let request = v1::ListWorkflowRunsRequest { page_token: token.into(), ..self.request.clone() };
+        let mut page = self.ask(request).await?;
+        for run in &mut page.workflow_runs {
+            // One run whose key is not here must not hide the others.
+            let mut decoded = run.clone();
+            match self.client.codecs.decode_run(&mut decoded) {
+                Ok(()) => *run = decoded,
+                Err(error) => tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded"),
+            }
+        }
+        Ok(RunPage {
+            runs: page.workflow_runs,
+            next_page_token: page.next_page_token,
+            prev_page_token: page.prev_page_token,
+        })
+    }
+
+    /// All runs that match, fetched page by page as they are taken. Runs that come in meanwhile may be missing;
+    /// none is seen twice.
+    pub fn stream(self) -> impl Stream<Item = Result<WorkflowRun, Error>> + Send {
+        struct Walk {
+            query: Runs,
+            page: std::vec::IntoIter<WorkflowRun>,
+            /// None after the last page.
+            next: Option<String>,
+        }
+        let walk = Walk { query: self, page: Vec::new().into_iter(), next: Some(String::new()) };
+        futures_util::stream::try_unfold(walk, |mut walk| async move {
+            loop {
+                if let Some(run) = walk.page.next() {
+                    return Ok(Some((run, walk)));
+                }
+                let Some(token) = walk.next.take() else { return Ok(None) };
+                let page = walk.query.page(token).await?;
+                walk.next = Some(page.next_page_token).filter(|token| !token.is_empty());
+                walk.page = page.runs.into_iter();
+            }
+        })
+    }
+
+    /// How many match, counted up to 10,000.
+    pub async fn count(&self) -> Result<RunCount, Error> {
+        let request =
+            v1::ListWorkflowRunsRequest { page_size: 1, include_total: true, ..self.request.clone() };
+        let page = self.ask(request).await?;
+        Ok(RunCount { count: page.total_count, capped: page.total_capped })
+    }
+
+    async fn ask(&self, request: v1::ListWorkflowRunsRequest) -> Result<v1::ListWorkflowRunsResponse, Error> {
+        self.client
+            .call("list runs", Repeat::Safe, |mut rpc| {
+                let request = request.clone();
+                async move { rpc.list_workflow_runs(request).await }
+            })
+            .await
+    }
+
+    fn change(mut self, set: impl FnOnce(&mut v1::ListWorkflowRunsRequest)) -> Self {
+        set(&mut self.request);
+        self
+    }
+}
