@@ -27,7 +27,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in all().chain(RETENTION_STATEMENTS) {
+    for (name, sql) in all().chain(RETENTION_STATEMENTS).chain(COUNT_STATEMENTS) {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
