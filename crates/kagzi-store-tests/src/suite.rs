@@ -229,6 +229,18 @@ macro_rules! durability {
     };
 }
 
+/// Makes one test of every claim that is about many runs at once.
+#[macro_export]
+macro_rules! crowds {
+    ($factory:expr) => {
+        $crate::tests_of_claims! { $factory;
+            timers {
+                ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early,
+            }
+        }
+    };
+}
+
 /// One module per guarantee, one test per claim. Made by [`conformance!`] and [`durability!`].
 #[doc(hidden)]
 #[macro_export]

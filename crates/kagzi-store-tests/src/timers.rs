@@ -84,18 +84,24 @@ pub async fn the_earliest_of_several_waits_wakes_the_run(stage: Stage) {
 }
 
 pub async fn a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early(stage: Stage) {
-    const SLEEPERS: usize = 1_000;
-    let mut standing = stage.stand_by(SLEEPERS as u32).await;
-    let starts = (0..SLEEPERS).map(|number| stage.new_run(&format!("order-{number}")));
-    let started = stage.apply_all(starts.map(|start| Command::Start(Box::new(start))).collect()).await;
-    assert!(started.iter().all(Result::is_ok));
+    sleepers_due_at_once(stage, 1_000).await;
+}
+
+pub async fn ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early(stage: Stage) {
+    sleepers_due_at_once(stage, 10_000).await;
+}
+
+async fn sleepers_due_at_once(stage: Stage, count: usize) {
+    let mut standing = stage.stand_by(count as u32).await;
+    let starts = (0..count).map(|number| stage.new_run(&format!("order-{number}")));
+    accepted(&stage, starts.map(|start| Command::Start(Box::new(start))).collect()).await;
     let mut sleeps = Vec::new();
-    for _ in 0..SLEEPERS {
+    for _ in 0..count {
         let lease = standing.next().await.lease();
         sleeps.push(stage.sleep(&lease, "nap", 60_000));
     }
     let until = stage.now().plus_ms(60_000);
-    assert!(stage.apply_all(sleeps).await.iter().all(Result::is_ok));
+    accepted(&stage, sleeps).await;
 
     stage.pass_until_just_before(until);
     stage.settle().await;
@@ -103,11 +109,22 @@ pub async fn a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early(st
     stage.pass_one_tick();
 
     let mut woken = HashSet::new();
-    for _ in 0..SLEEPERS {
+    let mut ends = Vec::new();
+    for _ in 0..count {
         let assignment = standing.next().await;
         let claimed_at = assignment.run.lease().unwrap().since;
         assert!(claimed_at >= until);
         assert!(woken.insert(assignment.run.id), "woken twice");
+        ends.push(stage.complete(&assignment.lease()));
+    }
+    accepted(&stage, ends).await;
+    assert!(standing.ready().is_none());
+}
+
+/// Applies commands in calls of a size that clients send.
+async fn accepted(stage: &Stage, commands: Vec<Command>) {
+    for call in commands.chunks(1_000) {
+        assert!(stage.apply_all(call.to_vec()).await.iter().all(Result::is_ok));
     }
 }
 
