@@ -117,6 +117,13 @@ impl InFlight {
         self.runs.values_mut().flat_map(|held| held.steps.iter_mut().map(Running::tell)).collect()
     }
 
+    /// The notice of a step that speaks before the moment is over.
+    pub(crate) fn tell_step(&mut self, lease: &LeaseRef, step: Option<&StepRef>) -> Option<StepStarted> {
+        let held = self.runs.get_mut(&lease.run_id)?;
+        let running = held.steps.iter_mut().find(|running| running.started.step.as_ref() == step)?;
+        (!running.told).then(|| running.tell())
+    }
+
     /// Steps that have run for a moment and that the server has not heard of.
     pub(crate) fn untold_steps(&mut self, began_before: Instant) -> Vec<StepStarted> {
         let mut untold = Vec::new();

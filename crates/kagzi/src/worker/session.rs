@@ -205,6 +205,13 @@ impl Session {
                 }
                 // What a stopped run said last would only be refused.
                 Outgoing::Report(submission) if self.in_flight.holds(&submission.lease) => {
+                    // Progress is of a step that the server knows of.
+                    if let report::Body::StepProgressed(progressed) = &submission.body
+                        && let Some(started) =
+                            self.in_flight.tell_step(&submission.lease, progressed.step.as_ref())
+                    {
+                        self.outbox.push_started(started);
+                    }
                     if let Some(step) = ended_step(&submission.body) {
                         self.in_flight.step_ended(&submission.lease, step);
                     }
