@@ -194,7 +194,12 @@ impl PostgresBackend {
     async fn open(&self) -> Result<Arc<Session>, StoreError> {
         let session = Session::connect(&self.config, &self.options, Purpose::Write).await?;
         let preparing = session.prepare_all(
-            STATEMENTS.iter().chain(write::STATEMENTS).chain(rules::STATEMENTS).chain(schedules::STATEMENTS),
+            STATEMENTS
+                .iter()
+                .chain(write::STATEMENTS)
+                .chain(rules::STATEMENTS)
+                .chain(schedules::STATEMENTS)
+                .chain(retention::STATEMENTS),
         );
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
         prepared.map_err(|_| too_slow("preparing the statements"))??;
