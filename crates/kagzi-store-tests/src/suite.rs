@@ -222,9 +222,6 @@ macro_rules! durability {
                 a_schedule_survives_reopening_and_fires_once,
                 namespaces_and_gates_survive_reopening,
             }
-            many_pages {
-                every_old_run_is_listed_once_forward_and_once_back_while_a_thousand_come_in,
-            }
         }
     };
 }
@@ -234,6 +231,9 @@ macro_rules! durability {
 macro_rules! crowds {
     ($factory:expr) => {
         $crate::tests_of_claims! { $factory;
+            many_pages {
+                every_old_run_is_listed_once_forward_and_once_back_while_a_thousand_come_in,
+            }
             timers {
                 ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early,
             }
