@@ -27,7 +27,7 @@ pub struct Values {
     /// How long a silent worker keeps a run, in seconds.
     #[arg(long, value_name = "SECONDS")]
     heartbeat_timeout: Option<u64>,
-    /// How many days finished runs are kept.
+    /// How many days finished runs are to be kept. Stored, not applied yet: the server's retention holds for all.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     retention_days: Option<u32>,
     /// Most runs that execute at once, over all queues, workers and servers.
