@@ -27,6 +27,11 @@ class Lease:
         self.workers, self.run_id, self.epoch = workers, polled.run_id, polled.lease_epoch
         self.input = json.loads(polled.workflow_input)
         self.journal = {entry.step.path: entry for entry in polled.journal}
+        token = polled.journal_page_token
+        while token:  # More is recorded than one answer holds.
+            page = workers.ReadJournal(work.ReadJournalRequest(**self.fields(page_token=token)))
+            self.journal.update({entry.step.path: entry for entry in page.journal})
+            token = page.next_page_token
 
     def fields(self, **more):
         return dict(run_id=self.run_id, lease_epoch=self.epoch, **more)

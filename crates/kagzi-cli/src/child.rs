@@ -94,12 +94,21 @@ impl Child {
 
     /// Waits for a line on the child's stdout that begins so, and answers with the rest of it. Can be asked once.
     pub async fn says(&mut self, prefix: &str) -> anyhow::Result<String> {
+        self.says_often(prefix, 1).await
+    }
+
+    /// Waits for so many such lines, and answers with the rest of the last one. Can be asked once.
+    pub async fn says_often(&mut self, prefix: &str, times: u64) -> anyhow::Result<String> {
         let stdout =
             self.process.stdout.take().with_context(|| format!("the {} was heard before", self.role))?;
         let mut lines = BufReader::new(stdout).lines();
+        let mut heard = 0;
         while let Some(line) = lines.next_line().await? {
             if let Some(rest) = line.strip_prefix(prefix) {
-                return Ok(rest.to_owned());
+                heard += 1;
+                if heard == times {
+                    return Ok(rest.to_owned());
+                }
             }
         }
         bail!("the {} process ended before it said `{}`{}", self.role, prefix.trim(), self.last_words())

@@ -20,7 +20,16 @@ pub fn install(loaded: &Loaded) -> anyhow::Result<()> {
 
 /// The same for workers, which have no configuration: `RUST_LOG` chooses what is said.
 pub fn install_plain() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    install_from("info");
+}
+
+/// Troubles alone: what a benchmark's worker would say is not what is measured.
+pub fn install_quiet() {
+    install_from("warn");
+}
+
+fn install_from(standard: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(standard));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -40,8 +40,13 @@ impl Session {
         Ok(Schedules::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
-    pub async fn admin(&self) -> anyhow::Result<Admin> {
-        Ok(Admin::new(connect(&self.address).await?))
+    /// Namespaces and queues, in the name of whoever asks.
+    pub async fn admin(&self) -> anyhow::Result<kagzi::Admin> {
+        Ok(self.admin_over(connect(&self.address).await?))
+    }
+
+    pub fn admin_over(&self, channel: Channel) -> kagzi::Admin {
+        kagzi::Client::from_channel(channel).namespace(&self.namespace).admin().by(user())
     }
 
     pub async fn workers(&self) -> anyhow::Result<Workers> {
@@ -50,7 +55,7 @@ impl Session {
 }
 
 /// Who asks, for notes that others read; empty when the machine does not say.
-pub fn user() -> String {
+fn user() -> String {
     std::env::var("USER").unwrap_or_default()
 }
 

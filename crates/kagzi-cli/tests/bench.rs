@@ -81,6 +81,8 @@ async fn sleepers_wake_together_and_none_early() {
 
     assert_eq!((&figures["errors"], &figures["early"]), (&0.into(), &0.into()), "{figures}");
     assert!(figures["drain_s"].as_f64().unwrap() > 0.0 && figures["late_ms"]["p99"].is_number(), "{figures}");
+    let neighbour = &figures["neighbour_p99_ms"];
+    assert!(neighbour["before"].is_number() && neighbour["during"].is_number(), "{figures}");
 }
 
 #[tokio::test]
@@ -92,6 +94,34 @@ async fn a_backlog_is_compared_with_the_empty_store() {
 
     assert_eq!((&figures["errors"], &figures["backlog"]), (&0.into(), &60.into()), "{figures}");
     assert!(figures["empty_runs_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    assert!(
+        figures["startup_s"].as_f64().unwrap() > 0.0 && figures["startup_rss_mb"].is_number(),
+        "{figures}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_fill_postgresql_too() {
+    let postgres = fixture::Server::private();
+    let (dir, store) = (tempfile::tempdir().unwrap(), postgres.url());
+
+    let args = [&SMALL[..], &["--workload", "backlog", "--backlog", "60", "--store", &store]].concat();
+    let figures = bench(dir.path(), &args).await;
+
+    assert_eq!((&figures["errors"], &figures["backlog"]), (&0.into(), &60.into()), "{figures}");
+}
+
+#[tokio::test]
+async fn runs_of_a_killed_worker_go_on_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+
+    let figures = bench(dir.path(), &["--workload", "recovery", "--runs", "12"]).await;
+
+    assert_eq!((&figures["errors"], &figures["runs"]), (&0.into(), &12.into()), "{figures}");
+    let seconds = |name: &str| figures[name].as_f64().unwrap();
+    assert!(seconds("recovered_first_s") > 0.0, "{figures}");
+    assert!(seconds("recovered_first_s") <= seconds("recovered_all_s"), "{figures}");
+    assert!(seconds("recovered_all_s") <= seconds("finished_all_s"), "{figures}");
 }
 
 #[tokio::test]
@@ -104,6 +134,30 @@ async fn a_long_history_is_taken_over_and_a_family_is_raised() {
     assert_eq!(history["errors"], 0, "{history}");
     assert!(history["seconds"].as_f64().unwrap() < 60.0, "{history}");
     assert_eq!((&family["errors"], &family["runs"]), (&0.into(), &30.into()), "{family}");
+}
+
+#[tokio::test]
+async fn growth_is_written_as_figures_and_plots_one_axis_beside_the_other() {
+    let (scratch, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (scratch_path, out_path) = (scratch.path().to_str().unwrap(), out.path().to_str().unwrap());
+    let axes = [("payload", "mb_per_s", 2), ("workers", "runs_per_s", 2), ("runs", "p50_ms", 3)];
+    for (axis, _, _) in axes {
+        let args =
+            ["bench", "growth", "--quick", "--scratch", scratch_path, "--out", out_path, "--only", axis];
+        let table = printed(&kagzi(&args).await);
+        assert!(table.contains("runs/s"), "{table}");
+    }
+
+    let file = std::fs::read(out.path().join("growth.json")).unwrap();
+    let all: Value = serde_json::from_slice(&file).unwrap();
+    for (axis, figure, points) in axes {
+        let measured = all["sqlite"][axis]["points"].as_array().unwrap();
+        assert_eq!(measured.len(), points, "{all}");
+        assert!(measured.iter().all(|point| point[figure].as_f64().unwrap() > 0.0), "{all}");
+        let plot = std::fs::read_to_string(out.path().join(format!("growth-{axis}.svg"))).unwrap();
+        assert!(plot.starts_with("<svg") && plot.contains("polyline"), "{plot}");
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "the scratch directories are gone");
 }
 
 #[tokio::test]

@@ -6,34 +6,31 @@ use kagzi_model::{Name, WorkerId};
 use kagzi_store::{Assignment, Demand};
 use tokio::sync::mpsc;
 
-use crate::{Assigned, Engine, EngineError, session::next_id};
+use crate::{Engine, EngineError, session::next_id};
 
 impl Engine {
-    /// Leases the next due run of these types to the worker, or nothing within the timeout.
+    /// Leases the next due run of these types to the worker, or nothing within the timeout. What the run has recorded is
+    /// not read: it may be more than one answer holds.
     pub async fn poll(
         &self,
         worker: WorkerId,
         types: Vec<Name>,
         timeout: Duration,
-    ) -> Result<Option<Assigned>, EngineError> {
+    ) -> Result<Option<Assignment>, EngineError> {
         let id = next_id();
         let (deliver, runs) = mpsc::unbounded_channel();
         let mut waiting = Waiting { engine: self.clone(), id, runs };
         let lease_ms = self.settings().lease_ms();
         self.store().stand_by(Demand { id, worker, types, once: true, lease_ms, deliver }).await??;
         let until = self.clock().now() + timeout.min(self.settings().wait_max);
-        let first = tokio::select! {
+        Ok(tokio::select! {
             run = waiting.runs.recv() => run,
             () = self.clock().sleep_until(until) => {
                 // After the withdrawal nothing more arrives, but a run may have arrived just before.
                 self.store().withdraw(id).await?;
                 waiting.runs.try_recv().ok()
             }
-        };
-        match first {
-            Some(assignment) => Ok(Some(Assigned::load(self, assignment).await?)),
-            None => Ok(None),
-        }
+        })
     }
 }
 

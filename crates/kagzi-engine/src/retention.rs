@@ -17,22 +17,22 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// Runs until told to stop. Any number of servers may: each passes over what another deletes at that moment.
 pub async fn run(engine: Engine, stop: CancellationToken) {
-    let Some(keep) = engine.settings().retention else { return };
+    // Without a word of the server's, namespaces still have their own.
+    let kind = SweepKind::Retention { keep_ms: engine.settings().retention.map(millis) };
     let mut deleted = 0;
     loop {
         let now = engine.clock().now();
         let began = tokio::time::Instant::now();
-        let more =
-            match engine.store().sweep(SweepKind::Retention { before: now.plus_ms(-millis(keep)) }).await {
-                Ok(swept) => {
-                    deleted += swept.count;
-                    swept.more
-                }
-                Err(error) => {
-                    warn!(%error, "could not delete old runs, trying again");
-                    false
-                }
-            };
+        let more = match engine.store().sweep(kind).await {
+            Ok(swept) => {
+                deleted += swept.count;
+                swept.more
+            }
+            Err(error) => {
+                warn!(%error, "could not delete old runs, trying again");
+                false
+            }
+        };
         if more {
             let pause = (began.elapsed() * YIELD).max(PAUSE_MIN);
             tokio::select! {
@@ -41,7 +41,7 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             }
         }
         if deleted > 0 {
-            info!(runs = deleted, ?keep, "runs past their retention were deleted");
+            info!(runs = deleted, "runs past their retention were deleted");
             deleted = 0;
         }
         tokio::select! {

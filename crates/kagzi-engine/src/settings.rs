@@ -31,7 +31,7 @@ pub struct Settings {
     pub create_namespaces: bool,
     /// Workers that went offline are forgotten after this long.
     pub forget_workers_after: Duration,
-    /// Runs that ended longer ago are deleted; none keeps them for ever.
+    /// Runs that ended longer ago are deleted; none keeps them for ever. A namespace's own retention goes before it.
     pub retention: Option<Duration>,
     /// How schedules are fired.
     pub scheduler: SchedulerSettings,

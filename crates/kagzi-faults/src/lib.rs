@@ -19,6 +19,7 @@ mod script;
 pub mod spans;
 mod stage;
 mod wait;
+pub mod witness;
 
 pub use crash_point::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
 pub use execution_log::{Execution, ExecutionLog, Phase};
@@ -48,6 +49,14 @@ macro_rules! stage {
 macro_rules! crashing_stage {
     ($pace:expr, $crash:expr) => {
         $crate::Stage::open_crashing($crate::binaries!(), $pace, $crash).await
+    };
+}
+
+/// A stage on a SQLite file whose server is watched by `strace`: see [`witness`].
+#[macro_export]
+macro_rules! traced_stage {
+    ($pace:expr) => {
+        $crate::Stage::open_traced($crate::binaries!(), $pace).await
     };
 }
 

@@ -33,7 +33,9 @@ impl Process {
             .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
-            .unwrap_or_else(|error| panic!("could not start {program}: {error}"));
+            .unwrap_or_else(|error| {
+                panic!("could not start {program}: {error}; scripts/test.sh installs what tests need")
+            });
         let pid = child.id().expect("a child that nobody has waited for has a pid");
         let lifeline = child.stdin.take();
         Process { child, pid, log: log.to_owned(), _lifeline: lifeline }

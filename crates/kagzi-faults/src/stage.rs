@@ -17,9 +17,11 @@ use tonic::{
     Code, Status,
     transport::{Channel, Endpoint},
 };
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::{
     CrashPoint, Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, eventually, metrics,
+    witness,
 };
 
 /// The queue of every fault test; each test has its own server, so one name is enough.
@@ -96,6 +98,34 @@ impl Stage {
         let server = serve(&binaries, &stage.dir, &args).await.expect("its port is free again");
         stage.put_server(server);
         stage
+    }
+
+    /// The same on a file, where `strace` writes down what the server asks the kernel for.
+    pub async fn open_traced(binaries: Binaries, pace: Pace) -> Stage {
+        let stage = Stage::open(binaries, pace, None).await;
+        stage.kill_server().await;
+        let mut args = witness::arguments(&transcript_file(&stage.dir).display().to_string());
+        args.push(binaries.server.to_owned());
+        args.extend(server_args(&stage.home, stage.address, pace));
+        let mut server = Process::spawn("strace", &args, &stage.dir.path().join("server.log"));
+        server.announced("listening on ").await.expect("strace may trace, and the port is free again");
+        stage.put_server(server);
+        stage
+    }
+
+    /// Kills a traced server and reads what was written down of it.
+    pub async fn transcript(&self) -> String {
+        let pid = self.server_pid().to_string();
+        self.kill_server().await;
+        // Short numbers are padded.
+        let end = |line: &str| {
+            line.strip_prefix(&*pid).is_some_and(|rest| rest.trim_start() == "+++ killed by SIGKILL +++")
+        };
+        eventually("strace ends too", async || {
+            let text = std::fs::read_to_string(transcript_file(&self.dir)).ok()?;
+            text.lines().any(end).then_some(text)
+        })
+        .await
     }
 
     /// Another server on the same database, with its own clients, for the same workers and runs.
@@ -232,6 +262,11 @@ impl Stage {
 
     pub fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel.clone())
+    }
+
+    /// gRPC's own health service.
+    pub fn health(&self) -> HealthClient<Channel> {
+        HealthClient::new(self.channel.clone())
     }
 
     pub fn registry(&self) -> WorkerServiceClient<Channel> {
@@ -435,6 +470,10 @@ fn outage(status: &Status) -> bool {
 fn random_port() -> u16 {
     let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 48;
     10_000 + u16::try_from(random % 20_000).expect("below 20,000")
+}
+
+fn transcript_file(dir: &TempDir) -> PathBuf {
+    dir.path().join("system-calls")
 }
 
 fn pid_file(dir: &TempDir) -> PathBuf {

@@ -157,7 +157,7 @@ impl EventKind {
             EventKind::RunFailed { .. } => 14,
             EventKind::RunCancelled { .. } => 15,
             EventKind::RunTimedOut { .. } => 16,
-            EventKind::StepProgressed { .. } => 17,
+            EventKind::StepProgressed { .. } => EventKind::STEP_PROGRESSED,
             EventKind::RunRetried { .. } => 18,
             EventKind::RunReopened => 19,
             EventKind::HandlerStarted { .. } => 20,
@@ -166,8 +166,35 @@ impl EventKind {
         }
     }
 
+    /// Every kind: the name that users read and the number that databases store.
+    pub const KINDS: [(&str, i64); 22] = [
+        ("run_started", 1),
+        ("run_claimed", 2),
+        ("step_started", 3),
+        ("step_completed", EventKind::STEP_COMPLETED),
+        ("step_failed", 5),
+        ("sleep_scheduled", 6),
+        ("sleep_over", 7),
+        ("run_parked", 8),
+        ("run_released", 9),
+        ("lease_lost", 10),
+        ("run_paused", 11),
+        ("run_resumed", 12),
+        ("run_completed", EventKind::RUN_COMPLETED),
+        ("run_failed", 14),
+        ("run_cancelled", 15),
+        ("run_timed_out", 16),
+        ("step_progressed", EventKind::STEP_PROGRESSED),
+        ("run_retried", 18),
+        ("run_reopened", 19),
+        ("handler_started", 20),
+        ("handler_ended", 21),
+        ("label_set", 22),
+    ];
     /// The number of `StepCompleted`: the unique index that keeps results single is built on it.
     pub const STEP_COMPLETED: i64 = 4;
+    /// The number of `StepProgressed`: where the next attempt finds how far the last one came.
+    pub const STEP_PROGRESSED: i64 = 17;
     /// The number of `RunCompleted`: where a run's output is found.
     pub const RUN_COMPLETED: i64 = 13;
 
@@ -225,5 +252,63 @@ impl EventKind {
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_list_of_kinds_has_every_kind_with_its_name_and_number() {
+        let (step, at, worker, handler) =
+            (Name::from("a"), Timestamp(1), WorkerId(Uuid::nil()), RunId(Uuid::nil()));
+        let (name, value, by) = (step.clone(), step.clone(), step.clone());
+        let (position, attempt, epoch, elapsed_ms) = (0, 1, 1, 0);
+        let failure = Failure::new("A", "b");
+        let (why, reason, outcome) = (String::new(), String::new(), String::new());
+        let (workflow_type, task_queue) = (step.clone(), step.clone());
+        let again = failure.clone();
+        let kinds = [
+            EventKind::RunStarted,
+            EventKind::RunClaimed { worker, epoch, slept: Vec::new() },
+            EventKind::StepStarted {
+                step: step.clone(),
+                position,
+                attempt,
+                timeout_at: None,
+                policy: RetryPolicy::default(),
+            },
+            EventKind::StepCompleted { step: step.clone(), position, attempt, elapsed_ms },
+            EventKind::StepFailed {
+                step: step.clone(),
+                position,
+                attempt,
+                failure: failure.clone(),
+                retry_at: None,
+                finality: None,
+            },
+            EventKind::SleepScheduled { step: step.clone(), position, until: at },
+            EventKind::SleepOver { step: step.clone() },
+            EventKind::RunParked { due_at: at },
+            EventKind::RunReleased { why: why.clone() },
+            EventKind::LeaseLost { worker, epoch, retry_at: None },
+            EventKind::RunPaused { by, why },
+            EventKind::RunResumed,
+            EventKind::RunCompleted,
+            EventKind::RunFailed { failure: failure.clone() },
+            EventKind::RunCancelled { reason },
+            EventKind::RunTimedOut { failure },
+            EventKind::StepProgressed { step: step.clone(), position, attempt },
+            EventKind::RunRetried { attempt, failure: again, at },
+            EventKind::RunReopened,
+            EventKind::HandlerStarted { handler, workflow_type, task_queue },
+            EventKind::HandlerEnded { handler, outcome },
+            EventKind::LabelSet { step, position, name, value },
+        ];
+
+        assert_eq!(kinds.map(|kind| (kind.name(), kind.number())), EventKind::KINDS);
     }
 }

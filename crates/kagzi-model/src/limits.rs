@@ -28,6 +28,8 @@ pub const POLICY_CODES_MAX: usize = 100;
 pub const SCHEDULE_LEN_MAX: usize = 100;
 /// Largest limit on payloads that a server can be given: four times of it must fit into a message that the SDK takes.
 pub const PAYLOAD_LIMIT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest cron expression: three lists of all their values fit.
+pub const CRON_BYTES_MAX: usize = 512;
 /// Shortest interval of a schedule.
 pub const INTERVAL_MS_MIN: i64 = 1_000;
 /// Longest name of a schedule: with the nominal time it must fit into a business id.

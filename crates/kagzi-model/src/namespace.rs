@@ -118,6 +118,12 @@ impl Namespace {
         }
     }
 
+    /// Runs that ended at or before this time are past their retention: the namespace's own, else the server's. None
+    /// when neither sets one.
+    pub fn retired_until(now: Timestamp, own: Option<Millis>, server: Option<Millis>) -> Option<Timestamp> {
+        own.or(server).map(|keep_ms| now.plus_ms(-keep_ms))
+    }
+
     /// The namespace after a command; none when it changes nothing.
     pub fn decide(
         now: Timestamp,
@@ -303,6 +309,21 @@ mod tests {
         let cleared = apply(&set, NamespaceCommand::Update(clear)).unwrap();
 
         assert_eq!((cleared.retention_ms, cleared.handler_queue), (None, Some("alerts".into())));
+    }
+
+    #[test]
+    fn retention_is_the_namespaces_own_or_else_the_servers() {
+        let until = |own, server| Namespace::retired_until(NOW, own, server);
+
+        assert_eq!(until(Some(7), Some(90)), Some(NOW.plus_ms(-7)));
+        assert_eq!(
+            until(Some(90), Some(7)),
+            Some(NOW.plus_ms(-90)),
+            "longer than the server's is the namespace's too"
+        );
+        assert_eq!(until(None, Some(90)), Some(NOW.plus_ms(-90)));
+        assert_eq!(until(Some(7), None), Some(NOW.plus_ms(-7)));
+        assert_eq!(until(None, None), None);
     }
 
     #[test]

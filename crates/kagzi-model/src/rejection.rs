@@ -5,7 +5,9 @@ use crate::{Name, RunId, Status};
 /// A refused command, in words for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    #[error("there is no run {run} in namespace '{namespace}'")]
+    #[error(
+        "there is no run {run} in namespace '{namespace}'; list them with: kagzi --namespace {namespace} run list"
+    )]
     NotFound { run: RunId, namespace: Name },
 
     #[error("lease lost: run {run} is at epoch {current}, the write names epoch {named}")]

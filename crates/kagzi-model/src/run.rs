@@ -1,5 +1,7 @@
 //! The run: one execution of a workflow, and where it stands.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Labels, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, schedule::ScheduledBy};
@@ -28,7 +30,8 @@ pub struct Run {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub deadline_at: Option<Timestamp>,
-    pub options: RunOptions,
+    /// Never changes, and a run is copied with every decision.
+    pub options: Arc<RunOptions>,
     pub labels: Labels,
 }
 

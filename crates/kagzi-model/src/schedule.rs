@@ -23,10 +23,10 @@ pub use change::{
 pub use cron::CronError;
 pub use key::{business_id as scheduled_business_id, rfc3339};
 pub use overlap::{Overlap, Verdict};
-pub use tick::{Fire, Tick, tick};
+pub use tick::{Cause, Fire, Tick, tick};
 pub use timing::{Timetable, Timing, TimingError};
 
-use crate::{Millis, Name, Payload, RunId, RunOptions, Timestamp};
+use crate::{Labels, Millis, Name, Payload, RunId, RunOptions, Timestamp};
 
 /// One schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,9 @@ pub struct Plan {
     pub task_queue: Name,
     #[serde(default)]
     pub options: RunOptions,
+    /// Of every run that it starts.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     #[serde(default)]
     pub overlap: Overlap,
     /// Spreads the starts: each is up to this much later than its nominal time.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kagzi_model::{
-    Payload, RunId, RunOptions, Timestamp,
+    Labels, Payload, RunId, RunOptions, Timestamp,
     limits::{SCHEDULE_BUFFER_MAX, SCHEDULE_SLICE},
     schedule::{
         Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
@@ -23,6 +23,7 @@ fn plan(overlap: Overlap) -> Plan {
         workflow_type: "report".into(),
         task_queue: "reports".into(),
         options: RunOptions::default(),
+        labels: Labels::default(),
         overlap,
         jitter_ms: 0,
         max_catchup: 100,

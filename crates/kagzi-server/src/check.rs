@@ -4,6 +4,7 @@ mod payload;
 
 use std::collections::HashMap;
 
+use kagzi_engine::moment;
 use kagzi_model::{
     Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
@@ -13,8 +14,11 @@ use kagzi_model::{
     },
 };
 use kagzi_proto::v1;
+use kagzi_store::TimeRange;
 use tonic::Status;
 use uuid::Uuid;
+
+use crate::wire;
 
 pub use payload::{PayloadLimits, is_too_large, payload, too_large};
 
@@ -74,8 +78,32 @@ pub fn lease_ref(namespace: &Name, lease_ref: Option<&v1::LeaseRef>) -> Result<L
 
 /// A step's path and position.
 pub fn step(path: &str, position: u32) -> Result<StepRef, Status> {
-    check_step_path(path).map_err(|rule| invalid("step_id", path, format_args!("it {rule}")))?;
-    Ok(StepRef { path: Name::from(path), position })
+    Ok(StepRef { path: step_path("step_id", path)?, position })
+}
+
+/// A step's path.
+pub fn step_path(field: &str, path: &str) -> Result<Name, Status> {
+    check_step_path(path).map_err(|rule| invalid(field, path, format_args!("it {rule}")))?;
+    Ok(Name::from(path))
+}
+
+/// A range of time, from inclusive, to exclusive. `what` stands before the names of the fields: `created_`.
+pub fn time_range(
+    what: &str,
+    from: Option<&prost_types::Timestamp>,
+    to: Option<&prost_types::Timestamp>,
+) -> Result<TimeRange, Status> {
+    let read = |end: &str, at: Option<&prost_types::Timestamp>| {
+        at.map(|at| wire::read_timestamp(&format!("{what}{end}"), at)).transpose()
+    };
+    let range = TimeRange { from: read("from", from)?, to: read("to", to)? };
+    if let (Some(begin), Some(end)) = (range.from, range.to)
+        && begin > end
+    {
+        let rule = format!("it is later than {what}to, so nothing can match; exchange them");
+        return Err(invalid(&format!("{what}from"), moment(begin), rule));
+    }
+    Ok(range)
 }
 
 /// A retry policy that makes sense.
@@ -93,10 +121,12 @@ pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Stat
     };
     let backoff = match policy.backoff {
         0 => None,
-        number => match usize::try_from(number).ok().and_then(|n| Backoff::ALL.get(n - 1).copied()) {
-            Some(backoff) => Some(backoff),
-            None => return Err(invalid("retry_policy.backoff", number, "it must be a Backoff")),
-        },
+        number => {
+            match usize::try_from(number).ok().and_then(|n| Backoff::ALL.get(n.checked_sub(1)?).copied()) {
+                Some(backoff) => Some(backoff),
+                None => return Err(invalid("retry_policy.backoff", number, "it must be a Backoff, 1 to 8")),
+            }
+        }
     };
     let own = RetryPolicy {
         maximum_attempts: policy.maximum_attempts,
@@ -169,9 +199,16 @@ pub fn max_concurrent(value: Option<i32>) -> Result<u32, Status> {
     }
 }
 
-/// One label of a run.
+/// One label of a run, from fields of its own.
 pub fn label(name: &str, value: &str) -> Result<(Name, Name), Status> {
-    check_label_name(name).map_err(|rule| invalid("label name", name, format_args!("it {rule}")))?;
+    check_label_name(name).map_err(|rule| invalid("name", name, format_args!("it {rule}")))?;
+    check_label_value(value).map_err(|rule| invalid("value", value, format_args!("it {rule}")))?;
+    Ok((Name::from(name), Name::from(value)))
+}
+
+/// The same, from a map called `labels`.
+pub fn label_of(name: &str, value: &str) -> Result<(Name, Name), Status> {
+    check_label_name(name).map_err(|rule| invalid("labels", name, format_args!("this name {rule}")))?;
     check_label_value(value)
         .map_err(|rule| invalid(&format!("labels[{name}]"), value, format_args!("it {rule}")))?;
     Ok((Name::from(name), Name::from(value)))
@@ -182,7 +219,7 @@ pub fn run_labels(labels: &HashMap<String, String>) -> Result<Labels, Status> {
     if labels.len() > LABELS_MAX {
         return Err(invalid("labels", labels.len(), format_args!("at most {LABELS_MAX} are allowed")));
     }
-    labels.iter().map(|(name, value)| label(name, value)).collect()
+    labels.iter().map(|(name, value)| label_of(name, value)).collect()
 }
 
 /// How many runs a gate lets through at once.
@@ -208,8 +245,8 @@ pub fn retention_ms(field: &str, value: i64) -> Result<Millis, Status> {
 /// A description for people.
 pub fn description(value: String) -> Result<String, Status> {
     if value.len() > DESCRIPTION_BYTES_MAX {
-        let rule = format_args!("at most {DESCRIPTION_BYTES_MAX} bytes are allowed");
-        return Err(invalid("description", value, rule));
+        let rule = format!("it is {} bytes long, at most {DESCRIPTION_BYTES_MAX} are allowed", value.len());
+        return Err(invalid("values.description", value, rule));
     }
     Ok(value)
 }
@@ -230,17 +267,34 @@ pub fn labels(labels: &HashMap<String, String>) -> Result<(), Status> {
 
 /// A page size: 0 = the default, nothing negative, nothing above the limit.
 pub fn page_size(value: i32, standard: usize, max: usize) -> Result<usize, Status> {
+    count("page_size", value, standard, max)
+}
+
+/// How many, likewise.
+pub fn count(field: &str, value: i32, standard: usize, max: usize) -> Result<usize, Status> {
     match usize::try_from(value) {
         Ok(0) => Ok(standard),
         Ok(n) if n <= max => Ok(n),
-        Ok(_) | Err(_) => Err(invalid("page_size", value, format_args!("it must be between 0 and {max}"))),
+        Ok(_) | Err(_) => {
+            Err(invalid(field, value, format_args!("it must be between 1 and {max}, or 0 for {standard}")))
+        }
     }
 }
 
 /// A reason for people, not longer than anybody reads.
 pub fn reason(value: &str) -> Result<String, Status> {
+    short_text("reason", value)
+}
+
+/// A note for people, likewise.
+pub fn note(value: &str) -> Result<String, Status> {
+    short_text("note", value)
+}
+
+fn short_text(field: &str, value: &str) -> Result<String, Status> {
     if value.len() > REASON_BYTES_MAX {
-        return Err(invalid("reason", value, format_args!("at most {REASON_BYTES_MAX} bytes are allowed")));
+        let rule = format!("it is {} bytes long, at most {REASON_BYTES_MAX} are allowed", value.len());
+        return Err(invalid(field, value, rule));
     }
     Ok(value.to_owned())
 }

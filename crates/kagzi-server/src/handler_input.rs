@@ -1,8 +1,8 @@
 //! The input of a failure handler: composed from the failed run when it is needed, so nothing is stored twice.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kagzi_engine::{Assigned, Engine, moment};
-use kagzi_model::{Name, Payload, RunId, State};
+use kagzi_engine::{Engine, moment};
+use kagzi_model::{Name, Payload, Run, RunId, State};
 use kagzi_proto::WORKFLOW_FAILED;
 use serde_json::json;
 use tonic::Status;
@@ -10,10 +10,10 @@ use tonic::Status;
 use crate::status::from_engine;
 
 /// The input to hand over: the run's own, or for a handler the story of the run that failed.
-pub async fn of(engine: &Engine, assigned: &Assigned) -> Result<Payload, Status> {
-    match assigned.run.options.handler_of {
-        Some(failed) => compose(engine, &assigned.run.namespace, failed).await,
-        None => Ok(assigned.input.clone()),
+pub async fn of(engine: &Engine, run: &Run, input: Payload) -> Result<Payload, Status> {
+    match run.options.handler_of {
+        Some(failed) => compose(engine, &run.namespace, failed).await,
+        None => Ok(input),
     }
 }
 

@@ -1,14 +1,18 @@
 //! The transport: it reads requests, asks the engine, writes answers. It never decides and never sees SQL.
 
+mod answer;
 mod check;
 pub mod config;
 mod conversation;
 mod database_settings;
 mod embedded;
 mod handler_input;
+mod health;
 mod http;
+mod journal_page;
 mod message_limit;
 mod metrics;
+mod outline;
 mod page_token;
 mod progress;
 mod rpc;

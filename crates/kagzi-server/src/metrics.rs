@@ -69,6 +69,14 @@ impl Metrics {
         );
         page.histogram(&catalogue::SCHEDULE_TO_START, &stats.schedule_to_start.read(), MICROS);
         page.histogram(&catalogue::TIMER_LAG, &stats.timer_lag.read(), MICROS);
+        page.value(&catalogue::SCHEDULE_FIRES, count(&stats.schedule_fires));
+        page.histogram(&catalogue::SCHEDULE_LATENESS, &stats.schedule_lateness.read(), MICROS);
+        let skipped = [("overlap", &stats.schedule_overlapped), ("missed", &stats.schedule_missed)];
+        page.values(
+            &catalogue::SCHEDULE_SKIPPED,
+            skipped.map(|(reason, counter)| (vec![reason], count(counter))),
+        );
+        page.value(&catalogue::SCHEDULE_BUFFERED, count(&stats.schedule_buffered));
         page.value(&catalogue::STEP_RETRIES, count(&stats.step_retries));
         page.value(&catalogue::RUN_RETRIES, count(&stats.run_retries));
         page.value(&catalogue::LEASES, count(&stats.leases));
@@ -82,6 +90,9 @@ impl Metrics {
         page.histogram(&catalogue::COMMIT_TIME, &stats.commit_time.read(), MICROS);
         page.value(&catalogue::COMMIT_ERRORS, count(&stats.commit_errors));
         page.value(&catalogue::CONFLICTS, count(&stats.conflicts));
+        page.value(&catalogue::RETENTION_RUNS, count(&stats.runs_retired));
+        page.value(&catalogue::RETENTION_EVENTS, count(&stats.events_retired));
+        page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));
         page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
         page.value(&catalogue::CLOCK_SKEW, engine.clock().skew_ms() as f64 / 1e3);
         page.text

@@ -1,12 +1,15 @@
 //! Page tokens: opaque to users, bound to their query. Inside: direction, cursor, and a mark of the query.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use kagzi_model::Timestamp;
+use kagzi_model::{Name, Timestamp, check_name};
 use kagzi_store::{Cursor, Direction, PageRequest};
 use tonic::Status;
 use uuid::Uuid;
 
 use crate::check::invalid;
+
+const BROKEN: &str = "it is not a token of this server; start again without one";
+const FOREIGN: &str = "it belongs to a query with other filters or another order; start again without one";
 
 /// Writes a token.
 pub fn write(direction: Direction, cursor: Cursor, query: &str) -> String {
@@ -24,9 +27,8 @@ pub fn read(token: &str, query: &str, limit: usize) -> Result<PageRequest, Statu
         return Ok(PageRequest { from: None, direction: Direction::Next, limit });
     }
     let wrong = |rule| invalid("page_token", token, rule);
-    let broken = || wrong("it is not a token of this server");
-    let text = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = text.ok_or_else(broken)?;
+    let broken = || wrong(BROKEN);
+    let text = decoded(token).ok_or_else(broken)?;
     // Without a direction it means the next page.
     let (direction, place) = match text.split_once(':') {
         Some(("next", place)) => (Direction::Next, place),
@@ -38,11 +40,34 @@ pub fn read(token: &str, query: &str, limit: usize) -> Result<PageRequest, Statu
     let id = parts.next().and_then(|id| Uuid::try_parse(id).ok()).ok_or_else(broken)?;
     let marked = parts.next().and_then(|mark| u64::from_str_radix(mark, 16).ok()).ok_or_else(broken)?;
     if marked != mark(query) {
-        return Err(wrong(
-            "it belongs to a query with other filters or another order; start again without a token",
-        ));
+        return Err(wrong(FOREIGN));
     }
     Ok(PageRequest { from: Some(Cursor { at: Timestamp(at), id }), direction, limit })
+}
+
+/// Writes the token of a list by name: what follows this name.
+pub fn write_after(name: &str, query: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("after:{:016x}:{name}", mark(query)))
+}
+
+/// Reads it; an empty one asks for the first page.
+pub fn read_after(token: &str, query: &str) -> Result<Option<Name>, Status> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let broken = || invalid("page_token", token, BROKEN);
+    let text = decoded(token).ok_or_else(broken)?;
+    let (marked, name) =
+        text.strip_prefix("after:").and_then(|rest| rest.split_once(':')).ok_or_else(broken)?;
+    if u64::from_str_radix(marked, 16) != Ok(mark(query)) {
+        return Err(invalid("page_token", token, FOREIGN));
+    }
+    check_name(name).map_err(|_| broken())?;
+    Ok(Some(Name::from(name)))
+}
+
+fn decoded(token: &str) -> Option<String> {
+    URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
 /// FNV-1a: stable across versions and machines, which the standard hasher does not promise.
@@ -81,5 +106,17 @@ mod tests {
 
         assert!(read(&token, "b", 10).unwrap_err().message().contains("other filters"));
         assert!(read("nonsense!", "b", 10).unwrap_err().message().contains("not a token"));
+    }
+
+    #[test]
+    fn a_token_by_name_goes_on_after_any_name_and_in_its_own_query_only() {
+        let token = write_after("a:b/é", "q");
+
+        assert_eq!(read_after(&token, "q").unwrap().as_deref(), Some("a:b/é"));
+        assert_eq!(read_after("", "q").unwrap(), None);
+        assert!(read_after(&token, "p").unwrap_err().message().contains("other filters"));
+        assert!(read_after("after:x", "q").unwrap_err().message().contains("not a token"));
+        let other = write(Direction::Next, Cursor { at: Timestamp(1), id: Uuid::nil() }, "q");
+        assert!(read_after(&other, "q").unwrap_err().message().contains("not a token"));
     }
 }

@@ -9,6 +9,7 @@ use futures_util::{
 use kagzi_engine::Engine;
 use kagzi_store::SweepKind;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// A store that needs longer for an empty commit is not ready. Probes ask every few seconds and give up after one
 /// or two.
@@ -23,17 +24,22 @@ type Probe = Shared<BoxFuture<'static, Result<Duration, String>>>;
 /// Asks the store one question at a time.
 pub struct Progress {
     engine: Engine,
+    /// Cancelled when the server stops.
+    stop: CancellationToken,
     last: Mutex<Option<(Instant, Probe)>>,
 }
 
 impl Progress {
-    pub fn new(engine: Engine) -> Progress {
-        Progress { engine, last: Mutex::new(None) }
+    pub fn new(engine: Engine, stop: CancellationToken) -> Progress {
+        Progress { engine, stop, last: Mutex::new(None) }
     }
 
     /// How long a read took, or why the server is not ready. While a question is unanswered no other is asked: its
     /// age is the answer.
     pub async fn check(&self) -> Result<Duration, String> {
+        if self.stop.is_cancelled() {
+            return Err("the server is stopping".into());
+        }
         let (asked, probe) = self.probe().await;
         let left = PATIENCE.saturating_sub(asked.elapsed());
         let answered = match probe.peek() {

@@ -33,6 +33,7 @@ pub mod next_schedule_times;
 pub mod pause_queue;
 pub mod pause_schedule;
 pub mod poll_activity;
+pub mod read_journal;
 pub mod register_worker;
 pub mod release_run;
 pub mod report_step_progress;

@@ -26,7 +26,7 @@ use tonic::{
 use tracing::{info, warn};
 
 use crate::{
-    DatabaseSettings, StoreUrl, http,
+    DatabaseSettings, StoreUrl, health, http,
     message_limit::{Worded, message_bytes_max},
     progress::Progress,
     services::Services,
@@ -36,8 +36,8 @@ use crate::{
 /// Calls in flight on one connection. Long polls and waits each hold one.
 const STREAMS_MAX: u32 = 10_000;
 
-/// How long a stopping server waits for open calls. Some never end by themselves: a watched health check, half a
-/// request on a dead connection.
+/// How long a stopping server waits for open calls. Some never end by themselves: half a request on a dead
+/// connection.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// How to run a server.
@@ -181,7 +181,7 @@ impl Server {
 
     /// All services on one router.
     pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
-        let progress = Arc::new(Progress::new(self.engine.clone()));
+        let progress = Arc::new(Progress::new(self.engine.clone(), self.stop.clone()));
         let services = Services {
             engine: self.engine.clone(),
             stop: self.stop.clone(),
@@ -189,19 +189,14 @@ impl Server {
             progress: progress.clone(),
         };
         let decode_max = message_bytes_max(self.engine.settings().payload_max_bytes);
-        let (health, health_service) = tonic_health::server::health_reporter();
-        tokio::spawn(async move {
-            health.set_serving::<WorkflowServiceServer<Services>>().await;
-            health.set_serving::<WorkerServiceServer<Services>>().await;
-            health.set_serving::<ScheduleServiceServer<Services>>().await;
-        });
+        let health = health::service(progress.clone(), self.stop.clone());
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .build_v1()
             .context("the committed descriptors are readable")?;
         // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
         let routes = Routes::from(http::routes(self.engine.clone(), progress))
-            .add_service(health_service)
+            .add_service(health)
             .add_service(reflection)
             // Many starts may share a call, so this service takes twice the payload limit.
             .add_service(Worded(

@@ -146,6 +146,7 @@ service! {
     get_worker(GetWorkerRequest) -> GetWorkerResponse,
     drain_worker(DrainWorkerRequest) -> DrainWorkerResponse,
     take_worker_offline(TakeWorkerOfflineRequest) -> TakeWorkerOfflineResponse,
+    read_journal(ReadJournalRequest) -> ReadJournalResponse,
     begin_step(BeginStepRequest) -> BeginStepResponse,
     report_step_progress(ReportStepProgressRequest) -> ReportStepProgressResponse,
     complete_step(CompleteStepRequest) -> CompleteStepResponse,

@@ -1,9 +1,14 @@
 //! Errors as gRPC statuses. The code says what a program does next, the message what a person does.
 
 use kagzi_engine::EngineError;
-use kagzi_model::{Rejection, RuleError, schedule::ScheduleRejection};
+use kagzi_model::{
+    Rejection, RuleError,
+    schedule::{ScheduleRejection, TimingError},
+};
 use kagzi_store::{RegistryError, StoreError};
 use tonic::Status;
+
+use crate::check::invalid;
 
 /// The status for a failed call.
 pub fn from_engine(error: EngineError) -> Status {
@@ -44,9 +49,8 @@ fn from_schedule(rejection: &ScheduleRejection) -> Status {
     match rejection {
         ScheduleRejection::NotFound { .. } => Status::not_found(message),
         ScheduleRejection::Exists { .. } => Status::already_exists(message),
-        ScheduleRejection::Timing(_) | ScheduleRejection::NothingLeft => {
-            Status::invalid_argument(format!("spec: {message}"))
-        }
+        ScheduleRejection::Timing(error) => from_timing(error),
+        ScheduleRejection::NothingLeft => Status::invalid_argument(format!("spec: {message}")),
         ScheduleRejection::EmptyRange
         | ScheduleRejection::FutureRange
         | ScheduleRejection::NothingInRange
@@ -55,6 +59,34 @@ fn from_schedule(rejection: &ScheduleRejection) -> Status {
         ScheduleRejection::TooManyBackfills { .. } => Status::resource_exhausted(message),
     }
 }
+
+fn from_timing(error: &TimingError) -> Status {
+    match error {
+        TimingError::Cron { expression, error } => {
+            // An expression has a limit, but its mistake may quote most of it.
+            let mut rule = format!("it {error}");
+            if rule.len() > RULE_BYTES_MAX {
+                rule.truncate(rule.floor_char_boundary(RULE_BYTES_MAX));
+                rule.push_str("...");
+            }
+            invalid("spec.cron", expression, rule)
+        }
+        TimingError::TimeZone(name) => {
+            let rule = "it is not known; use a name of the IANA database, e.g. Europe/Berlin or UTC";
+            invalid("spec.time_zone", name, rule)
+        }
+        TimingError::Interval(ms) => {
+            invalid("spec.interval_ms", ms, "it must be between 1000 (a second) and ten years")
+        }
+        TimingError::Phase { phase_ms, every_ms } => {
+            let rule = format!("it must be at least 0 and below interval_ms, which is {every_ms}");
+            invalid("spec.phase_ms", phase_ms, rule)
+        }
+    }
+}
+
+/// Longest rule that is told.
+const RULE_BYTES_MAX: usize = 240;
 
 fn from_rule(refused: &RuleError) -> Status {
     match refused {

@@ -14,7 +14,8 @@ use futures_util::{
 use kagzi_engine::{Assigned, Delivery, EngineError, Next, RunningStep, Session, SessionEvent};
 use kagzi_model::{Name, WorkerStatus, limits::WAIT_MS_MAX};
 use kagzi_proto::v1::{self, server_message::Message as Down, worker_message::Message as Up};
-use kagzi_store::{Assignment, JournalEntry, LostLease};
+use kagzi_store::{Assignment, LostLease};
+use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
@@ -250,14 +251,13 @@ impl Stage<'_> {
 
     async fn assign(&mut self, assigned: Assigned) -> Result<(), Status> {
         let engine = &self.services.engine;
-        let input = handler_input::of(engine, &assigned).await?;
-        let Assigned { run, journal, .. } = assigned;
+        let Assigned { run, journal, input } = assigned;
+        let input = handler_input::of(engine, &run, input).await?;
         let now = engine.clock().now();
-        let mut pages = pages(journal).into_iter().peekable();
+        let entries = journal.into_iter().map(|entry| wire::journal_entry(entry, now));
+        let mut pages = pages(entries).into_iter().peekable();
         let first = pages.next().unwrap_or_default();
         let lease = v1::LeaseRef { run_id: run.id.to_string(), epoch: run.epoch };
-        let wire =
-            |page: Vec<JournalEntry>| page.into_iter().map(|entry| wire::journal_entry(entry, now)).collect();
         let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
         let trace = self.services.tracer.leased(&run);
         let assign = v1::Assign {
@@ -266,7 +266,7 @@ impl Stage<'_> {
             business_id: run.business_id.to_string(),
             namespace_id: run.namespace.to_string(),
             input: Some(wire::payload(input)),
-            journal: wire(first),
+            journal: first,
             journal_continues: pages.peek().is_some(),
             attempts: run.attempts,
             start_to_close_timeout_ms: run.options.timeouts.start_to_close_ms.unwrap_or(standard),
@@ -279,7 +279,7 @@ impl Stage<'_> {
         send(self.out, Down::Assign(assign)).await?;
         while let Some(page) = pages.next() {
             let journal_continues = pages.peek().is_some();
-            let page = v1::JournalPage { lease: Some(lease.clone()), journal: wire(page), journal_continues };
+            let page = v1::JournalPage { lease: Some(lease.clone()), journal: page, journal_continues };
             send(self.out, Down::JournalPage(page)).await?;
         }
         Ok(())
@@ -299,11 +299,11 @@ impl Stage<'_> {
 }
 
 /// Cuts a journal into pages, so that no message grows with the length of a history.
-fn pages(journal: Vec<JournalEntry>) -> Vec<Vec<JournalEntry>> {
+fn pages(journal: impl Iterator<Item = v1::JournalEntry>) -> Vec<Vec<v1::JournalEntry>> {
     let mut pages = vec![Vec::new()];
     let mut bytes = 0;
     for entry in journal {
-        let size = 64 + entry.path.len() + entry_bytes(&entry);
+        let size = 8 + entry.encoded_len();
         if bytes + size > PAGE_BYTES && bytes > 0 {
             pages.push(Vec::new());
             bytes = 0;
@@ -312,15 +312,6 @@ fn pages(journal: Vec<JournalEntry>) -> Vec<Vec<JournalEntry>> {
         pages.last_mut().expect("there is always a page").push(entry);
     }
     pages
-}
-
-fn entry_bytes(entry: &JournalEntry) -> usize {
-    use kagzi_store::JournalState;
-    match &entry.state {
-        JournalState::Completed { result } => result.data.len(),
-        JournalState::Failed { failure, .. } | JournalState::Retry { failure, .. } => failure.message.len(),
-        JournalState::Begun | JournalState::Sleeping { .. } | JournalState::Slept => 0,
-    }
 }
 
 async fn send(out: &mpsc::Sender<Result<v1::ServerMessage, Status>>, message: Down) -> Result<(), Status> {

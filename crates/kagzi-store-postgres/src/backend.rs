@@ -10,7 +10,7 @@ use futures_util::future::{join, join_all, try_join};
 use kagzi_model::{
     Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, RunId, Status, Timestamp, Worker, WorkerId,
 };
-use kagzi_store::{Backend, DueQuery, QueueKey, RunKey, StoreError, WriteSet};
+use kagzi_store::{Backend, DueQuery, QueueKey, RetireQuery, RunKey, StoreError, WriteSet};
 use tokio_postgres::{Config, Error, Row};
 use tokio_util::sync::DropGuard;
 use tracing::{info, warn};
@@ -398,12 +398,9 @@ impl Backend for PostgresBackend {
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }
 
-    async fn retirable(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
-        let rows = self.query(retention::RETIRABLE, &[&before.0, &(limit as i64)]).await?;
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        let RetireQuery { now, keep_ms, after, limit } = query;
+        let rows = self.query(retention::RETIRABLE, &[&&***after, &now.0, keep_ms, &(*limit as i64)]).await?;
         retention::found(&rows)
     }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
-use kagzi_model::{Event, Name, Run, RunId, Timestamp, WorkerId};
+use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError, Total, WorkerFilter,
-    WorkerView,
+    Census, DueCount, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads, RunFilter, RunView,
+    StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, POSTGRES, Statement},
 };
 use tokio_postgres::{
@@ -62,6 +62,21 @@ const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
   ORDER BY seq
   LIMIT $4";
 
+// The length of a value that is stored apart is known without fetching it.
+const OUTLINE: &str = "SELECT seq, at, detail, octet_length(payload)
+   FROM kagzi.events
+  WHERE namespace_id = $1
+    AND run_id = $2
+    AND seq > $3
+  ORDER BY seq
+  LIMIT $4";
+
+const PAYLOADS: &str = "SELECT seq, payload, content_type
+   FROM kagzi.events
+  WHERE namespace_id = $1
+    AND run_id = $2
+    AND seq = ANY($3)";
+
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
         max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
@@ -101,6 +116,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
     ("EVENTS", EVENTS),
+    ("OUTLINE", OUTLINE),
+    ("PAYLOADS", PAYLOADS),
     ("WORKER", WORKER),
     ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
 ];
@@ -191,6 +208,52 @@ impl Reads for PostgresReads {
         rows.iter().map(row::event).collect()
     }
 
+    async fn history(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        let wanted = bounded(listing::events(POSTGRES, namespace, run, request), request);
+        let read = |session: Arc<Session>| {
+            let wanted = &wanted;
+            async move { query(&session, wanted).await }
+        };
+        let rows = self.pool.read(read).await?;
+        // The last column counts what matches, the row beyond the limit included.
+        let matching = rows.first().map(|first| row::get::<i64>(first, 5)).transpose()?.unwrap_or(0);
+        let events = rows.iter().take(request.limit).map(row::event).collect::<Result<Vec<_>, _>>()?;
+        Ok(EventPiece { more: matching > events.len() as i64, events })
+    }
+
+    async fn outline(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventOutline>, StoreError> {
+        let bind: Bind<'_> = &[&&**namespace, &run.0, &seq(after_seq), &(limit as i64)];
+        let rows = self.query(OUTLINE, bind).await?;
+        rows.iter().map(row::outline).collect()
+    }
+
+    async fn payloads(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        seqs: &[u64],
+    ) -> Result<Vec<(u64, Payload)>, StoreError> {
+        let seqs: Vec<i64> = seqs.iter().map(|number| seq(*number)).collect();
+        let rows = self.query(PAYLOADS, &[&&**namespace, &run.0, &seqs]).await?;
+        let mut payloads = Vec::with_capacity(rows.len());
+        for found in &rows {
+            let seq: i64 = row::get(found, 0)?;
+            payloads.extend(row::payload(found, 1)?.map(|payload| (seq.cast_unsigned(), payload)));
+        }
+        Ok(payloads)
+    }
+
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
         let rows = self.query(WORKER, &[&&**namespace, &id.0]).await?;
         rows.first().map(worker_view).transpose()
@@ -275,6 +338,28 @@ fn worker_listing(namespace: &Name, filter: &WorkerFilter) -> Listing {
         WORKER_COLUMNS.split(',').map(|column| format!("workers.{}", column.trim())).collect();
     let active = "(SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)";
     listing::workers(POSTGRES, &format!("{}, {active}", columns.join(", ")), namespace, filter)
+}
+
+/// The same events, cut off in the database where their payloads become too large, so that it never sends more. A
+/// last column counts what matched before that.
+fn bounded(wanted: Statement, request: &EventRequest) -> Statement {
+    let Statement { sql, mut bind } = wanted;
+    let sort = listing::sort(request);
+    bind.push(listing::Value::Integer(i64::try_from(request.bytes_max).unwrap_or(i64::MAX)));
+    let sql = format!(
+        "SELECT seq, at, detail, payload, content_type, matching
+           FROM (SELECT page.*,
+                        COUNT(*) OVER () AS matching,
+                        ROW_NUMBER() OVER (ORDER BY seq {sort}) AS number,
+                        SUM(COALESCE(octet_length(payload), 0)) OVER (ORDER BY seq {sort}) AS bytes
+                   FROM ({sql}) AS page
+                ) AS counted
+          WHERE number = 1
+             OR bytes <= ${}
+          ORDER BY seq {sort}",
+        bind.len()
+    );
+    Statement { sql, bind }
 }
 
 /// Runs a statement of a listing. Not kept prepared: filters come in too many combinations.

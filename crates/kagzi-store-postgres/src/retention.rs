@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use crate::row;
 
-// From namespace to namespace along the index, so that no index without a namespace is needed.
+// From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's retention
+// is read with its runs, so that a longer one holds from its commit on; where none is set, nothing is past it (NULL).
 pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
     (SELECT namespace_id FROM kagzi.runs
-      WHERE finished_at IS NOT NULL
+      WHERE finished_at IS NOT NULL AND namespace_id > $1
       ORDER BY namespace_id LIMIT 1)
     UNION ALL
     SELECT next.namespace_id
@@ -18,16 +19,20 @@ pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
      CROSS JOIN LATERAL (SELECT namespace_id FROM kagzi.runs
                           WHERE finished_at IS NOT NULL AND namespace_id > spaces.name
                           ORDER BY namespace_id LIMIT 1) AS next
+), past (name, until) AS (
+    SELECT name,
+           $2::bigint - 1000 * coalesce((SELECT retention_ms FROM kagzi.namespaces WHERE namespaces.namespace_id = spaces.name), $3::bigint)
+      FROM spaces
 )
 SELECT old.run_id, old.namespace_id, old.status
-  FROM spaces
+  FROM past
  CROSS JOIN LATERAL (SELECT run_id, namespace_id, status
                        FROM kagzi.runs
-                      WHERE namespace_id = spaces.name AND finished_at <= $1
+                      WHERE namespace_id = past.name AND finished_at <= past.until
                       ORDER BY finished_at, run_id
-                      LIMIT $2
+                      LIMIT $4
                         FOR UPDATE SKIP LOCKED) AS old
- LIMIT $2";
+ LIMIT $4";
 
 pub const RETIRE: &str = "WITH gone AS (
     DELETE FROM kagzi.runs

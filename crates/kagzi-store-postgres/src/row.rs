@@ -1,10 +1,12 @@
 //! Rows to structs and back.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kagzi_model::{
     Event, Labels, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
 };
-use kagzi_store::{RunKey, StoreError};
+use kagzi_store::{EventOutline, RunKey, StoreError};
 use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
@@ -38,7 +40,7 @@ pub fn run(row: &Row) -> Result<Run, StoreError> {
         started_at: get::<Option<i64>>(row, 12)?.map(Timestamp),
         finished_at: get::<Option<i64>>(row, 13)?.map(Timestamp),
         deadline_at: get::<Option<i64>>(row, 14)?.map(Timestamp),
-        options: json(row, 15)?,
+        options: Arc::new(json(row, 15)?),
         labels: labels(row, 16)?,
     })
 }
@@ -73,6 +75,20 @@ pub fn event(row: &Row) -> Result<Event, StoreError> {
         at: Timestamp(get(row, 1)?),
         kind: json(row, 2)?,
         payload: payload(row, 3)?,
+    })
+}
+
+/// Reads an event without its payload: sequence number, time, detail, length of the payload.
+pub fn outline(row: &Row) -> Result<EventOutline, StoreError> {
+    let bytes: Option<i32> = get(row, 3)?;
+    Ok(EventOutline {
+        event: Event {
+            seq: get::<i64>(row, 0)?.cast_unsigned(),
+            at: Timestamp(get(row, 1)?),
+            kind: json(row, 2)?,
+            payload: None,
+        },
+        payload_bytes: bytes.map(|bytes| u64::from(bytes.unsigned_abs())),
     })
 }
 

@@ -201,7 +201,7 @@ fn inserted_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| &*run.workflow_type),
         column(runs, |run| &*run.task_queue),
         column(runs, |run| run.created_at.0),
-        column(runs, |run| to_json(&run.options)),
+        column(runs, |run| to_json(&*run.options)),
         column(runs, |run| run.schedule().map(|id| &**id)),
     ]);
     columns

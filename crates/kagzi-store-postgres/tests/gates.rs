@@ -5,10 +5,10 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
-    Command, Defaults, Gate, GateCommand, GateKey, NamespaceChange, NamespaceCommand, Rejection, RetryPolicy,
-    RuleError, State,
+    Command, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand, Rejection,
+    RetryPolicy, RuleError, State,
 };
-use kagzi_store::{Reads, RuleCommand, RuleReply, Store};
+use kagzi_store::{LaneStats, Reads, RuleCommand, RuleReply, Store, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, complete, namespace, next};
 use tokio_util::sync::CancellationToken;
@@ -216,4 +216,36 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
     };
     let (first, second) = tokio::join!(one.apply(start()), two.apply(start()));
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_delete_what_is_past_a_retention_together_and_each_run_once() {
+    const OLD: usize = 350;
+    let (url, one, two) = pair().await;
+    let shop = Name::from("shop");
+    let keep = NamespaceChange { retention_ms: Some(1), ..NamespaceChange::default() };
+    let command = Box::new(NamespaceCommand::Create(keep));
+    one.store.rule(RuleCommand::Namespace { name: shop.clone(), command }).await.unwrap().unwrap();
+    for (namespace, count) in [(&shop, OLD), (&namespace(), 10)] {
+        let starts: Vec<_> = (0..count).map(|_| stage::start_in(namespace, "charge")).collect();
+        let cancel = |run| Command::Cancel { namespace: namespace.clone(), run, reason: "asked to".into() };
+        let ends = starts.iter().map(|start| cancel(start.run())).collect();
+        one.store.apply(starts).await.unwrap();
+        one.store.apply(ends).await.unwrap().into_iter().for_each(|ended| drop(ended.unwrap()));
+    }
+    let left = async || fixture::sql(&url, "SELECT count(*) FROM kagzi.runs").await[0].clone();
+
+    let sweep = async |server: &Server| {
+        let kind = SweepKind::Retention { keep_ms: Some(90 * 24 * 3600 * 1000) };
+        while left().await != "10" {
+            server.store.sweep(kind).await.unwrap();
+        }
+        while server.store.sweep(kind).await.unwrap().more {}
+    };
+    tokio::time::timeout(SOON * 6, async { tokio::join!(sweep(&one), sweep(&two)) }).await.unwrap();
+
+    let retired = [&one, &two].map(|server| LaneStats::get(&server.store.stats().runs_retired));
+    assert_eq!(retired[0] + retired[1], OLD as u64, "{retired:?}");
+    let events = fixture::sql(&url, "SELECT count(DISTINCT run_id) FROM kagzi.events").await;
+    assert_eq!(events[0], "10", "events go with their runs");
 }

@@ -39,7 +39,11 @@ SELECT 'default', 'nightly-' || n, gen_random_uuid(), 1, 'report', '{}', '{}', f
        CASE WHEN n <= 4000 THEN n END, n, n, '', ''
   FROM generate_series(1, 5000) AS n;
 
-ANALYZE kagzi.runs, kagzi.events, kagzi.workers, kagzi.schedules;
+INSERT INTO kagzi.namespaces (namespace_id, description, defaults, created_at, updated_at, version)
+SELECT 'tenant-' || n, '', '{}', n, n, 1
+  FROM generate_series(1, 5000) AS n;
+
+ANALYZE kagzi.runs, kagzi.events, kagzi.workers, kagzi.schedules, kagzi.namespaces;
 ";
 
 /// The statement, and the indexes that its plan must use.
@@ -60,7 +64,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("STALE_WORKERS", &["workers_alive"]),
     ("UPDATE_RUNS", &["runs_pkey"]),
     ("COUNT_DUE", &["runs_due"]),
-    ("RETIRABLE", &["runs_finished"]),
+    ("RETIRABLE", &["runs_finished", "namespaces_pkey"]),
     ("RUN", &["runs_pkey", "events_pkey"]),
     ("RUN_BY_BUSINESS", &["runs_business"]),
     ("RUNS_BY_PREFIX", &["runs_pkey"]),

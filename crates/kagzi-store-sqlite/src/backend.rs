@@ -3,7 +3,9 @@
 use kagzi_model::{
     Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
 };
-use kagzi_store::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, StoreError, WriteSet};
+use kagzi_store::{
+    Backend, DueQuery, EventRow, LabelRow, QueueKey, RetireQuery, RunKey, StoreError, WriteSet,
+};
 
 use crate::{
     db::Db,
@@ -202,7 +204,7 @@ impl SqliteBackend {
                 run.started_at,
                 run.finished_at,
                 run.deadline_at,
-                json(&run.options),
+                json(&*run.options),
                 run.state.error_code(),
                 row::stored_labels(run),
                 run.schedule(),
@@ -330,12 +332,8 @@ impl Backend for SqliteBackend {
         self.db.first(NEXT_SWEEP, &[], |row| row.get(0))
     }
 
-    async fn retirable(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
-        retention::retirable(&self.db, before, limit)
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        retention::retirable(&self.db, query)
     }
 
     async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
@@ -396,7 +394,7 @@ impl Drop for SqliteBackend {
     /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the WAL
     /// beside it still holds what is missing.
     fn drop(&mut self) {
-        if let Err(error) = self.db.each("PRAGMA wal_checkpoint(TRUNCATE)", &[], |_| Ok(())) {
+        if let Err(error) = self.db.move_log() {
             tracing::warn!(%error, "could not move the write-ahead log into the database file");
         }
     }

@@ -14,7 +14,7 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use crate::file_lock::FileLock;
+use crate::{fence::fence, file_lock::FileLock};
 
 /// Every page in one step. In smaller ones every commit of the server would send the copy back to its beginning,
 /// and under load it would never end. The price: the WAL cannot be cut back while the copy is made, so it grows.
@@ -38,7 +38,8 @@ pub enum Replace {
     Stopped,
 }
 
-/// Puts the backup `from` where a server will look for its database.
+/// Puts the backup `from` where a server will look for its database. Leases that were given out before or after the
+/// backup was made are good no more, so that nobody writes from a time that this database does not know.
 pub fn restore(from: &Path, to: &Path, replace: Replace) -> Result<u64, StoreError> {
     if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(|error| file_error("create", folder, &error))?;
@@ -48,7 +49,8 @@ pub fn restore(from: &Path, to: &Path, replace: Replace) -> Result<u64, StoreErr
     if replace == Replace::Never && to.exists() {
         return Err(refused(format!("{} is there already, with runs of its own", to.display())));
     }
-    let bytes = copy_aside(from, to)?;
+    copy_aside(from, to)?;
+    let bytes = fence_aside(to)?;
     // The log of the former database must not be read into the new one.
     for suffix in ["-wal", "-shm"] {
         remove(&beside(to, suffix))?;
@@ -76,9 +78,34 @@ fn copy_aside(from: &Path, to: &Path) -> Result<u64, StoreError> {
             to.display()
         )));
     }
-    let file = File::open(&partial).map_err(|error| file_error("open", &partial, &error))?;
-    file.sync_all().map_err(|error| file_error("sync", &partial, &error))?;
-    Ok(file.metadata().map_err(|error| file_error("read", &partial, &error))?.len())
+    synced_len(&partial)
+}
+
+fn synced_len(path: &Path) -> Result<u64, StoreError> {
+    let file = File::open(path).map_err(|error| file_error("open", path, &error))?;
+    file.sync_all().map_err(|error| file_error("sync", path, &error))?;
+    Ok(file.metadata().map_err(|error| file_error("read", path, &error))?.len())
+}
+
+/// Fences the copy before anybody can open it under its name.
+fn fence_aside(to: &Path) -> Result<u64, StoreError> {
+    let partial = beside(to, ".partial");
+    let fenced = fence(&partial).and_then(|()| {
+        // Closing moves the log into the file. Should that fail, the fence would go with the log.
+        match fs::metadata(beside(&partial, "-wal")) {
+            Ok(log) if log.len() > 0 => {
+                Err(refused(format!("the log of {} could not be moved into it", partial.display())))
+            }
+            Ok(_) | Err(_) => synced_len(&partial),
+        }
+    });
+    if fenced.is_err() {
+        remove(&partial)?;
+    }
+    for suffix in ["-wal", "-shm", ".lock"] {
+        remove(&beside(&partial, suffix))?;
+    }
+    fenced
 }
 
 fn copy_pages(from: &Path, to: &Path) -> rusqlite::Result<()> {
@@ -183,6 +210,10 @@ mod tests {
         assert!(restore(&copy, &live, Replace::Stopped).is_ok());
         assert!(restore(&copy, &dir.path().join("new/b.db"), Replace::Never).is_ok());
 
+        let mut names: Vec<_> =
+            fs::read_dir(dir.path().join("new")).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["b.db", "b.db.lock"], "one file, and the lock that a server takes");
         let _open = FileLock::take(&live).unwrap();
         let error = restore(&copy, &live, Replace::Stopped).unwrap_err().to_string();
         assert!(error.contains("in use by another kagzi process"), "{error}");

@@ -88,6 +88,15 @@ impl Db {
         }
     }
 
+    /// Leaves everything in the one file, before the connection is closed.
+    pub fn move_log(&mut self) -> Result<(), StoreError> {
+        match self {
+            Db::Sqlite(connection) => sqlite::move_log(connection),
+            #[cfg(feature = "turso")]
+            Db::Turso(_) => self.each("PRAGMA wal_checkpoint(TRUNCATE)", &[], |_| Ok(())),
+        }
+    }
+
     /// A migration in the words of the engine.
     pub fn schema<'m>(&self, migration: &'m str) -> Cow<'m, str> {
         match self {
@@ -122,7 +131,8 @@ impl Db {
         }
     }
 
-    fn rows(
+    /// Shows rows until told to stop.
+    pub fn rows(
         &self,
         sql: &str,
         bind: &[Value<'_>],

@@ -6,6 +6,7 @@
 mod backend;
 mod backup;
 mod db;
+mod fence;
 mod file_lock;
 mod migrate;
 mod pool;

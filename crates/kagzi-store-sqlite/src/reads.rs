@@ -1,10 +1,12 @@
 //! Reading for people and for replay.
 
+use std::ops::ControlFlow;
+
 use async_trait::async_trait;
-use kagzi_model::{Event, EventKind, Name, Run, RunId, Timestamp, WorkerId};
+use kagzi_model::{Event, EventKind, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, Page, PageRequest, Reads, RunFilter, RunView, StoreError, Total, WorkerFilter,
-    WorkerView,
+    Census, DueCount, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads, RunFilter, RunView,
+    StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, SQLITE, Statement},
 };
 
@@ -56,6 +58,21 @@ const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
   ORDER BY seq
   LIMIT ?4";
 
+// The length of a blob is known without reading it.
+const OUTLINE: &str = "SELECT seq, at, detail, length(payload)
+   FROM events
+  WHERE run_id = ?1
+    AND seq > ?2
+    AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)
+  ORDER BY seq
+  LIMIT ?4";
+
+const PAYLOAD: &str = "SELECT payload, content_type
+   FROM events
+  WHERE run_id = ?1
+    AND seq = ?2
+    AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)";
+
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
         max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
@@ -100,6 +117,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
     ("EVENTS", EVENTS),
+    ("OUTLINE", OUTLINE),
+    ("PAYLOAD", PAYLOAD),
     ("WORKER", WORKER),
     ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
 ];
@@ -171,6 +190,50 @@ impl Reads for SqliteReads {
     ) -> Result<Vec<Event>, StoreError> {
         let namespace = namespace.clone();
         self.pool.read(move |db| db.all(EVENTS, bind![run, after_seq, namespace, limit], row::event)).await
+    }
+
+    async fn history(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        let (namespace, request) = (namespace.clone(), request.clone());
+        self.pool.read(move |db| read_history(db, &namespace, run, &request)).await
+    }
+
+    async fn outline(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventOutline>, StoreError> {
+        let namespace = namespace.clone();
+        let read = |row: &Row<'_>| {
+            let event = Event { seq: row.get(0)?, at: row.get(1)?, kind: row.json(2)?, payload: None };
+            Ok(EventOutline { event, payload_bytes: row.get(3)? })
+        };
+        self.pool.read(move |db| db.all(OUTLINE, bind![run, after_seq, namespace, limit], read)).await
+    }
+
+    async fn payloads(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        seqs: &[u64],
+    ) -> Result<Vec<(u64, Payload)>, StoreError> {
+        let (namespace, seqs) = (namespace.clone(), seqs.to_vec());
+        let read = move |db: &Db| {
+            let mut found = Vec::with_capacity(seqs.len());
+            // One at a time: each is a look-up by primary key in this very process.
+            for seq in seqs {
+                let payload = db.first(PAYLOAD, bind![run, seq, namespace], |row| row::payload(row, 0))?;
+                found.extend(payload.flatten().map(|payload| (seq, payload)));
+            }
+            Ok(found)
+        };
+        self.pool.read(read).await
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
@@ -249,6 +312,28 @@ fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, Sto
         };
         Ok(Some(RunView { run, input: input.flatten(), output: output.flatten() }))
     })
+}
+
+/// Stops at the first event that is too much, so that no more than one payload is read in vain.
+fn read_history(
+    db: &Db,
+    namespace: &Name,
+    run: RunId,
+    request: &EventRequest,
+) -> Result<EventPiece, StoreError> {
+    let wanted = listing::events(SQLITE, namespace, run, request);
+    let mut piece = EventPiece { events: Vec::new(), more: false };
+    let mut bytes = 0;
+    db.rows(&wanted.sql, &bound(&wanted), |row| {
+        let event = row::event(row)?;
+        if !piece.has_room(request, &mut bytes, &event) {
+            piece.more = true;
+            return Ok(ControlFlow::Break(()));
+        }
+        piece.events.push(event);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(piece)
 }
 
 fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {

@@ -1,7 +1,7 @@
 //! Deleting runs that ended long ago. Bounded by the caller: nothing here runs long.
 
-use kagzi_model::{Name, RunId, Status, Timestamp};
-use kagzi_store::{RunKey, StoreError};
+use kagzi_model::{Millis, Name, RunId, Status};
+use kagzi_store::{RetireQuery, RunKey, StoreError};
 
 use crate::{
     db::Db,
@@ -9,7 +9,8 @@ use crate::{
 };
 
 // From namespace to namespace along the index, so that no index without a namespace is needed.
-const NEXT_SPACE: &str = "SELECT namespace_id
+const NEXT_SPACE: &str = "SELECT namespace_id,
+        (SELECT retention_ms FROM namespaces WHERE namespaces.namespace_id = runs.namespace_id)
    FROM runs INDEXED BY runs_finished
   WHERE namespace_id > ?1
     AND finished_at IS NOT NULL
@@ -50,13 +51,17 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("DELETE_RETIRED", DELETE_RETIRED),
 ];
 
-pub fn retirable(db: &Db, before: Timestamp, limit: usize) -> Result<Vec<(RunKey, Status)>, StoreError> {
+pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
     let mut found = Vec::new();
-    let mut space = Name::empty();
-    while found.len() < limit {
-        let Some(next) = db.first(NEXT_SPACE, bind![space], |row| row.get(0))? else { break };
-        space = next;
-        db.each(RETIRABLE, bind![space, before, limit - found.len()], |row| {
+    let mut space = query.after.clone();
+    while found.len() < query.limit {
+        let next = db.first(NEXT_SPACE, bind![space], |row| {
+            Ok((row.get::<Name>(0)?, row.get::<Option<Millis>>(1)?))
+        })?;
+        let Some((name, own)) = next else { break };
+        space = name;
+        let Some(until) = query.until(own) else { continue };
+        db.each(RETIRABLE, bind![space, until, query.limit - found.len()], |row| {
             let number: i64 = row.get(2)?;
             let status = Status::from_number(number);
             let status = status.ok_or_else(|| unreadable(2, format!("unknown status {number}")))?;

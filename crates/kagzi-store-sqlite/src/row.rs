@@ -1,5 +1,7 @@
 //! Rows to structs and back.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kagzi_model::{Event, Labels, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus};
 use kagzi_store::StoreError;
@@ -30,7 +32,7 @@ pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
         started_at: row.get(12)?,
         finished_at: row.get(13)?,
         deadline_at: row.get(14)?,
-        options: row.json(15)?,
+        options: Arc::new(row.json(15)?),
         labels: row.get::<Option<String>>(16)?.map_or(Ok(Labels::default()), |text| labels(16, &text))?,
     })
 }

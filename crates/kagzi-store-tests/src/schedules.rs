@@ -1,14 +1,16 @@
 //! Schedules: one run per nominal time, on time, by the policy, over restarts.
 
 use kagzi_model::{
-    Command, Payload, RunId, RunOptions, State, Status, Timestamp,
+    Command, Labels, Payload, RunId, RunOptions, State, Status, Timestamp,
     limits::SCHEDULE_SLICE,
     schedule::{
         Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
         ScheduleRequest, Timing, rfc3339,
     },
 };
-use kagzi_store::{Direction, PageRequest, RunFilter, ScheduleFilter, ScheduleReply, SweepKind, Swept};
+use kagzi_store::{
+    Direction, LaneStats, PageRequest, RunFilter, ScheduleFilter, ScheduleReply, SweepKind, Swept,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -25,6 +27,7 @@ fn minutely(overlap: Overlap) -> Plan {
         workflow_type: TYPE.into(),
         task_queue: "default".into(),
         options: RunOptions::default(),
+        labels: Labels::default(),
         overlap,
         jitter_ms: 0,
         max_catchup: 100,
@@ -69,7 +72,7 @@ async fn runs(stage: &Stage, id: &str) -> Vec<(Timestamp, RunId)> {
     let mut runs: Vec<_> = found
         .rows
         .into_iter()
-        .map(|run| (run.options.scheduled.expect("filtered by it").at, run.id))
+        .map(|run| (run.options.scheduled.as_ref().expect("filtered by it").at, run.id))
         .collect();
     runs.sort_unstable();
     runs
@@ -120,7 +123,7 @@ pub async fn a_standing_worker_gets_a_scheduled_run_in_the_same_commit(stage: St
     sweep(&stage).await;
 
     let run = standing.next().await.run;
-    assert_eq!(run.options.scheduled.unwrap().at, last_minute(&stage));
+    assert_eq!(run.options.scheduled.as_ref().unwrap().at, last_minute(&stage));
     assert!(matches!(run.state, State::Leased(_)));
 }
 
@@ -192,14 +195,10 @@ pub async fn a_buffered_time_starts_in_the_commit_that_ends_the_run_before(stage
 
     let lease = first.lease();
     let commits = stage.store.stats();
-    let before = kagzi_store::LaneStats::get(&commits.commits);
+    let before = LaneStats::get(&commits.commits);
     stage.ok(stage.complete(&lease)).await;
     let second = standing.next().await;
-    assert_eq!(
-        kagzi_store::LaneStats::get(&commits.commits) - before,
-        1,
-        "end, start and claim share a commit"
-    );
+    assert_eq!(LaneStats::get(&commits.commits) - before, 1, "end, start and claim share a commit");
     let lease = second.lease();
     stage.ok(stage.cancel(second.run.id)).await;
     let third = standing.next().await;
@@ -221,7 +220,7 @@ pub async fn buffer_one_keeps_one_and_counts_the_others(stage: Stage) {
 
     stage.ok(stage.complete(&lease)).await;
 
-    let second = standing.next().await.run.options.scheduled.unwrap().at;
+    let second = standing.next().await.run.options.scheduled.as_ref().unwrap().at;
     assert_eq!(second, begin.plus_ms(2 * MINUTE_MS));
     assert!(row(&stage, "tick").await.state.buffer.is_empty());
 }
@@ -277,7 +276,7 @@ pub async fn a_trigger_is_safe_to_send_twice(stage: Stage) {
     assert_eq!(again.run, Some((run, true)));
     assert_ne!(other.run.unwrap().0, run);
     assert_eq!(row(&stage, "tick").await.state.started_total, 2);
-    assert_eq!(stage.run(run).await.options.scheduled.unwrap().at, stage.now());
+    assert_eq!(stage.run(run).await.options.scheduled.as_ref().unwrap().at, stage.now());
 }
 
 pub async fn a_backfill_starts_each_time_of_its_range_once(stage: Stage) {
@@ -446,4 +445,75 @@ pub(crate) async fn fires_once_over_a_reopening(stage: &mut Stage) {
     let first = runs(stage, "tick").await[0].1;
     stage.ok(stage.cancel(first)).await;
     assert_eq!(runs(stage, "tick").await.len(), 2, "what waited still waits");
+}
+
+pub async fn what_is_started_how_late_and_what_is_left_out_is_counted(stage: Stage) {
+    let begin = last_minute(&stage);
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "skip", create(minutely(Overlap::Skip))).await;
+    ok(&stage, "behind", create(Plan { max_catchup: 1, ..minutely(Overlap::Allow) })).await;
+    stage.pass_until_just_before(begin.plus_ms(MINUTE_MS));
+    stage.pass_one_tick();
+    stage.pass_ms(2_000);
+    sweep(&stage).await;
+    standing.next().await;
+    // The one leaves three times out because its run still goes, the other two because more than one was missed.
+    stage.pass_ms(3 * MINUTE_MS as u64);
+    sweep(&stage).await;
+
+    let stats = stage.store.stats();
+    let counted =
+        [&stats.schedule_fires, &stats.schedule_overlapped, &stats.schedule_missed, &stats.schedule_buffered];
+    assert_eq!(counted.map(LaneStats::get), [3, 3, 2, 0]);
+    let lateness = stats.schedule_lateness.read();
+    assert_eq!((lateness.count, lateness.sum), (3, 6_000_000), "each started 2 s after its time");
+}
+
+pub async fn a_buffered_time_is_counted_once_and_is_not_late(stage: Stage) {
+    let begin = last_minute(&stage);
+    let mut standing = stage.stand_by(5).await;
+    ok(&stage, "tick", create(minutely(Overlap::BufferAll))).await;
+    stage.pass_until_just_before(begin.plus_ms(2 * MINUTE_MS));
+    stage.pass_one_tick();
+    sweep(&stage).await;
+    let first = standing.next().await;
+
+    stage.ok(stage.complete(&first.lease())).await;
+    standing.next().await;
+
+    let stats = stage.store.stats();
+    assert_eq!([&stats.schedule_fires, &stats.schedule_buffered].map(LaneStats::get), [2, 1]);
+    let lateness = stats.schedule_lateness.read();
+    assert_eq!((lateness.count, lateness.sum), (1, 60_000_000), "only the first waited for nobody but us");
+}
+
+pub async fn runs_carry_the_labels_of_their_schedule_however_they_are_started(stage: Stage) {
+    let labelled = |value: &str| Plan {
+        labels: [("tenant".into(), value.into())].into_iter().collect(),
+        ..minutely(Overlap::Allow)
+    };
+    let begin = last_minute(&stage);
+    ok(&stage, "tick", create(labelled("acme"))).await;
+    assert_eq!(row(&stage, "tick").await.plan, labelled("acme"), "they read back as they were written");
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+    let run = RunId(Uuid::now_v7());
+    ok(&stage, "tick", ScheduleCommand::Trigger { run, trigger: "now".into() }).await;
+    let past = Backfill { after: begin.plus_ms(-2 * MINUTE_MS), to: begin, at_once: true };
+    ok(&stage, "tick", ScheduleCommand::Backfill(past)).await;
+    sweep(&stage).await;
+    let input = Payload::new(&b"the schedule's input"[..]);
+    let new = NewSchedule { uid: Uuid::now_v7(), plan: labelled("other"), input, paused: None };
+    ok(&stage, "tick", ScheduleCommand::Update { new: Box::new(new), if_version: None }).await;
+    stage.pass_ms(MINUTE_MS as u64);
+    sweep(&stage).await;
+
+    let with = async |value: &str| {
+        let labels = vec![("tenant".into(), value.into())];
+        let filter = RunFilter { labels, ..RunFilter::default() };
+        stage.store.count_runs(&stage.namespace, &filter).await.unwrap().count
+    };
+    assert_eq!(runs(&stage, "tick").await.len(), 5);
+    assert_eq!(with("acme").await, 4, "one by the clock, one by hand, two of the past");
+    assert_eq!(with("other").await, 1, "after the update");
 }

@@ -110,6 +110,9 @@ macro_rules! conformance {
                 the_first_result_of_a_step_stays,
                 payloads_come_back_byte_for_byte,
                 events_are_read_from_any_point_in_pieces,
+                history_is_filtered_by_kind_step_and_time_and_read_from_either_end,
+                a_piece_of_history_ends_before_its_payloads_are_too_large,
+                an_outline_is_the_history_without_its_payloads,
             }
             batches {
                 a_refused_command_does_not_disturb_its_neighbours,
@@ -160,6 +163,9 @@ macro_rules! conformance {
                 no_schedule_crosses_a_namespace,
                 the_observer_is_told_when_a_schedule_is_due,
                 a_run_ended_by_its_worker_or_a_person_frees_the_schedule,
+                runs_carry_the_labels_of_their_schedule_however_they_are_started,
+                what_is_started_how_late_and_what_is_left_out_is_counted,
+                a_buffered_time_is_counted_once_and_is_not_late,
             }
             retention {
                 a_run_goes_with_all_that_belongs_to_it_when_it_ended_long_ago_and_not_before,
@@ -167,6 +173,10 @@ macro_rules! conformance {
                 runs_that_have_not_ended_stay_however_old,
                 a_reopened_run_stays,
                 a_failed_run_stays_until_its_handler_has_ended,
+                a_namespace_keeps_its_runs_for_as_long_as_it_says_and_others_for_as_long_as_the_server_says,
+                a_server_that_keeps_everything_still_follows_the_namespaces,
+                a_changed_retention_holds_from_its_commit_on,
+                what_one_namespace_must_keep_does_not_stop_the_retention_of_the_next,
                 many_runs_go_in_small_turns_and_claims_go_on_between_them,
             }
             namespaces {

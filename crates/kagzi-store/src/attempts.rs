@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Name, Payload, Timestamp, WorkerId};
+use kagzi_model::{Event, EventKind, Failure, Name, Timestamp, WorkerId};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +22,9 @@ pub struct StepAttempt {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttemptState {
     Running,
+    /// Its output is the payload of the event with this sequence number.
     Completed {
-        output: Option<Payload>,
+        recorded_seq: u64,
     },
     /// Failed, and the next attempt is (or was) due at `retry_at`; none when final.
     Failed {
@@ -36,7 +37,7 @@ pub enum AttemptState {
     Slept,
 }
 
-/// Every attempt of every step, oldest first.
+/// Every attempt of every step, oldest first. Payloads are not looked at: an outline is enough.
 pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
     let mut list: Vec<StepAttempt> = Vec::new();
     let mut worker = None;
@@ -57,10 +58,14 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 latest: true,
             }),
             EventKind::StepCompleted { step, position, attempt, elapsed_ms } => {
-                let output = event.payload.clone();
                 let took = (*elapsed_ms > 0).then(|| Timestamp(event.at.0 - elapsed_ms * 1000));
                 let ended = Ended { at: event.at, began: took, worker };
-                finish(&mut list, (step, *position, *attempt), ended, AttemptState::Completed { output });
+                finish(
+                    &mut list,
+                    (step, *position, *attempt),
+                    ended,
+                    AttemptState::Completed { recorded_seq: event.seq },
+                );
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, .. } => {
                 let state = AttemptState::Failed { failure: failure.clone(), retry_at: *retry_at };

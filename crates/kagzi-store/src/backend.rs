@@ -2,7 +2,9 @@
 
 use std::future::Future;
 
-use kagzi_model::{Aggregate, Event, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId};
+use kagzi_model::{
+    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
+};
 
 use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
 
@@ -39,6 +41,24 @@ pub struct DueQuery<'a> {
     pub key: &'a QueueKey,
     pub now: Timestamp,
     pub limit: usize,
+}
+
+/// Which runs past their retention to find.
+#[derive(Debug, Clone)]
+pub struct RetireQuery<'a> {
+    pub now: Timestamp,
+    /// How long runs are kept in a namespace that does not say; none = for ever.
+    pub keep_ms: Option<Millis>,
+    /// Only in namespaces behind this one.
+    pub after: &'a Name,
+    pub limit: usize,
+}
+
+impl RetireQuery<'_> {
+    /// Up to when runs must have ended, in a namespace that keeps them for so long itself.
+    pub fn until(&self, own: Option<Millis>) -> Option<Timestamp> {
+        Namespace::retired_until(self.now, own, self.keep_ms)
+    }
 }
 
 /// One event of one run, to be written.
@@ -129,12 +149,11 @@ pub trait Backend: RuleBackend + ScheduleRows {
     /// When the next lease or deadline passes.
     fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 
-    /// Runs of any namespace that ended at or before `before`, with their status. What another server is deleting
+    /// Runs that are past their retention, with their status, namespace by namespace. What another server is deleting
     /// at this moment is passed over.
     fn retirable(
         &mut self,
-        before: Timestamp,
-        limit: usize,
+        query: &RetireQuery<'_>,
     ) -> impl Future<Output = Result<Vec<(RunKey, Status)>, StoreError>> + Send;
     /// Deletes the rows and labels of runs, and remembers that their events are still to go.
     fn retire(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -1,7 +1,6 @@
 //! Runs that are busy, kept in memory so that recording a step needs no read.
 
-use std::collections::HashMap;
-
+use crate::hash::HashMap;
 use kagzi_model::{Aggregate, Payload, RunId};
 
 /// Most runs kept. At about 1 KiB each this stays below 10 MiB.

@@ -167,8 +167,9 @@ pub enum SweepKind {
     Schedules { schedules_max: usize, runs_max: usize },
     /// Workers that went offline before `before`: forgotten.
     OfflineWorkers { before: Timestamp },
-    /// Runs that ended at or before `before`: deleted with all that belongs to them, a few per round.
-    Retention { before: Timestamp },
+    /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted with all that
+    /// belongs to them, a few per round. Without either a run is kept for ever.
+    Retention { keep_ms: Option<Millis> },
 }
 
 /// What a round of housekeeping did.

@@ -1,15 +1,14 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
-use std::collections::{HashMap, HashSet};
-
 use kagzi_model::{
-    Aggregate, Change, Command, Event, EventKind, Name, Payload, Rejection, Run, RunId, State, Timestamp,
-    decide,
+    Aggregate, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Run, RunId, State,
+    Timestamp, decide,
 };
 
 use crate::{
     EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, WriteSet,
     cache::{Cache, Entry},
+    hash::{HashMap, HashSet},
 };
 
 /// One batch being folded.
@@ -61,13 +60,13 @@ impl<'a> Fold<'a> {
         Fold {
             now,
             cache,
-            business: HashMap::new(),
+            business: HashMap::default(),
             inserted: Vec::new(),
             updated: Vec::new(),
-            dirty: HashSet::new(),
-            relabelled: HashSet::new(),
-            certain: HashSet::new(),
-            inputs: HashMap::new(),
+            dirty: HashSet::default(),
+            relabelled: HashSet::default(),
+            certain: HashSet::default(),
+            inputs: HashMap::default(),
             events: Vec::new(),
             touched: Touched::default(),
             follow: Vec::new(),
@@ -142,10 +141,7 @@ impl<'a> Fold<'a> {
                 decide(self.now, seen, None, command)?
             }
         };
-        let reply = change.reply.clone();
-        self.follow.extend(change.follow.iter().cloned());
-        self.take(command, change);
-        Ok(reply)
+        Ok(self.take(command, change))
     }
 
     /// Adds a line to the history of a run that this batch has changed.
@@ -158,44 +154,58 @@ impl<'a> Fold<'a> {
         self.events.push(EventRow { namespace, run: id, event });
     }
 
-    fn take(&mut self, command: &Command, change: Change) {
-        if change.run.is_none() && change.events.is_empty() {
-            return;
+    /// Takes a decision over: the row, the history, and what others must hear of it.
+    fn take(&mut self, command: &Command, change: Change) -> Reply {
+        let Change { run, events, reply, follow } = change;
+        self.follow.extend(follow);
+        if run.is_none() && events.is_empty() {
+            return reply;
         }
         let id = command.run();
         self.certain.insert(id);
-        if let Command::Start(start) = command {
-            let run = change.run.clone().expect("a start that changes something makes a run");
-            self.cache.insert(Aggregate::new(run, 0), Some(start.input.clone()));
-            self.inserted.push(id);
-            self.dirty.insert(id);
-            self.touched.rows.push(id);
+        let before = match (command, run) {
+            (Command::Start(start), run) => {
+                let run = run.expect("a start that changes something makes a run");
+                if !run.labels.is_empty() {
+                    self.relabelled.insert(id);
+                }
+                self.cache.insert(Aggregate::new(run, 0), Some(start.input.clone()));
+                self.inserted.push(id);
+                self.dirty.insert(id);
+                self.touched.rows.push(id);
+                None
+            }
+            (_, None) => None,
+            (_, Some(run)) => {
+                let entry = self.cache.get_mut(id).expect("a decided run is known");
+                if self.dirty.insert(id) {
+                    self.updated.push(id);
+                    self.touched.rows.push(id);
+                }
+                Some(std::mem::replace(&mut entry.aggregate.run, run))
+            }
+        };
+        if let Some(before) = before {
+            self.note(command, &before, &events);
         }
         let entry = self.cache.get_mut(id).expect("a decided run is known");
-        let before = entry.aggregate.run.clone();
-        let first_seq = entry.aggregate.last_seq + 1;
-        entry.aggregate.apply(self.now, &change);
-        let after = entry.aggregate.run.clone();
-        if change.run.is_some() {
-            let started = matches!(command, Command::Start(_));
-            let moved = before.labels != after.labels || before.finished_at != after.finished_at;
-            if (started || moved) && !after.labels.is_empty() {
-                self.relabelled.insert(id);
-            }
-            if self.dirty.insert(id) {
-                self.updated.push(id);
-                self.touched.rows.push(id);
-            }
-            self.note(command, &before, &after, &change);
+        for (kind, payload) in events {
+            entry.aggregate.absorb(self.now, &kind);
+            entry.aggregate.last_seq += 1;
+            let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
+            let namespace = entry.aggregate.run.namespace.clone();
+            self.events.push(EventRow { namespace, run: id, event });
         }
-        for (seq, (kind, payload)) in (first_seq..).zip(change.events) {
-            let event = Event { seq, at: self.now, kind, payload };
-            self.events.push(EventRow { namespace: after.namespace.clone(), run: id, event });
-        }
+        reply
     }
 
     /// Remembers what somebody outside waits for.
-    fn note(&mut self, command: &Command, before: &Run, after: &Run, change: &Change) {
+    fn note(&mut self, command: &Command, before: &Run, events: &[(EventKind, Option<Payload>)]) {
+        let after = &self.cache.get(before.id).expect("a decided run is known").aggregate.run;
+        let moved = before.labels != after.labels || before.finished_at != after.finished_at;
+        if moved && !after.labels.is_empty() {
+            self.relabelled.insert(after.id);
+        }
         let ended = after.state.finished() && !before.state.finished();
         if after.needs_handler() && !before.needs_handler() && after.options.handler_of.is_none() {
             self.failed.push(after.id);
@@ -224,8 +234,7 @@ impl<'a> Fold<'a> {
             (None, None) | (Some(_), Some(_)) => {}
         }
         if ended {
-            let output = change
-                .events
+            let output = events
                 .iter()
                 .find(|(kind, _)| matches!(kind, EventKind::RunCompleted))
                 .and_then(|(_, payload)| payload.clone());

@@ -1,13 +1,14 @@
 //! The rules as the lane knows them: namespaces that were used, their gates, and what of it is not written yet.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use kagzi_model::{Gate, GateKey, GateScope, Name, Namespace};
 
-use crate::{QueueKey, RuleSet, ServerRules, fold::LeaseMove};
+use crate::{
+    QueueKey, RuleSet, ServerRules,
+    fold::LeaseMove,
+    hash::{HashMap, HashSet},
+};
 
 /// What is set for one namespace.
 pub struct Known {

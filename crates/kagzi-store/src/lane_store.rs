@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, Event, Gate, Name, Namespace, RuleError, Run, RunId, Timestamp, WorkerId,
+    Command, Event, Gate, Name, Namespace, Payload, RuleError, Run, RunId, Timestamp, WorkerId,
     schedule::{Schedule, ScheduleRejection, ScheduleRequest},
 };
 
 use crate::{
-    Census, Demand, Depth, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError,
-    RuleCommand, RuleReads, RuleReply, RunFilter, RunView, ScheduleFilter, ScheduleReads, ScheduleReply,
-    ServerRules, Store, StoreError, SweepKind, Swept, Total, WorkerCommand, WorkerFilter, WorkerReply,
-    WorkerView, lane::Message,
+    Census, Demand, Depth, EventOutline, EventPiece, EventRequest, LaneHandle, LaneStats, Outcome, Page,
+    PageRequest, Reads, RegistryError, RuleCommand, RuleReads, RuleReply, RunFilter, RunView, ScheduleFilter,
+    ScheduleReads, ScheduleReply, ServerRules, Store, StoreError, SweepKind, Swept, Total, WorkerCommand,
+    WorkerFilter, WorkerReply, WorkerView, lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -138,6 +138,34 @@ impl<R: Reads> Reads for LaneStore<R> {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         self.reads.events(namespace, run, after_seq, limit).await
+    }
+
+    async fn history(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        self.reads.history(namespace, run, request).await
+    }
+
+    async fn outline(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventOutline>, StoreError> {
+        self.reads.outline(namespace, run, after_seq, limit).await
+    }
+
+    async fn payloads(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        seqs: &[u64],
+    ) -> Result<Vec<(u64, Payload)>, StoreError> {
+        self.reads.payloads(namespace, run, seqs).await
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {

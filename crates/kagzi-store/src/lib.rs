@@ -12,7 +12,9 @@ mod clock;
 mod contract;
 mod error;
 mod fold;
+mod hash;
 mod histogram;
+mod history;
 mod journal;
 mod known_rules;
 mod lane;
@@ -29,7 +31,7 @@ mod stats;
 mod turn;
 
 pub use attempts::{AttemptState, StepAttempt, attempts};
-pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RunKey, WriteSet};
+pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RetireQuery, RunKey, WriteSet};
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
@@ -38,6 +40,7 @@ pub use contract::{
 };
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
+pub use history::{EventFilter, EventOutline, EventPiece, EventRequest};
 pub use journal::{JournalEntry, JournalState, journal};
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;

@@ -3,10 +3,12 @@
 //! A listing is one or more *arms*: selections in the listing's order, each led by one index. Several arms are
 //! joined by `UNION ALL`, each cut to the page's length first, so that no arm is ever read or sorted whole.
 
+mod events;
 mod runs;
 mod schedules;
 mod workers;
 
+pub use events::{events, sort};
 pub use runs::runs;
 pub use schedules::schedules;
 pub use workers::workers;
@@ -25,16 +27,24 @@ pub struct Dialect {
     pub schema: &'static str,
     /// Say which index leads. SQLite keeps no statistics and would guess; PostgreSQL knows better than we do.
     pub hints: bool,
+    /// Events have a namespace of their own; else they belong to one through their run.
+    pub events_namespaced: bool,
     /// The reason to wake in one word, as a column or an expression.
     pub reason: &'static str,
 }
 
 /// SQLite and what speaks like it.
-pub const SQLITE: Dialect =
-    Dialect { marker: '?', schema: "", hints: true, reason: "json_extract(runs.state, '$.is')" };
+pub const SQLITE: Dialect = Dialect {
+    marker: '?',
+    schema: "",
+    hints: true,
+    events_namespaced: false,
+    reason: "json_extract(runs.state, '$.is')",
+};
 
 /// PostgreSQL and what speaks like it.
-pub const POSTGRES: Dialect = Dialect { marker: '$', schema: "kagzi.", hints: false, reason: "runs.reason" };
+pub const POSTGRES: Dialect =
+    Dialect { marker: '$', schema: "kagzi.", hints: false, events_namespaced: true, reason: "runs.reason" };
 
 /// A value to bind.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,9 +17,9 @@ use kagzi_model::{
 use parking_lot::RwLock;
 
 use crate::{
-    Backend, Census, Clock, Cursor, Direction, DueCount, DueQuery, Lane, LaneOptions, LaneStore, Observer,
-    Page, PageRequest, QueueKey, Reads, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total,
-    WorkerFilter, WorkerView, WriteSet,
+    Backend, Census, Clock, Cursor, Direction, DueCount, DueQuery, EventOutline, EventPiece, EventRequest,
+    Lane, LaneOptions, LaneStore, Observer, Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter,
+    RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -142,14 +142,16 @@ impl Backend for MemoryBackend {
         Ok(self.working.runs.values().filter_map(Run::sweep_at).min())
     }
 
-    async fn retirable(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(RunKey, Status)>, StoreError> {
-        let ended = |run: &&Run| run.finished_at.is_some_and(|at| at <= before);
-        let found = self.working.runs.values().filter(ended).take(limit);
-        Ok(found.map(|run| (key_of(run), run.state.status())).collect())
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+        let own = |name: &Name| self.working.namespaces.get(name).and_then(|row| row.retention_ms);
+        let past = |run: &&Run| {
+            let until = query.until(own(&run.namespace));
+            run.namespace > *query.after
+                && run.finished_at.is_some_and(|at| until.is_some_and(|until| at <= until))
+        };
+        let mut found: Vec<&Run> = self.working.runs.values().filter(past).collect();
+        found.sort_by(|a, b| (&a.namespace, a.finished_at, a.id).cmp(&(&b.namespace, b.finished_at, b.id)));
+        Ok(found.into_iter().take(query.limit).map(|run| (key_of(run), run.state.status())).collect())
     }
 
     async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
@@ -246,6 +248,12 @@ impl Tables {
         self.events.range((id, 0)..=(id, u64::MAX)).map(|(_, event)| event)
     }
 
+    /// Nothing when the run is not of the namespace.
+    fn events_in(&self, namespace: &Name, id: RunId) -> impl Iterator<Item = &Event> {
+        let there = self.runs.get(&id).is_some_and(|row| row.namespace == *namespace);
+        self.events_of(id).filter(move |_| there)
+    }
+
     fn payload(&self, id: RunId, kind: &EventKind) -> Option<Payload> {
         self.events_of(id).find(|event| event.kind == *kind).and_then(|event| event.payload.clone())
     }
@@ -327,10 +335,60 @@ impl Reads for MemoryReads {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let tables = self.tables.read();
-        if tables.runs.get(&run).is_none_or(|row| row.namespace != *namespace) {
-            return Ok(Vec::new());
+        Ok(tables
+            .events_in(namespace, run)
+            .filter(|event| event.seq > after_seq)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn history(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        let tables = self.tables.read();
+        let mut events: Vec<&Event> = tables.events_in(namespace, run).collect();
+        if !request.upwards {
+            events.reverse();
         }
-        Ok(tables.events_of(run).filter(|event| event.seq > after_seq).take(limit).cloned().collect())
+        let beyond = |event: &&&Event| match (request.beyond, request.upwards) {
+            (None, _) => true,
+            (Some(seq), true) => event.seq > seq,
+            (Some(seq), false) => event.seq < seq,
+        };
+        let wanted = events.iter().filter(beyond).filter(|event| request.filter.matches(event));
+        Ok(EventPiece::take(request, wanted.map(|event| (*event).clone())))
+    }
+
+    async fn outline(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventOutline>, StoreError> {
+        let tables = self.tables.read();
+        let events = tables.events_in(namespace, run).filter(|event| event.seq > after_seq).take(limit);
+        Ok(events
+            .map(|event| EventOutline {
+                payload_bytes: event.payload.as_ref().map(|payload| payload.data.len() as u64),
+                event: Event { payload: None, ..event.clone() },
+            })
+            .collect())
+    }
+
+    async fn payloads(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        seqs: &[u64],
+    ) -> Result<Vec<(u64, Payload)>, StoreError> {
+        let tables = self.tables.read();
+        let wanted = tables.events_in(namespace, run).filter(|event| seqs.contains(&event.seq));
+        Ok(wanted.filter_map(|event| Some((event.seq, event.payload.clone()?))).collect())
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {

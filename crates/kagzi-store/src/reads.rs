@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
-use crate::{Census, RuleReads, RunFilter, ScheduleReads, StoreError};
+use crate::{
+    Census, EventOutline, EventPiece, EventRequest, RuleReads, RunFilter, ScheduleReads, StoreError,
+};
 
 /// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
 pub const TOTAL_MAX: u64 = 10_000;
@@ -38,6 +40,28 @@ pub trait Reads: RuleReads + ScheduleReads {
         after_seq: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
+    /// A piece of a run's history, bounded in events and in bytes; nothing when the run is not there.
+    async fn history(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError>;
+    /// Events of a run after a sequence number, oldest first, without their payloads.
+    async fn outline(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventOutline>, StoreError>;
+    /// The payloads of these events of a run, by sequence number; those that have none are left out.
+    async fn payloads(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        seqs: &[u64],
+    ) -> Result<Vec<(u64, Payload)>, StoreError>;
     /// One worker with its leases counted.
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError>;
     /// Up to two workers whose id begins with the hexadecimal digits.

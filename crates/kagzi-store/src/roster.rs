@@ -1,10 +1,12 @@
 //! Workers as the lane knows them: their row, and how many runs they hold.
 
-use std::collections::{HashMap, HashSet};
-
 use kagzi_model::{Worker, WorkerId, WorkerStatus};
 
-use crate::{Demand, RegistryError, fold::LeaseMove};
+use crate::{
+    Demand, RegistryError,
+    fold::LeaseMove,
+    hash::{HashMap, HashSet},
+};
 
 /// One worker with its leases counted.
 pub struct Member {
@@ -26,7 +28,7 @@ pub struct Roster {
 
 impl Roster {
     pub fn new(shared: bool) -> Self {
-        Roster { here: shared.then(HashSet::new), ..Roster::default() }
+        Roster { here: shared.then(HashSet::default), ..Roster::default() }
     }
 
     /// Whether the worker stands by here, as far as is known; a commit finds out when it moved on.

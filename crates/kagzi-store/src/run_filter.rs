@@ -69,7 +69,7 @@ impl TimeRange {
         self.from.is_none() && self.to.is_none()
     }
 
-    fn contains(&self, at: Timestamp) -> bool {
+    pub(crate) fn contains(&self, at: Timestamp) -> bool {
         self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to)
     }
 }

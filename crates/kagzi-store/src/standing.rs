@@ -1,10 +1,13 @@
 //! The board: which workers stand by for which runs, and what is known of the queues they watch.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use kagzi_model::{GateKey, Name, Timestamp, WorkerId};
 
-use crate::{Demand, QueueKey};
+use crate::{
+    Demand, QueueKey,
+    hash::{HashMap, HashSet},
+};
 
 /// A demand and the keys it watches.
 pub struct StandBy {

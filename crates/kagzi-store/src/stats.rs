@@ -35,6 +35,18 @@ pub struct LaneStats {
     /// Runs that retention deleted, and their events.
     pub runs_retired: AtomicU64,
     pub events_retired: AtomicU64,
+    /// Commits that deleted any of them.
+    pub retention_batches: AtomicU64,
+    /// Runs that schedules started.
+    pub schedule_fires: AtomicU64,
+    /// Times that schedules left out because an earlier run was still going.
+    pub schedule_overlapped: AtomicU64,
+    /// Times that schedules left out because more were missed than they make up for.
+    pub schedule_missed: AtomicU64,
+    /// Times that had to wait for the run before them.
+    pub schedule_buffered: AtomicU64,
+    /// From the time that a schedule's run was due to its start.
+    pub schedule_lateness: Histogram,
     /// When the newest batch failed; 0 = it did not.
     failed_at: AtomicI64,
 }
@@ -55,6 +67,12 @@ impl Default for LaneStats {
             batch_max: AtomicU64::default(),
             runs_retired: AtomicU64::default(),
             events_retired: AtomicU64::default(),
+            retention_batches: AtomicU64::default(),
+            schedule_fires: AtomicU64::default(),
+            schedule_overlapped: AtomicU64::default(),
+            schedule_missed: AtomicU64::default(),
+            schedule_buffered: AtomicU64::default(),
+            schedule_lateness: Histogram::of_durations(),
             step_retries: AtomicU64::default(),
             run_retries: AtomicU64::default(),
             commit_time: Histogram::of_durations(),

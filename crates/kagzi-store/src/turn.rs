@@ -7,8 +7,7 @@ mod retention;
 mod rules;
 mod schedules;
 mod sweep;
-
-use std::collections::HashSet;
+mod tally;
 
 use kagzi_model::{
     Command, GateKey, Name, Rejection, Reply, RuleError, RunId, State, Timestamp, WorkerId,
@@ -20,6 +19,7 @@ use crate::{
     ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
+    hash::HashSet,
     known_rules::KnownRules,
     lane::Message,
     roster::Roster,
@@ -110,6 +110,7 @@ pub struct Turn<'a, B> {
     offline: Vec<WorkerId>,
     lease_moves_counted: usize,
     schedules: schedules::Desk,
+    tally: tally::Tally,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
     /// Commands decided so far.
@@ -137,15 +138,16 @@ impl<'a, B: Backend> Turn<'a, B> {
             roster,
             board,
             rules,
-            consulted: HashSet::new(),
-            opened: HashSet::new(),
+            consulted: HashSet::default(),
+            opened: HashSet::default(),
             stats,
-            served: HashSet::new(),
+            served: HashSet::default(),
             assigned: Vec::new(),
-            leased_to: HashSet::new(),
+            leased_to: HashSet::default(),
             offline: Vec::new(),
             lease_moves_counted: 0,
             schedules: schedules::Desk::default(),
+            tally: tally::Tally::default(),
             wrote: false,
             commands: 0,
             events_written: 0,
@@ -190,6 +192,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         if self.wrote {
             let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
             self.stats.committed(self.commands, micros);
+            std::mem::take(&mut self.tally).count(self.stats);
         }
         Ok(self.done(answers))
     }

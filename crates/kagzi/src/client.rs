@@ -1,7 +1,10 @@
 //! Starts runs, waits for them and stops them.
 
+pub(crate) mod admin;
 mod conversation;
 pub(crate) mod handle;
+pub(crate) mod history;
+pub(crate) mod queue_handle;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod schedule_handle;
@@ -11,7 +14,9 @@ mod start_many;
 use std::future::Future;
 use std::sync::Arc;
 
+use kagzi_proto::v1::admin_service_client::AdminServiceClient as AdminRpc;
 use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
+use kagzi_proto::v1::worker_service_client::WorkerServiceClient as WorkersRpc;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use kagzi_proto::v1::{self, WorkflowRun};
 use parking_lot::Mutex;
@@ -25,6 +30,7 @@ use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use admin::Admin;
 use conversation::Conversation;
 use handle::RunHandle;
 use runs::Runs;
@@ -65,6 +71,21 @@ impl Server {
             return rpc.start_workflow(request).await.map(Response::into_inner);
         }
         self.conversation.start(request.into_inner()).await
+    }
+}
+
+/// A channel that becomes the client of a service.
+pub(crate) struct Rpc(Channel);
+
+impl From<Rpc> for AdminRpc<Channel> {
+    fn from(Rpc(channel): Rpc) -> Self {
+        AdminRpc::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX)
+    }
+}
+
+impl From<Rpc> for WorkersRpc<Channel> {
+    fn from(Rpc(channel): Rpc) -> Self {
+        WorkersRpc::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX)
     }
 }
 
@@ -186,6 +207,11 @@ impl Client {
         Runs::new(self.clone())
     }
 
+    /// Sets and looks at what operators do: namespaces, queues, workers.
+    pub fn admin(&self) -> Admin {
+        Admin::new(self.clone())
+    }
+
     pub(crate) fn namespace_id(&self) -> &str {
         &self.namespace
     }
@@ -220,6 +246,21 @@ impl Client {
         let client =
             |channel| ScheduleServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
         self.call_on(attempted, repeat, |channel| rpc(client(channel))).await
+    }
+
+    /// The same for any other service.
+    pub(crate) async fn call_rpc<R, T, F, Fut>(
+        &self,
+        attempted: &'static str,
+        repeat: Repeat,
+        rpc: F,
+    ) -> Result<T, Error>
+    where
+        R: From<Rpc>,
+        F: Fn(R) -> Fut,
+        Fut: Future<Output = Result<Response<T>, Status>>,
+    {
+        self.call_on(attempted, repeat, |channel| rpc(R::from(Rpc(channel)))).await
     }
 
     async fn call_on<T, F, Fut>(&self, attempted: &'static str, repeat: Repeat, rpc: F) -> Result<T, Error>

@@ -83,7 +83,10 @@ mod workflow_failed;
 
 pub use addresses::Addresses;
 pub use client::Client;
+pub use client::admin::{Admin, NamespaceField, NamespacePage, NamespaceSettings, Queues, TakenOffline};
 pub use client::handle::RunHandle;
+pub use client::history::{HistoryPage, RunHistory};
+pub use client::queue_handle::QueueHandle;
 pub use client::runs::{RunCount, RunPage, Runs};
 pub use client::schedule::{Overlap, ScheduleBuilder};
 pub use client::schedule_handle::{Backfill, Missed, ScheduleHandle};
@@ -96,7 +99,10 @@ pub use codec::{CodecError, PayloadCodec};
 #[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use error::{Error, RunFailed};
-pub use kagzi_proto::v1::{Payload, RunEvent, Schedule, WorkflowRun, WorkflowStatus};
+pub use kagzi_proto::v1::{
+    Gate, Namespace, Payload, Queue, QueueType, RunEvent, Schedule, Worker as RegisteredWorker, WorkflowRun,
+    WorkflowStatus,
+};
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;
 pub use run::step::StepContext;

@@ -54,6 +54,9 @@ pub(crate) const ASK_BATCH_BYTES_MAX: usize = 32 * 1024;
 /// Results that travel with the end of a run. Every server takes as much beside an output of its largest size.
 pub(crate) const TRAILING_BYTES_MAX: usize = 32 * 1024;
 
+/// Messages of the server that are heard in one go.
+pub(crate) const HEARD_LEN_MAX: usize = 256;
+
 /// Messages taken from the inbox in one go.
 pub(crate) const INBOX_BATCH_LEN_MAX: usize = 256;
 

@@ -58,12 +58,14 @@ async fn runs(client: &Client, id: &str, count: usize) -> Vec<WorkflowRun> {
 #[tokio::test]
 async fn a_scheduled_run_knows_its_schedule_and_its_nominal_time() {
     let (engine, client) = engine().await;
-    let schedule = client.schedule("hourly", "report", "reports", "sales").cron("@hourly").await.unwrap();
+    let schedule = client.schedule("hourly", "report", "reports", "sales").cron("@hourly");
+    let schedule = schedule.label("tenant", "acme").await.unwrap();
 
     let hour = to_next_hour(&engine);
 
     let run = &runs(&client, "hourly", 1).await[0];
     assert_eq!(run.schedule_id, "hourly");
+    assert_eq!(run.labels, [("tenant".to_owned(), "acme".to_owned())].into());
     let result: (String, Option<String>, Option<u64>) = client.handle(&run.run_id).result().await.unwrap();
     assert_eq!(result, ("sales".into(), Some("hourly".into()), Some(hour)));
     let described = schedule.describe().await.unwrap();

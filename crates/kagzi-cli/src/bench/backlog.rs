@@ -1,40 +1,45 @@
-//! w3 on an empty store, and again beside runs that sleep in it.
+//! w3 on an empty store, and again beside runs that sleep in it; then how long a server takes to start there.
 
-use super::figures::{Backlog, Figures};
+use super::figures::{Backlog, Figures, More};
+use super::fill::{self, Crowd};
 use super::measure;
 use super::percentile::round;
-use super::sleepers;
 use super::stage::Stage;
-use super::workload::{Load, now_ms};
-
-/// Longer than any measurement.
-const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
-
-/// Started, but perhaps not yet asleep; they are waited for in portions, so that no measurement meets them.
-const PORTION: u64 = 10_000;
+use super::workload::{Input, Load, Output, WORKFLOW_TYPE};
+use tokio::time::Instant;
 
 pub async fn measure(stage: &mut Stage, load: &Load, backlog: u64) -> anyhow::Result<Figures> {
     let empty = measure::measure(stage, load).await?;
-    let (client, queue) = (stage.clients[0].clone(), stage.queue.clone());
-    let due_ms = now_ms() + MONTH_MS;
-    let mut asleep = 0;
-    while asleep < backlog {
-        let portion = PORTION.min(backlog - asleep);
-        let fill = async {
-            let started = sleepers::start_all(&client, &queue, portion, due_ms).await?;
-            // The last one started falls asleep about last; when it sleeps the worker is idle again.
-            if let Some(last) = started.last() {
-                while last.describe().await?.status() != kagzi::WorkflowStatus::Sleeping {
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                }
-            }
-            anyhow::Ok(())
-        };
-        stage.watch(fill).await?;
-        asleep += portion;
-    }
+    let filled = fill::fill(stage, Crowd { asleep: backlog, finished: 0 }).await?;
     let mut full = measure::measure(stage, load).await?;
-    full.errors += empty.errors;
-    full.backlog = Some(Backlog { backlog, empty_runs_per_s: round(empty.runs_per_s, 1) });
+    let started = start_up(stage, load).await?;
+    full.errors += empty.errors + u64::from(!started.good);
+    full.more = Some(More::Backlog(Backlog {
+        backlog,
+        empty_runs_per_s: round(empty.runs_per_s, 1),
+        fill_s: round(filled.as_secs_f64(), 1),
+        startup_s: round(started.seconds, 3),
+        startup_rss_mb: started.rss_mb,
+    }));
     Ok(full)
+}
+
+struct StartUp {
+    seconds: f64,
+    rss_mb: Option<f64>,
+    good: bool,
+}
+
+/// A server after one that was killed, which therefore has a log to recover from; up to the answer to a start, which
+/// takes a commit.
+async fn start_up(stage: &mut Stage, load: &Load) -> anyhow::Result<StartUp> {
+    stage.halt().await?;
+    let began = Instant::now();
+    stage.start_servers().await?;
+    let input = Input::new(load.shape, 0);
+    let run = stage.clients[0].workflow(WORKFLOW_TYPE, stage.queue.as_str(), &input).await?;
+    let (seconds, rss_mb) = (began.elapsed().as_secs_f64(), stage.server_rss_mb());
+    stage.start_workers().await?;
+    let output: Output = stage.watch(async { Ok(run.result().await?) }).await?;
+    Ok(StartUp { seconds, rss_mb, good: output == input.expected_output() })
 }

@@ -2,7 +2,7 @@ use super::stage::Stage;
 use super::workload::{Input, Output, Shape, WORKFLOW_TYPE};
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
-use kagzi::Client;
+use kagzi::{Client, RunHandle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,12 +31,19 @@ pub struct Tally {
 
 impl Driver {
     pub fn new(stage: &Stage, shape: Shape) -> Driver {
-        Driver {
-            connections: stage.clients.clone().into(),
-            shape,
-            queue: stage.queue.as_str().into(),
-            next: Arc::default(),
-        }
+        Driver::on(stage, &stage.queue, shape)
+    }
+
+    /// The same on another queue.
+    pub fn on(stage: &Stage, queue: &str, shape: Shape) -> Driver {
+        Driver { connections: stage.clients.clone().into(), shape, queue: queue.into(), next: Arc::default() }
+    }
+
+    /// One run, on the first connection, and how long it took.
+    pub async fn once(&self) -> anyhow::Result<Duration> {
+        let began = Instant::now();
+        self.one_run(&self.connections[0]).await?;
+        Ok(began.elapsed())
     }
 
     /// Completes `runs` runs, `concurrency` at a time.
@@ -61,7 +68,7 @@ impl Driver {
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_ok() {
             let began = Instant::now();
             match self.one_run(&client).await {
-                Ok(()) => tally.latencies.push(began.elapsed()),
+                Ok(_) => tally.latencies.push(began.elapsed()),
                 Err(error) => {
                     tally.errors += 1;
                     tally.first_error.get_or_insert(format!("{error:#}"));
@@ -72,15 +79,18 @@ impl Driver {
         tally
     }
 
-    async fn one_run(&self, client: &Client) -> anyhow::Result<()> {
+    /// Starts a run, awaits its result and checks it.
+    pub async fn one_run(&self, client: &Client) -> anyhow::Result<RunHandle> {
         let input = Input::new(self.shape, self.next.fetch_add(1, Ordering::Relaxed));
-        let output: Output = tokio::time::timeout(RUN_TIMEOUT, async {
-            client.workflow(WORKFLOW_TYPE, &*self.queue, &input).await?.result().await
+        let (run, output) = tokio::time::timeout(RUN_TIMEOUT, async {
+            let run = client.workflow(WORKFLOW_TYPE, &*self.queue, &input).await?;
+            let output: Output = run.result().await?;
+            Ok::<_, kagzi::Error>((run, output))
         })
         .await
         .with_context(|| format!("a run did not end within {} s", RUN_TIMEOUT.as_secs()))??;
         ensure!(output == input.expected_output(), "run {} returned a wrong result", input.n);
-        Ok(())
+        Ok(run)
     }
 }
 

@@ -36,7 +36,6 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
         errors: load.runs - raised.min(load.runs),
-        sleepers: None,
-        backlog: None,
+        more: None,
     })
 }

@@ -18,11 +18,17 @@ pub struct Figures {
     pub server_rss_mb: Option<f64>,
     pub worker_rss_mb: Option<f64>,
     pub errors: u64,
-    /// Only of the workload of that name.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub sleepers: Option<Sleepers>,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub backlog: Option<Backlog>,
+    /// What only this workload has.
+    #[serde(flatten)]
+    pub more: Option<More>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum More {
+    Sleepers(Sleepers),
+    Backlog(Backlog),
+    Recovery(Recovery),
 }
 
 #[derive(Debug, Serialize)]
@@ -32,6 +38,15 @@ pub struct Sleepers {
     /// That woke before they were due: must be none.
     pub early: u64,
     pub late_ms: LatencyMs,
+    /// Of runs of three steps on another queue, one at a time.
+    pub neighbour_p99_ms: BeforeAndDuring,
+}
+
+/// While everybody slept, and while they were woken.
+#[derive(Debug, Serialize)]
+pub struct BeforeAndDuring {
+    pub before: Option<f64>,
+    pub during: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,6 +55,23 @@ pub struct Backlog {
     pub backlog: u64,
     /// The same load on the same processes when the store was empty.
     pub empty_runs_per_s: f64,
+    /// How long it took to put them there.
+    pub fill_s: f64,
+    /// From starting a server, whose predecessor was killed, to its first durable answer.
+    pub startup_s: f64,
+    /// Of that server then.
+    pub startup_rss_mb: Option<f64>,
+}
+
+/// Of runs whose worker was killed, in seconds from the kill.
+#[derive(Debug, Serialize)]
+pub struct Recovery {
+    /// The first was given to another worker.
+    pub recovered_first_s: f64,
+    /// All were.
+    pub recovered_all_s: f64,
+    /// All had ended.
+    pub finished_all_s: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,25 +95,46 @@ pub fn verdict(all: &[&Figures]) -> anyhow::Result<()> {
 }
 
 fn as_fields(figures: &Figures) -> String {
-    let ms = |value: Option<f64>| value.map(|ms| format!("{ms} ms"));
-    table::text(table::of_fields([
+    let mb = |value: Option<f64>| value.map(|mb| format!("{mb} MB"));
+    let mut fields = vec![
         ("workload", Some(format!("{} on {}, processes {}", figures.workload, figures.store, figures.mode))),
         ("runs", Some(format!("{} at concurrency {}", figures.runs, figures.concurrency))),
         ("seconds", Some(figures.seconds.to_string())),
         ("runs/s", Some(figures.runs_per_s.to_string())),
         ("steps/s", Some(figures.steps_per_s.to_string())),
-        ("latency p50", figures.latency_ms.p50.map(|ms| format!("{ms} ms"))),
-        ("latency p99", figures.latency_ms.p99.map(|ms| format!("{ms} ms"))),
-        ("server RSS", figures.server_rss_mb.map(|mb| format!("{mb} MB"))),
-        ("worker RSS", figures.worker_rss_mb.map(|mb| format!("{mb} MB"))),
-        ("drained", figures.sleepers.as_ref().map(|slept| format!("{} s after due", slept.drain_s))),
-        ("early", figures.sleepers.as_ref().map(|slept| slept.early.to_string())),
-        ("late p50", figures.sleepers.as_ref().and_then(|slept| ms(slept.late_ms.p50))),
-        ("late p99", figures.sleepers.as_ref().and_then(|slept| ms(slept.late_ms.p99))),
-        ("asleep beside", figures.backlog.as_ref().map(|slept| slept.backlog.to_string())),
-        ("empty runs/s", figures.backlog.as_ref().map(|slept| slept.empty_runs_per_s.to_string())),
-        ("errors", Some(figures.errors.to_string())),
-    ]))
+        ("latency p50", ms(figures.latency_ms.p50)),
+        ("latency p99", ms(figures.latency_ms.p99)),
+        ("server RSS", mb(figures.server_rss_mb)),
+        ("worker RSS", mb(figures.worker_rss_mb)),
+    ];
+    match &figures.more {
+        Some(More::Sleepers(slept)) => fields.extend([
+            ("drained", Some(format!("{} s after due", slept.drain_s))),
+            ("early", Some(slept.early.to_string())),
+            ("late p50", ms(slept.late_ms.p50)),
+            ("late p99", ms(slept.late_ms.p99)),
+            ("neighbour p99 before", ms(slept.neighbour_p99_ms.before)),
+            ("neighbour p99 during", ms(slept.neighbour_p99_ms.during)),
+        ]),
+        Some(More::Backlog(backlog)) => fields.extend([
+            ("asleep beside", Some(format!("{}, put there in {} s", backlog.backlog, backlog.fill_s))),
+            ("empty runs/s", Some(backlog.empty_runs_per_s.to_string())),
+            ("start-up", Some(format!("{} s", backlog.startup_s))),
+            ("RSS then", mb(backlog.startup_rss_mb)),
+        ]),
+        Some(More::Recovery(recovery)) => fields.extend([
+            ("first elsewhere", Some(format!("{} s after the kill", recovery.recovered_first_s))),
+            ("all elsewhere", Some(format!("{} s after the kill", recovery.recovered_all_s))),
+            ("all finished", Some(format!("{} s after the kill", recovery.finished_all_s))),
+        ]),
+        None => {}
+    }
+    fields.push(("errors", Some(figures.errors.to_string())));
+    table::text(table::of_fields(fields))
+}
+
+fn ms(value: Option<f64>) -> Option<String> {
+    value.map(|ms| format!("{ms} ms"))
 }
 
 #[cfg(test)]
@@ -102,8 +155,7 @@ pub mod tests {
             server_rss_mb: Some(48.5),
             worker_rss_mb: Some(21.0),
             errors: 0,
-            sleepers: None,
-            backlog: None,
+            more: None,
         }
     }
 
@@ -113,14 +165,17 @@ pub mod tests {
     }
 
     #[test]
-    fn sleepers_have_three_figures_more() {
+    fn sleepers_have_four_figures_more() {
         let late_ms = LatencyMs { p50: Some(12.0), p99: Some(80.5) };
-        let sleepers = Some(Sleepers { drain_s: 0.9, early: 0, late_ms });
-        let json = serde_json::to_value(Figures { sleepers, ..sample() }).unwrap();
+        let neighbour_p99_ms = BeforeAndDuring { before: Some(4.0), during: Some(7.5) };
+        let sleepers = Sleepers { drain_s: 0.9, early: 0, late_ms, neighbour_p99_ms };
+        let figures = Figures { more: Some(More::Sleepers(sleepers)), ..sample() };
+        let json = serde_json::to_value(figures).unwrap();
 
         assert_eq!((&json["drain_s"], &json["early"]), (&0.9.into(), &0.into()));
         assert_eq!(json["late_ms"]["p99"], 80.5);
-        assert_eq!(json.as_object().unwrap().len(), 15);
+        assert_eq!(json["neighbour_p99_ms"]["during"], 7.5);
+        assert_eq!(json.as_object().unwrap().len(), 16);
     }
 
     #[test]

@@ -55,7 +55,38 @@ struct Guarded {
     verdict: &'static str,
 }
 
+/// How often a ratio is measured that looks too slow. A neighbour on the machine is gone by then; a slow program is not.
+const ATTEMPTS: usize = 3;
+
 pub async fn perform(args: &Args, format: Format, cleanup: &Cleanup) -> anyhow::Result<()> {
+    let mut measured = measure(args, cleanup).await?;
+    if args.record {
+        let text = format!("{}\n", output::json(&measured));
+        std::fs::write(&args.file, text)
+            .with_context(|| format!("could not write {}", args.file.display()))?;
+    }
+    let recorded = match std::fs::read(&args.file) {
+        Ok(text) => Some(serde_json::from_slice::<Record>(&text).context("the record is not readable")?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("could not read {}", args.file.display())),
+    };
+    let mut guarded = judge(measured, recorded.clone(), cfg!(debug_assertions));
+    for _ in 1..ATTEMPTS {
+        if guarded.verdict != TOO_SLOW {
+            break;
+        }
+        measured = measure(args, cleanup).await?;
+        guarded = judge(measured, recorded.clone(), cfg!(debug_assertions));
+    }
+    match format {
+        Format::Json => output::print(&serde_json::to_string(&guarded)?)?,
+        Format::Table => output::print(&text(&guarded))?,
+    }
+    anyhow::ensure!(guarded.verdict != TOO_SLOW, "w3 is less than half as fast as recorded");
+    Ok(())
+}
+
+async fn measure(args: &Args, cleanup: &Cleanup) -> anyhow::Result<Record> {
     let limits = limits::measure(&args.scratch, None, cleanup).await?;
     let load = Load { shape: Workload::W3.shape(), runs: args.runs, concurrency: 256, latency_runs: 20 };
     let place = Place::Processes { servers: 1 };
@@ -65,24 +96,7 @@ pub async fn perform(args: &Args, format: Format, cleanup: &Cleanup) -> anyhow::
     stage.close().await?;
     let figures = measured?;
     super::figures::verdict(&[&figures])?;
-    let record = record(figures.runs_per_s, &limits);
-    if args.record {
-        let text = format!("{}\n", output::json(&record));
-        std::fs::write(&args.file, text)
-            .with_context(|| format!("could not write {}", args.file.display()))?;
-    }
-    let recorded = match std::fs::read(&args.file) {
-        Ok(text) => Some(serde_json::from_slice::<Record>(&text).context("the record is not readable")?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error).with_context(|| format!("could not read {}", args.file.display())),
-    };
-    let guarded = judge(record, recorded, cfg!(debug_assertions));
-    match format {
-        Format::Json => output::print(&serde_json::to_string(&guarded)?)?,
-        Format::Table => output::print(&text(&guarded))?,
-    }
-    anyhow::ensure!(guarded.verdict != TOO_SLOW, "w3 is less than half as fast as recorded");
-    Ok(())
+    Ok(record(figures.runs_per_s, &limits))
 }
 
 fn record(w3_runs_per_s: f64, limits: &Limits) -> Record {

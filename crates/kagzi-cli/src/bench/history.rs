@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, LatencyMs};
 use super::percentile::round;
-use super::stage::{Hands, Stage};
+use super::stage::{Hands, Post, Stage};
 use super::worker::HOLDING;
 use super::workload::{Input, Load, Output, Shape, WORKFLOW_TYPE};
 use anyhow::{Context, ensure};
@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 
 pub async fn measure(stage: &mut Stage, load: &Load, steps: u32) -> anyhow::Result<Figures> {
     let hold_at = steps - steps.div_ceil(20);
-    // The stage's own worker would take the run; it is replaced by one that stops where we want it.
+    // One that stops where we want it.
     replace_worker(stage, &["--hold-at", &hold_at.to_string()]).await?;
-    let input = Input::new(Shape { name: "history", steps }, 0);
+    let input = Input::new(Shape::of_steps("history", steps), 0);
     let client = stage.clients[0].clone();
     let run = client.workflow(WORKFLOW_TYPE, stage.queue.as_str(), &input).await?;
     let Some(Hands::Process(worker)) = stage.workers.first_mut() else { unreachable!("it was just started") };
@@ -35,32 +35,34 @@ pub async fn measure(stage: &mut Stage, load: &Load, steps: u32) -> anyhow::Resu
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
         errors: u64::from(output != input.expected_output()),
-        sleepers: None,
-        backlog: None,
+        more: None,
     })
 }
 
 async fn replace_worker(stage: &mut Stage, more: &[&str]) -> anyhow::Result<()> {
-    for worker in stage.workers.drain(..) {
-        if let Hands::Process(mut worker) = worker {
-            worker.kill().await?;
-        }
-    }
-    stage.start_worker(0, 1, more)
+    stage.kill_workers().await?;
+    let queue = stage.queue.clone();
+    stage.start_worker(Post { at: 0, queue: &queue, slots: 1 }, more).await
 }
 
 /// From the moment that the second worker was given the run until the first step that was not recorded is, both by the
 /// server's clock: sending and replaying the history is all that lies between.
 async fn resumed_within(run: &RunHandle) -> anyhow::Result<Duration> {
     let events = run.events().await?;
-    let claims: Vec<usize> = (0..events.len()).filter(|at| events[*at].kind == "run_claimed").collect();
-    ensure!(claims.len() >= 2, "the run was not taken over");
-    let claimed = claims[claims.len() - 1];
-    let next = events[claimed..].iter().find(|event| event.kind == "step_completed");
-    let (claimed, next) = (at(&events[claimed])?, at(next.context("no step was recorded after it")?)?);
+    let claim = last_claim(&events)?;
+    let recorded = events.iter().filter(|event| event.kind == "step_completed");
+    let next = recorded.filter(|event| event.sequence > claim.sequence).min_by_key(|event| event.sequence);
+    let (claimed, next) = (at(claim)?, at(next.context("no step was recorded after it")?)?);
     Ok(next.duration_since(claimed).unwrap_or_default())
 }
 
-fn at(event: &RunEvent) -> anyhow::Result<SystemTime> {
+/// The one of a run that was taken over.
+pub fn last_claim(events: &[RunEvent]) -> anyhow::Result<&RunEvent> {
+    let claims: Vec<&RunEvent> = events.iter().filter(|event| event.kind == "run_claimed").collect();
+    ensure!(claims.len() >= 2, "the run was not taken over");
+    Ok(claims[claims.len() - 1])
+}
+
+pub fn at(event: &RunEvent) -> anyhow::Result<SystemTime> {
     Ok(SystemTime::try_from(event.at.context("an event has a time")?)?)
 }

@@ -49,8 +49,7 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         server_rss_mb,
         worker_rss_mb,
         errors: tallies.iter().map(|tally| tally.errors).sum(),
-        sleepers: None,
-        backlog: None,
+        more: None,
     })
 }
 

@@ -6,12 +6,16 @@ mod compare;
 mod driver;
 mod fan_out;
 mod figures;
+mod fill;
+mod growth;
 mod guard;
 mod history;
 mod limits;
 mod measure;
+mod neighbour;
 mod percentile;
 pub mod progress;
+mod recovery;
 mod resident_memory;
 mod sleepers;
 mod stage;
@@ -48,6 +52,8 @@ enum Other {
     Compare(compare::Args),
     /// Compare a short w3 with the machine's limits, and that ratio with the recorded one.
     Guard(guard::Args),
+    /// Measure how costs grow with runs in the store, workers, steps and payloads; writes figures and plots.
+    Growth(growth::Args),
 }
 
 #[derive(clap::Args)]
@@ -59,8 +65,8 @@ struct LoadArgs {
     /// may be created. All are removed afterwards.
     #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
     store: BenchStore,
-    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started
-    /// [default: 20000, sleepers 10000, fan-out 1000].
+    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started, for
+    /// recovery how many lose their worker [default: 20000, sleepers 10000, fan-out and recovery 1000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: Option<u64>,
     /// How many runs are in flight at full load.
@@ -100,6 +106,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             Some(Other::Limits(args)) => limits::perform(&args, format(args.json), &cleanup).await,
             Some(Other::Compare(args)) => compare::perform(&args, format(args.json), &cleanup).await,
             Some(Other::Guard(args)) => guard::perform(&args, format(args.json), &cleanup).await,
+            Some(Other::Growth(args)) => growth::perform(&args, format(args.json), &cleanup).await,
             None => one_workload(args.load, session.format, &cleanup).await,
         }
     };
@@ -124,8 +131,12 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
     if args.workload == Workload::Servers && !args.store.is_postgres() {
         return Err(Trouble::usage("several servers need one PostgreSQL: --store postgres://…"));
     }
-    if args.workload == Workload::History && (args.embedded || args.addr.is_some()) {
-        return Err(Trouble::usage("history kills its worker process, so it needs processes of its own"));
+    let kills_its_worker = matches!(args.workload, Workload::History | Workload::Recovery);
+    if kills_its_worker && (args.embedded || args.addr.is_some()) {
+        return Err(Trouble::usage("this workload kills its worker, so it needs processes of its own"));
+    }
+    if args.workload == Workload::Backlog && args.addr.is_some() {
+        return Err(Trouble::usage("backlog fills its store from outside, so it needs a server of its own"));
     }
     let place = match (args.embedded, args.addr) {
         (true, _) => Place::Embedded,
@@ -133,7 +144,10 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
         (false, None) => Place::Processes { servers },
     };
     let setup = stage::Setup { store: &args.store, place, scratch: &args.scratch, cleanup };
-    let mut stage = Stage::open(setup, load.concurrency).await?;
+    let mut stage = match kills_its_worker {
+        true => Stage::without_workers(setup, load.concurrency).await?,
+        false => Stage::open(setup, load.concurrency).await?,
+    };
     let measured = match args.workload {
         Workload::W0 | Workload::W3 | Workload::W10 | Workload::Servers => {
             measure::measure(&mut stage, &load).await
@@ -141,6 +155,7 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
         Workload::Sleepers => sleepers::measure(&mut stage, &load).await,
         Workload::Backlog => backlog::measure(&mut stage, &load, args.backlog).await,
         Workload::History => history::measure(&mut stage, &load, args.steps).await,
+        Workload::Recovery => recovery::measure(&mut stage, &load).await,
         Workload::FanOut => fan_out::measure(&mut stage, &load).await,
     };
     let closed = stage.close().await;

@@ -1,6 +1,7 @@
 //! Many runs asleep, all due in the same second: how long until the last one has ended, and does any wake early?
 
-use super::figures::{Figures, LatencyMs, Sleepers};
+use super::figures::{BeforeAndDuring, Figures, LatencyMs, More, Sleepers};
+use super::neighbour::{Felt, Neighbour};
 use super::percentile::{percentile_ms, round};
 use super::progress;
 use super::stage::Stage;
@@ -16,17 +17,11 @@ const LEAD_MS_MIN: u64 = 3_000;
 const BATCH_LEN: usize = 500;
 
 pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> {
-    let due_ms = now_ms() + LEAD_MS_MIN + load.runs * LEAD_MS_PER_RUN;
-    let (client, queue) = (stage.clients[0].clone(), stage.queue.clone());
-    let sleepers = stage.watch(start_all(&client, &queue, load.runs, due_ms)).await?;
-    let clients = stage.clients.clone();
-    let ends = stage.watch(ends(&clients, sleepers, due_ms)).await?;
-
-    let last_ms = ends.iter().map(|end| end.finished_ms).max().unwrap_or(due_ms);
-    let mut late: Vec<Duration> =
-        ends.iter().map(|end| Duration::from_millis(end.woke_ms.saturating_sub(due_ms))).collect();
-    late.sort_unstable();
-    let drain_s = last_ms.saturating_sub(due_ms) as f64 / 1e3;
+    let drained = drain(stage, load.runs, None).await?;
+    // Another time with somebody who looks on: they would slow down the drain that counts.
+    let neighbour = Neighbour::begin(stage).await?;
+    let seen = drain(stage, load.runs, Some(neighbour)).await?;
+    let drain_s = drained.last_ms.saturating_sub(drained.due_ms) as f64 / 1e3;
     Ok(Figures {
         workload: load.shape.name,
         store: stage.store,
@@ -39,14 +34,64 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         latency_ms: LatencyMs { p50: None, p99: None },
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
+        errors: drained.errors + seen.errors,
+        more: Some(More::Sleepers(Sleepers {
+            drain_s: round(drain_s, 3),
+            early: drained.early + seen.early,
+            late_ms: LatencyMs {
+                p50: percentile_ms(&drained.late, 50.0),
+                p99: percentile_ms(&drained.late, 99.0),
+            },
+            neighbour_p99_ms: BeforeAndDuring {
+                before: seen.felt.as_ref().and_then(|felt| felt.p99_ms(seen.asleep_ms, seen.due_ms)),
+                during: seen.felt.as_ref().and_then(|felt| felt.p99_ms(seen.due_ms, seen.last_ms)),
+            },
+        })),
+    })
+}
+
+/// A crowd that slept and woke.
+struct Drained {
+    /// When all slept, were due, and had ended.
+    asleep_ms: u64,
+    due_ms: u64,
+    last_ms: u64,
+    /// How late each woke, in order.
+    late: Vec<Duration>,
+    early: u64,
+    errors: u64,
+    felt: Option<Felt>,
+}
+
+async fn drain(stage: &mut Stage, runs: u64, neighbour: Option<Neighbour>) -> anyhow::Result<Drained> {
+    let due_ms = now_ms() + LEAD_MS_MIN + runs * LEAD_MS_PER_RUN;
+    let (clients, queue) = (stage.clients.clone(), stage.queue.clone());
+    let drained = async {
+        let sleepers = start_all(&clients[0], &queue, runs, due_ms).await?;
+        // The last one started falls asleep about last.
+        if let Some(last) = sleepers.last() {
+            until_asleep(last).await?;
+        }
+        let asleep_ms = now_ms();
+        anyhow::Ok((asleep_ms, ends(&clients, sleepers, due_ms).await?))
+    };
+    let (asleep_ms, ends) = stage.watch(drained).await?;
+    let felt = match neighbour {
+        Some(neighbour) => Some(neighbour.end().await?),
+        None => None,
+    };
+    let mut late: Vec<Duration> =
+        ends.iter().map(|end| Duration::from_millis(end.woke_ms.saturating_sub(due_ms))).collect();
+    late.sort_unstable();
+    Ok(Drained {
+        asleep_ms,
+        due_ms,
+        last_ms: ends.iter().map(|end| end.finished_ms).max().unwrap_or(due_ms),
+        late,
+        early: ends.iter().filter(|end| end.good && end.woke_ms < due_ms).count() as u64,
         // One that was not asleep in time did not take part.
         errors: ends.iter().filter(|end| !end.good).count() as u64,
-        sleepers: Some(Sleepers {
-            drain_s: round(drain_s, 3),
-            early: ends.iter().filter(|end| end.good && end.woke_ms < due_ms).count() as u64,
-            late_ms: LatencyMs { p50: percentile_ms(&late, 50.0), p99: percentile_ms(&late, 99.0) },
-        }),
-        backlog: None,
+        felt,
     })
 }
 
@@ -69,6 +114,14 @@ pub async fn start_all(
     }
     bar.finish_and_clear();
     Ok(sleepers)
+}
+
+/// Waits until the run sleeps, or is over already.
+pub async fn until_asleep(run: &RunHandle) -> anyhow::Result<()> {
+    while matches!(run.describe().await?.status(), WorkflowStatus::Pending | WorkflowStatus::Running) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
 }
 
 struct End {

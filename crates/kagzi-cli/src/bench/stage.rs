@@ -17,6 +17,7 @@ use crate::child::Child;
 const CONNECTIONS: usize = 4;
 
 /// Where the server is.
+#[derive(Clone)]
 pub enum Place {
     Processes {
         servers: u32,
@@ -40,11 +41,15 @@ pub struct Stage {
     pub store: &'static str,
     pub mode: &'static str,
     pub dir: PathBuf,
+    /// Where our servers keep their data; none when the server is not ours.
+    pub home: Option<StoreUrl>,
     pub servers: Vec<Child>,
     pub workers: Vec<Hands>,
     /// Of the servers that workers connect to; empty when embedded.
     pub addresses: Vec<Address>,
     embedded: Option<Embedded>,
+    place: Place,
+    slots: u32,
 }
 
 /// A worker.
@@ -54,63 +59,86 @@ pub enum Hands {
 }
 
 impl Stage {
+    /// Servers on a new store, clients, and workers that together have so many slots.
     pub async fn open(setup: Setup<'_>, slots: u32) -> anyhow::Result<Stage> {
-        let mut stage = Stage::without_workers(setup).await?;
-        let each = slots.div_ceil(stage.addresses.len().max(1) as u32);
-        for at in 0..stage.addresses.len() {
-            stage.start_worker(at, each, &[])?;
-        }
-        if let Some(embedded) = &stage.embedded {
-            let builder = WorkerBuilder::from_channel(embedded.channel(), stage.queue.clone());
-            let client = Client::from_channel(embedded.channel());
-            let worker = worker::build(builder.handle_signals(false).max_concurrent(slots), client).await?;
-            stage.workers.push(Hands::Task(tokio::spawn(worker.run())));
-        }
+        let mut stage = Stage::without_workers(setup, slots).await?;
+        stage.start_workers().await?;
         Ok(stage)
     }
 
-    async fn without_workers(setup: Setup<'_>) -> anyhow::Result<Stage> {
+    /// The same, for a workload that brings workers of its own.
+    pub async fn without_workers(setup: Setup<'_>, slots: u32) -> anyhow::Result<Stage> {
         let dir = scratch_directory(setup.scratch, setup.cleanup)?;
+        let (mode, home) = match &setup.place {
+            Place::There(_) => ("separate", None),
+            Place::Processes { .. } => ("separate", Some(setup.store.create(&dir, setup.cleanup).await?)),
+            Place::Embedded => ("embedded", Some(setup.store.create(&dir, setup.cleanup).await?)),
+        };
         let mut stage = Stage {
             queue: format!("bench-{}", uuid::Uuid::now_v7()),
             clients: Vec::with_capacity(CONNECTIONS),
             store: setup.store.name(),
-            mode: "separate",
+            mode,
             dir,
+            home,
             servers: Vec::new(),
             workers: Vec::new(),
             addresses: Vec::new(),
             embedded: None,
+            place: setup.place,
+            slots,
         };
-        match setup.place {
-            Place::There(address) => stage.addresses.push(address),
-            Place::Processes { servers } => {
-                let store = setup.store.create(&stage.dir, setup.cleanup).await?;
-                for _ in 0..servers {
-                    let (server, address) = Child::server(&store, &stage.dir).await?;
-                    stage.servers.push(server);
-                    stage.addresses.push(address);
-                }
-            }
-            Place::Embedded => {
-                let store: StoreUrl = setup.store.create(&stage.dir, setup.cleanup).await?;
-                let embedded = Embedded::open(&store, Settings::default()).await?;
-                stage.mode = "embedded";
-                stage.clients.extend((0..CONNECTIONS).map(|_| Client::from_channel(embedded.channel())));
-                stage.embedded = Some(embedded);
-            }
-        }
-        for address in stage.addresses.iter().cycle().take(CONNECTIONS.max(stage.addresses.len())) {
-            stage.clients.push(Client::connect(address.to_string()).await?);
-        }
+        stage.start_servers().await?;
         Ok(stage)
     }
 
-    /// Starts a worker process at one of the servers.
-    pub fn start_worker(&mut self, at: usize, slots: u32, more: &[&str]) -> anyhow::Result<()> {
-        let (address, slots) = (self.addresses[at].to_string(), slots.to_string());
-        let args =
-            ["bench-worker", "--address", &address, "--queue", &self.queue, "--max-concurrent", &slots];
+    /// Servers and clients, also again after a [`halt`](Stage::halt).
+    pub async fn start_servers(&mut self) -> anyhow::Result<()> {
+        match (self.place.clone(), &self.home) {
+            (Place::There(address), _) => self.addresses.push(address),
+            (Place::Processes { servers }, Some(home)) => {
+                for _ in 0..servers {
+                    let (server, address) = Child::server(home, &self.dir).await?;
+                    self.servers.push(server);
+                    self.addresses.push(address);
+                }
+            }
+            (Place::Embedded, Some(home)) => {
+                let embedded = Embedded::open(home, Settings::default()).await?;
+                self.clients.extend((0..CONNECTIONS).map(|_| Client::from_channel(embedded.channel())));
+                self.embedded = Some(embedded);
+            }
+            (Place::Processes { .. } | Place::Embedded, None) => unreachable!("our servers have a store"),
+        }
+        for address in self.addresses.iter().cycle().take(CONNECTIONS.max(self.addresses.len())) {
+            self.clients.push(Client::connect(address.to_string()).await?);
+        }
+        Ok(())
+    }
+
+    /// One at each server.
+    pub async fn start_workers(&mut self) -> anyhow::Result<()> {
+        let servers = self.addresses.len().max(1);
+        let queue = self.queue.clone();
+        for at in 0..servers {
+            self.start_worker(Post { at, queue: &queue, slots: self.slots.div_ceil(servers as u32) }, &[])
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a worker; `more` are arguments of its process.
+    pub async fn start_worker(&mut self, post: Post<'_>, more: &[&str]) -> anyhow::Result<()> {
+        if let Some(embedded) = &self.embedded {
+            let builder = WorkerBuilder::from_channel(embedded.channel(), post.queue.to_owned());
+            let client = Client::from_channel(embedded.channel());
+            let builder = builder.handle_signals(false).max_concurrent(post.slots);
+            let worker = worker::build(builder, client).await?;
+            self.workers.push(Hands::Task(tokio::spawn(worker.run())));
+            return Ok(());
+        }
+        let (address, slots) = (self.addresses[post.at].to_string(), post.slots.to_string());
+        let args = ["bench-worker", "--address", &address, "--queue", post.queue, "--max-concurrent", &slots];
         let worker = Child::spawn("worker", args.iter().chain(more), &self.dir)?;
         self.workers.push(Hands::Process(Box::new(worker)));
         Ok(())
@@ -154,20 +182,40 @@ impl Stage {
         (!each.is_empty()).then(|| each.iter().sum())
     }
 
-    /// Ends everything; what is on disk is left to the cleanup.
-    pub async fn close(self) -> anyhow::Result<()> {
-        for worker in self.workers {
+    /// SIGKILL to every worker; each is gone when this returns.
+    pub async fn kill_workers(&mut self) -> anyhow::Result<()> {
+        for worker in self.workers.drain(..) {
             match worker {
                 Hands::Process(mut worker) => worker.kill().await?,
                 Hands::Task(worker) => worker.abort(),
             }
         }
-        for mut server in self.servers {
+        Ok(())
+    }
+
+    /// SIGKILL to everybody. The store stays.
+    pub async fn halt(&mut self) -> anyhow::Result<()> {
+        self.kill_workers().await?;
+        self.clients.clear();
+        self.addresses.clear();
+        for mut server in self.servers.drain(..) {
             server.kill().await?;
         }
-        if let Some(embedded) = self.embedded {
+        if let Some(embedded) = self.embedded.take() {
             embedded.close().await;
         }
         Ok(())
     }
+
+    /// Ends everything; what is on disk is left to the cleanup.
+    pub async fn close(mut self) -> anyhow::Result<()> {
+        self.halt().await
+    }
+}
+
+/// Where a worker works: at which server, on which queue, and how much at once.
+pub struct Post<'a> {
+    pub at: usize,
+    pub queue: &'a str,
+    pub slots: u32,
 }

@@ -3,9 +3,10 @@
 use super::workload::{Family, Input, Output, PARENT, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms};
 use crate::session::Session;
 use crate::{logs, output, stop};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use kagzi::{Client, Worker, WorkerBuilder, WorkflowContext};
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 #[derive(clap::Args)]
@@ -15,6 +16,9 @@ pub struct Args {
     queue: String,
     #[arg(long)]
     max_concurrent: u32,
+    /// Workers in this one process, each with a session of its own and so many slots.
+    #[arg(long, default_value_t = 1)]
+    workers: u32,
     /// Says so and waits for its end when it gets to this step of a run.
     #[arg(long)]
     hold_at: Option<u32>,
@@ -24,15 +28,21 @@ pub struct Args {
 pub const HOLDING: &str = "holding at step ";
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    logs::install_plain();
+    logs::install_quiet();
     let parent_left = CancellationToken::new();
     stop::when_stdin_closes(parent_left.clone());
     let address = session.address.to_string();
     let client = Client::connect(address.as_str()).await?;
-    let builder = Worker::builder(address, args.queue).max_concurrent(args.max_concurrent);
-    let worker = build_holding(builder, client, args.hold_at).await?;
+    let mut workers = JoinSet::new();
+    for _ in 0..args.workers {
+        let builder =
+            Worker::builder(address.as_str(), args.queue.as_str()).max_concurrent(args.max_concurrent);
+        let worker = build_holding(builder, client.clone(), args.hold_at).await?;
+        workers.spawn(worker.run());
+    }
     tokio::select! {
-        ended = worker.run() => Ok(ended?),
+        // The first that ends, ends the measurement.
+        ended = workers.join_next() => Ok(ended.context("there is at least one worker")???),
         // Without its parent the measurement is over.
         () = parent_left.cancelled() => Ok(()),
     }
@@ -83,7 +93,7 @@ async fn sleep(ctx: WorkflowContext, sleep: Sleep) -> anyhow::Result<Slept> {
 /// Two steps: one starts all children, the other awaits them. Their ids follow from the step's key, so a repeated
 /// step finds the children that it has.
 async fn raise(ctx: WorkflowContext, family: Family, client: Client) -> anyhow::Result<u64> {
-    let shape = Shape { name: "child", steps: 0 };
+    let shape = Shape::of_steps("child", 0);
     let (starter, awaiter) = (client.clone(), client);
     let children = family.children;
     let ids: Vec<String> = ctx

@@ -22,6 +22,8 @@ pub enum Workload {
     FanOut,
     /// w3 with several servers on one PostgreSQL.
     Servers,
+    /// 1,000 runs in flight on a worker that is killed.
+    Recovery,
 }
 
 /// A workload of runs with nothing but steps.
@@ -29,6 +31,8 @@ pub enum Workload {
 pub struct Shape {
     pub name: &'static str,
     pub steps: u32,
+    /// Of the input and of each result, about.
+    pub payload_len: usize,
 }
 
 /// How much of it.
@@ -39,17 +43,25 @@ pub struct Load {
     pub latency_runs: u64,
 }
 
+impl Shape {
+    /// Payloads of about 100 bytes.
+    pub const fn of_steps(name: &'static str, steps: u32) -> Shape {
+        Shape { name, steps, payload_len: NOTE.len() + AROUND_NOTE_LEN }
+    }
+}
+
 impl Workload {
     pub fn shape(self) -> Shape {
         match self {
-            Workload::W0 => Shape { name: "w0", steps: 0 },
-            Workload::W3 => Shape { name: "w3", steps: 3 },
-            Workload::W10 => Shape { name: "w10", steps: 10 },
-            Workload::Sleepers => Shape { name: "sleepers", steps: 0 },
-            Workload::Backlog => Shape { name: "backlog", steps: 3 },
-            Workload::History => Shape { name: "history", steps: 0 },
-            Workload::FanOut => Shape { name: "fan-out", steps: 0 },
-            Workload::Servers => Shape { name: "servers", steps: 3 },
+            Workload::W0 => Shape::of_steps("w0", 0),
+            Workload::W3 => Shape::of_steps("w3", 3),
+            Workload::W10 => Shape::of_steps("w10", 10),
+            Workload::Sleepers => Shape::of_steps("sleepers", 0),
+            Workload::Backlog => Shape::of_steps("backlog", 3),
+            Workload::History => Shape::of_steps("history", 0),
+            Workload::FanOut => Shape::of_steps("fan-out", 0),
+            Workload::Servers => Shape::of_steps("servers", 3),
+            Workload::Recovery => Shape::of_steps("recovery", 3),
         }
     }
 
@@ -58,7 +70,7 @@ impl Workload {
         match self {
             Workload::W0 | Workload::W3 | Workload::W10 | Workload::Backlog | Workload::Servers => 20_000,
             Workload::Sleepers => 10_000,
-            Workload::FanOut => 1_000,
+            Workload::FanOut | Workload::Recovery => 1_000,
             Workload::History => 1,
         }
     }
@@ -118,10 +130,14 @@ pub fn now_ms() -> u64 {
 }
 
 const NOTE: &str = "sixty-four bytes of text so that a payload has a realistic size.";
+/// What JSON adds to it: names, numbers and punctuation.
+const AROUND_NOTE_LEN: usize = 36;
 
 impl Input {
     pub fn new(shape: Shape, n: u64) -> Self {
-        Input { n, steps: shape.steps, note: NOTE.to_owned() }
+        let note_len = shape.payload_len.saturating_sub(AROUND_NOTE_LEN);
+        let note = NOTE.chars().cycle().take(note_len).collect();
+        Input { n, steps: shape.steps, note }
     }
 
     pub fn expected_output(&self) -> Output {
@@ -133,7 +149,7 @@ impl Input {
 
     /// What step number `step` of this run returns.
     pub fn step_result(&self, step: u32) -> StepResult {
-        StepResult { n: self.n, step, note: NOTE.to_owned() }
+        StepResult { n: self.n, step, note: self.note.clone() }
     }
 }
 
@@ -147,6 +163,14 @@ mod tests {
 
         assert!((80..120).contains(&serde_json::to_vec(&input).unwrap().len()));
         assert!((80..120).contains(&serde_json::to_vec(&input.step_result(1)).unwrap().len()));
+    }
+
+    #[test]
+    fn larger_payloads_have_about_the_size_that_was_asked_for() {
+        let shape = Shape { payload_len: 10 << 10, ..Shape::of_steps("payload", 1) };
+        let len = serde_json::to_vec(&Input::new(shape, 12_345)).unwrap().len();
+
+        assert!((10_230..=10_250).contains(&len), "{len}");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 use super::values::Values;
 use super::view::print;
 use crate::session::Session;
-use kagzi_proto::v1::CreateNamespaceRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,8 +11,6 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request = CreateNamespaceRequest { namespace_id: args.name, values: Some(args.values.into()) };
-    let answer = admin.create_namespace(request).await?.into_inner();
-    print(answer.namespace, session)
+    let namespace = session.admin().await?.create_namespace(args.name, args.values.into()).await?;
+    print(namespace, session)
 }

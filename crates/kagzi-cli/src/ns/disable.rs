@@ -1,6 +1,5 @@
 use super::view::print;
-use crate::session::{Session, user};
-use kagzi_proto::v1::DisableNamespaceRequest;
+use crate::session::Session;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,8 +11,6 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request = DisableNamespaceRequest { namespace_id: args.name, note: args.note, by: user() };
-    let answer = admin.disable_namespace(request).await?.into_inner();
-    print(answer.namespace, session)
+    let namespace = session.admin().await?.disable_namespace(args.name, args.note).await?;
+    print(namespace, session)
 }

@@ -2,14 +2,13 @@ use super::view::NamespaceView;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::table;
-use kagzi_proto::v1::ListNamespacesRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -22,10 +21,8 @@ struct Page {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request =
-        ListNamespacesRequest { page_size: args.limit, page_token: args.page_token.unwrap_or_default() };
-    let answer = admin.list_namespaces(request).await?.into_inner();
+    let token = args.page_token.unwrap_or_default();
+    let answer = session.admin().await?.namespace_page(args.limit, token).await?;
     let page = Page {
         namespaces: answer.namespaces.into_iter().map(NamespaceView::from).collect(),
         next_page_token: Some(answer.next_page_token).filter(|token| !token.is_empty()),
@@ -54,4 +51,17 @@ fn as_table(namespaces: &[NamespaceView]) -> String {
         ]);
     }
     table::text(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ns::view::tests::sample;
+
+    #[test]
+    fn namespaces_as_a_table() {
+        let plain = kagzi_proto::v1::Namespace { namespace_id: "default".into(), ..Default::default() };
+
+        insta::assert_snapshot!(as_table(&[plain.into(), sample().into()]));
+    }
 }

@@ -1,6 +1,5 @@
 use super::view::print;
 use crate::session::Session;
-use kagzi_proto::v1::GetNamespaceRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -9,8 +8,6 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let namespace_id = args.name.unwrap_or_else(|| session.namespace.clone());
-    let answer = admin.get_namespace(GetNamespaceRequest { namespace_id }).await?.into_inner();
-    print(answer.namespace, session)
+    let name = args.name.unwrap_or_else(|| session.namespace.clone());
+    print(session.admin().await?.namespace(name).await?, session)
 }

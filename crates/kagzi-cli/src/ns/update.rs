@@ -1,7 +1,7 @@
 use super::values::Values;
 use super::view::print;
 use crate::session::Session;
-use kagzi_proto::v1::UpdateNamespaceRequest;
+use kagzi::{NamespaceField, NamespaceSettings};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,22 +24,17 @@ enum Field {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request = UpdateNamespaceRequest {
-        namespace_id: args.name,
-        values: Some(args.values.into()),
-        clear: args.clear.into_iter().map(word).map(str::to_owned).collect(),
-    };
-    let answer = admin.update_namespace(request).await?.into_inner();
-    print(answer.namespace, session)
+    let values = NamespaceSettings::from(args.values);
+    let settings = args.clear.into_iter().fold(values, |settings, field| settings.clear(named(field)));
+    print(session.admin().await?.update_namespace(args.name, settings).await?, session)
 }
 
-fn word(field: Field) -> &'static str {
+fn named(field: Field) -> NamespaceField {
     match field {
-        Field::RetryPolicy => "retry_policy",
-        Field::Timeouts => "timeouts",
-        Field::Retention => "retention",
-        Field::MaxConcurrent => "max_concurrent",
-        Field::FailureHandlerQueue => "failure_handler_queue",
+        Field::RetryPolicy => NamespaceField::RetryPolicy,
+        Field::Timeouts => NamespaceField::Timeouts,
+        Field::Retention => NamespaceField::Retention,
+        Field::MaxConcurrent => NamespaceField::MaxConcurrent,
+        Field::FailureHandlerQueue => NamespaceField::FailureHandlerQueue,
     }
 }

@@ -1,3 +1,4 @@
+use kagzi::NamespaceSettings;
 use kagzi_proto::v1::{NamespaceValues, RetryPolicy, TimeoutConfig};
 
 /// What can be set on a namespace.
@@ -27,7 +28,7 @@ pub struct Values {
     /// How long a silent worker keeps a run, in seconds.
     #[arg(long, value_name = "SECONDS")]
     heartbeat_timeout: Option<u64>,
-    /// How many days finished runs are to be kept. Stored, not applied yet: the server's retention holds for all.
+    /// How many days finished runs are kept, with their history; then they are deleted.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     retention_days: Option<u32>,
     /// Most runs that execute at once, over all queues, workers and servers.
@@ -40,7 +41,7 @@ pub struct Values {
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-impl From<Values> for NamespaceValues {
+impl From<Values> for NamespaceSettings {
     fn from(values: Values) -> Self {
         let retry = RetryPolicy {
             maximum_attempts: values.max_attempts,
@@ -54,13 +55,14 @@ impl From<Values> for NamespaceValues {
             heartbeat_timeout_seconds: values.heartbeat_timeout,
             execution_timeout_seconds: values.execution_timeout,
         };
-        NamespaceValues {
+        let values = NamespaceValues {
             description: values.description,
             retry_policy: Some(retry),
             timeouts: Some(timeouts),
             retention_ms: values.retention_days.map(|days| i64::from(days) * DAY_MS),
             max_concurrent: values.max_concurrent,
             failure_handler_queue: values.failure_handler_queue,
-        }
+        };
+        NamespaceSettings::from(values)
     }
 }

@@ -2,7 +2,6 @@ use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::table::{self, Mood};
-use anyhow::Context;
 use jiff::Timestamp;
 use kagzi_proto::v1::Namespace;
 use serde::Serialize;
@@ -92,8 +91,8 @@ impl NamespaceView {
 }
 
 /// Prints one namespace in the format that was asked for.
-pub fn print(namespace: Option<Namespace>, session: &Session) -> anyhow::Result<()> {
-    let view = NamespaceView::from(namespace.context("the server answered without a namespace")?);
+pub fn print(namespace: Namespace, session: &Session) -> anyhow::Result<()> {
+    let view = NamespaceView::from(namespace);
     match session.format {
         Format::Json => output::print_json(&view),
         Format::Table => output::print(&view.fields(moment::now())),
@@ -105,5 +104,45 @@ fn days(ms: i64) -> String {
     match ms / HOUR_MS {
         hours if hours >= 24 && hours % 24 == 0 => format!("{} days", hours / 24),
         hours => format!("{hours} h"),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::run::sample_now;
+    use kagzi_proto::v1::{RetryPolicy, TimeoutConfig};
+
+    pub fn sample() -> Namespace {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        Namespace {
+            namespace_id: "shop".into(),
+            description: "orders and refunds".into(),
+            disabled: true,
+            disabled_by: "ada".into(),
+            disabled_note: "unpaid".into(),
+            disabled_at: at(1_794_744_000),
+            retry_policy: Some(RetryPolicy { maximum_attempts: Some(3), ..RetryPolicy::default() }),
+            timeouts: Some(TimeoutConfig {
+                execution_timeout_seconds: Some(3600),
+                ..TimeoutConfig::default()
+            }),
+            retention_ms: Some(30 * 24 * 3600 * 1000),
+            max_concurrent: Some(50),
+            failure_handler_queue: "alerts".into(),
+            created_at: at(1_794_740_000),
+            updated_at: at(1_794_744_000),
+            version: 4,
+        }
+    }
+
+    #[test]
+    fn a_namespace_as_json() {
+        insta::assert_snapshot!(output::json(&NamespaceView::from(sample())));
+    }
+
+    #[test]
+    fn a_namespace_as_fields() {
+        insta::assert_snapshot!(NamespaceView::from(sample()).fields(sample_now()));
     }
 }

@@ -1,8 +1,7 @@
 use super::view::GateView;
-use super::which::{Which, described};
+use super::which::Which;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::LimitQueueRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -17,12 +16,12 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let (task_queue, workflow_type) = args.which.names();
-    let what = described(&task_queue, &workflow_type);
-    let namespace_id = session.namespace.clone();
-    let request = LimitQueueRequest { namespace_id, task_queue, workflow_type, max_concurrent: args.max };
-    let gate = admin.limit_queue(request).await?.into_inner().gate.unwrap_or_default();
+    let what = args.which.described();
+    let queue = args.which.of(&session.admin().await?);
+    let gate = match args.max {
+        Some(most) => queue.limit(most).await?,
+        None => queue.unlimited().await?,
+    };
     match (session.format, gate.max_concurrent) {
         (Format::Json, _) => output::print_json(&GateView::from(gate))?,
         (Format::Table, Some(most)) => output::note(&format!("{what} runs at most {most} at once")),

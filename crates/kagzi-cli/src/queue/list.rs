@@ -2,7 +2,6 @@ use super::view::{GateView, QueueView, queues_table};
 use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::ListQueuesRequest;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -13,9 +12,7 @@ struct Queues {
 }
 
 pub async fn perform(session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request = ListQueuesRequest { namespace_id: session.namespace.clone(), task_queue: String::new() };
-    let answer = admin.list_queues(request).await?.into_inner();
+    let answer = session.admin().await?.queues().await?;
     let list = Queues {
         queues: answer.queues.into_iter().map(QueueView::from).collect(),
         namespace_gate: answer.namespace_gate.map(GateView::from),

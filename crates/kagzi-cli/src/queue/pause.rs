@@ -1,8 +1,7 @@
 use super::view::GateView;
-use super::which::{Which, described};
+use super::which::Which;
 use crate::output::{self, Format};
-use crate::session::{Session, user};
-use kagzi_proto::v1::PauseQueueRequest;
+use crate::session::Session;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -14,12 +13,8 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let (task_queue, workflow_type) = args.which.names();
-    let what = described(&task_queue, &workflow_type);
-    let namespace_id = session.namespace.clone();
-    let request = PauseQueueRequest { namespace_id, task_queue, workflow_type, note: args.note, by: user() };
-    let gate = admin.pause_queue(request).await?.into_inner().gate.unwrap_or_default();
+    let what = args.which.described();
+    let gate = args.which.of(&session.admin().await?).pause(args.note).await?;
     match session.format {
         Format::Json => output::print_json(&GateView::from(gate))?,
         Format::Table => {

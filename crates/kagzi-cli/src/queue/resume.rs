@@ -1,8 +1,7 @@
 use super::view::GateView;
-use super::which::{Which, described};
+use super::which::Which;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::ResumeQueueRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -11,11 +10,8 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let (task_queue, workflow_type) = args.which.names();
-    let what = described(&task_queue, &workflow_type);
-    let request = ResumeQueueRequest { namespace_id: session.namespace.clone(), task_queue, workflow_type };
-    let gate = admin.resume_queue(request).await?.into_inner().gate.unwrap_or_default();
+    let what = args.which.described();
+    let gate = args.which.of(&session.admin().await?).resume().await?;
     match session.format {
         Format::Json => output::print_json(&GateView::from(gate))?,
         Format::Table => output::note(&format!("{what} goes on")),

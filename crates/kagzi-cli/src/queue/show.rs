@@ -3,7 +3,6 @@ use crate::exit::Trouble;
 use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::ListQueuesRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,11 +11,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut admin = session.admin().await?;
-    let request =
-        ListQueuesRequest { namespace_id: session.namespace.clone(), task_queue: args.queue.clone() };
-    let mut answer = admin.list_queues(request).await?.into_inner();
-    let Some(queue) = answer.queues.pop() else {
+    let Some(queue) = session.admin().await?.queue(&args.queue).depth().await? else {
         let message = format!(
             "queue '{}' has no living run, no worker and no gate in namespace '{}'",
             args.queue, session.namespace

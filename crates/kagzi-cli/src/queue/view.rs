@@ -146,3 +146,59 @@ fn as_table<'a>(what: &str, lines: impl Iterator<Item = Line<'a>>, now: Timestam
     }
     table::text(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output;
+    use crate::run::sample_now;
+
+    fn sample() -> Queue {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let limited = Gate { max_concurrent: Some(3), ..Gate::default() };
+        let paused = Gate {
+            paused: true,
+            paused_by: "ada".into(),
+            paused_note: "deploy".into(),
+            paused_at: at(1_794_744_000),
+            max_concurrent: None,
+        };
+        let refund = QueueType {
+            workflow_type: "refund".into(),
+            ready: 2,
+            waiting: 0,
+            leased: 1,
+            oldest_ready_at: at(1_794_744_000),
+            workers: 0,
+            gate: Some(limited),
+        };
+        Queue {
+            task_queue: "orders".into(),
+            ready: 2,
+            waiting: 4,
+            leased: 1,
+            oldest_ready_at: at(1_794_744_000),
+            workers: 1,
+            gate: Some(paused),
+            types: vec![
+                QueueType { workflow_type: "order".into(), waiting: 4, workers: 1, ..Default::default() },
+                refund,
+            ],
+        }
+    }
+
+    #[test]
+    fn queues_as_a_table() {
+        insta::assert_snapshot!(queues_table(&[sample().into()], sample_now()));
+    }
+
+    #[test]
+    fn types_as_a_table() {
+        insta::assert_snapshot!(types_table(&sample().into(), sample_now()));
+    }
+
+    #[test]
+    fn a_queue_as_json() {
+        insta::assert_snapshot!(output::json(&QueueView::from(sample())));
+    }
+}

@@ -1,3 +1,5 @@
+use kagzi::{Admin, QueueHandle};
+
 /// Names a gate: of a queue, of one type on it, or of everything.
 #[derive(clap::Args)]
 pub struct Which {
@@ -13,17 +15,24 @@ pub struct Which {
 }
 
 impl Which {
-    /// Queue and type as the server is told; empty = every one.
-    pub fn names(self) -> (String, String) {
-        (self.queue.unwrap_or_default(), self.workflow_type.unwrap_or_default())
+    /// What stands behind the gate.
+    pub fn of(&self, admin: &Admin) -> QueueHandle {
+        let queue = match &self.queue {
+            Some(queue) => admin.queue(queue),
+            None => admin.every_queue(),
+        };
+        match &self.workflow_type {
+            Some(kind) => queue.workflow_type(kind),
+            None => queue,
+        }
     }
-}
 
-/// What stands behind the gate, for people.
-pub fn described(queue: &str, workflow_type: &str) -> String {
-    match (queue, workflow_type) {
-        ("", _) => "every queue".into(),
-        (queue, "") => format!("queue {queue}"),
-        (queue, kind) => format!("type {kind} on queue {queue}"),
+    /// The same, for people.
+    pub fn described(&self) -> String {
+        match (&self.queue, &self.workflow_type) {
+            (None, _) => "every queue".into(),
+            (Some(queue), None) => format!("queue {queue}"),
+            (Some(queue), Some(kind)) => format!("type {kind} on queue {queue}"),
+        }
     }
 }

@@ -4,7 +4,7 @@ mod cancel;
 mod event;
 mod find;
 mod history;
-mod label;
+pub mod label;
 mod list;
 pub mod patience;
 mod picture;

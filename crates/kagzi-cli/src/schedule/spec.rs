@@ -1,6 +1,6 @@
 //! The options that describe a schedule, for `create`, `update` and `next`.
 
-use crate::run::patience;
+use crate::run::{label, patience};
 use crate::{input, payload};
 use kagzi_proto::v1::{OverlapPolicy, ScheduleSpec};
 use std::time::Duration;
@@ -37,6 +37,9 @@ pub struct Behaviour {
     /// How many missed times are made up for, the newest.
     #[arg(long, value_name = "TIMES")]
     pub max_catchup: Option<u32>,
+    /// A label of every run that it starts; may be given again.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label::parse)]
+    pub labels: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -83,6 +86,7 @@ impl Behaviour {
             spec.jitter_ms = millis(jitter);
         }
         spec.max_catchup = self.max_catchup.or(spec.max_catchup);
+        spec.labels.extend(self.labels);
         Ok(())
     }
 }
@@ -115,5 +119,20 @@ mod tests {
         Timing { every: Some(Duration::from_secs(5)), ..Timing::default() }.apply(&mut spec);
 
         assert_eq!((spec.cron.as_str(), spec.interval_ms), ("", 5_000));
+    }
+    #[test]
+    fn labels_are_put_over_those_that_are_there() {
+        let mut spec = ScheduleSpec::default();
+        let labelled = |labels: &[(&str, &str)]| Behaviour {
+            labels: labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            ..Behaviour::default()
+        };
+
+        labelled(&[("tenant", "acme"), ("tier", "gold")]).apply(&mut spec).unwrap();
+        labelled(&[("tier", "free")]).apply(&mut spec).unwrap();
+
+        let expected =
+            [("tenant", "acme"), ("tier", "free")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(spec.labels, expected.into());
     }
 }

@@ -18,6 +18,9 @@ pub struct Args {
     timing: Timing,
     #[command(flatten)]
     behaviour: Behaviour,
+    /// Label its runs no longer with this name; may be given again.
+    #[arg(long = "unlabel", value_name = "NAME")]
+    unlabel: Vec<String>,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
@@ -27,6 +30,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     spec.workflow_type = args.workflow_type.unwrap_or(spec.workflow_type);
     spec.task_queue = args.queue.unwrap_or(spec.task_queue);
     args.timing.apply(&mut spec);
+    args.unlabel.iter().for_each(|name| drop(spec.labels.remove(name)));
     args.behaviour.apply(&mut spec)?;
     let request = UpdateScheduleRequest {
         schedule_id: args.id,

@@ -1,10 +1,11 @@
 use crate::moment;
 use crate::payload::PayloadView;
-use crate::run::some_text;
+use crate::run::{label, some_text};
 use crate::table;
 use jiff::Timestamp;
 use kagzi_proto::v1::{OverlapPolicy, Schedule};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A schedule as `-o json` prints it. Fields are only ever added.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,8 @@ pub struct ScheduleView {
     pub overlap: String,
     pub jitter_ms: i64,
     pub max_catchup: u32,
+    /// Of every run that it starts.
+    pub labels: BTreeMap<String, String>,
     pub paused: bool,
     pub note: Option<String>,
     pub paused_at: Option<Timestamp>,
@@ -61,6 +64,7 @@ impl From<Schedule> for ScheduleView {
             phase_ms: interval.map(|_| spec.phase_ms),
             jitter_ms: spec.jitter_ms,
             max_catchup: spec.max_catchup.unwrap_or_default(),
+            labels: spec.labels.into_iter().collect(),
             paused: schedule.paused,
             note: some_text(schedule.note),
             paused_at: moment::from_wire(schedule.paused_at),
@@ -94,6 +98,7 @@ impl ScheduleView {
             ("overlap", Some(self.overlap.clone())),
             ("jitter", Some(format!("{}ms", self.jitter_ms)).filter(|_| self.jitter_ms > 0)),
             ("catches up", Some(format!("{} missed times at most", self.max_catchup))),
+            ("labels", some_text(label::text(&self.labels))),
             ("paused", time(self.paused_at)),
             ("note", self.note.clone()),
             ("next", time(self.next_at)),
@@ -134,6 +139,7 @@ pub mod tests {
             input: Some(payload::json(r#"{"kind":"daily"}"#)),
             overlap: OverlapPolicy::BufferOne.into(),
             max_catchup: Some(100),
+            labels: [("tenant".into(), "acme".into()), ("tier".into(), "gold".into())].into(),
             ..ScheduleSpec::default()
         };
         Schedule {

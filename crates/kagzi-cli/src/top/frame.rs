@@ -1,10 +1,10 @@
 //! One frame: two samples, and what happened between them.
 
 use super::sample::Sample;
+use crate::queue::view::GateView;
 use crate::table;
-use kagzi_proto::v1::{WorkerStatus, WorkflowRun, WorkflowStatus};
+use kagzi_proto::v1::{Gate, Queue, WorkerStatus, WorkflowStatus};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 #[derive(Debug, Serialize)]
@@ -21,7 +21,9 @@ pub struct Frame {
     /// Loading, writing and fsync of one batch.
     pub commit_ms: Option<f64>,
     pub runs: Vec<Count>,
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueLine>,
+    /// What an operator set before all of them.
+    pub namespace_gate: Option<String>,
     pub workers: Vec<WorkerLine>,
 }
 
@@ -33,16 +35,17 @@ pub struct Count {
     pub at_least: bool,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub struct Queue {
+/// What `kagzi queue list` counts.
+#[derive(Debug, Serialize)]
+pub struct QueueLine {
     pub task_queue: String,
     pub ready: u64,
-    /// Of the runs that were looked at.
     pub oldest_ready_s: Option<u64>,
     pub waiting: u64,
     pub running: u64,
-    pub workers: u64,
-    pub at_least: bool,
+    pub workers: u32,
+    /// What an operator set before it.
+    pub gate: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +86,7 @@ impl Frame {
             commit_ms: commit_s.and_then(each),
             runs: counts(now),
             queues: queues(now),
+            namespace_gate: now.namespace_gate.clone().map(gate),
             workers: workers(now),
         }
     }
@@ -108,20 +112,25 @@ impl Frame {
 
     fn queue_table(&self) -> String {
         if self.queues.is_empty() {
-            return "no queue has runs or workers".to_owned();
+            return "no queue has runs, workers or a gate".to_owned();
         }
-        let mut table = table::with_columns(&["QUEUE", "READY", "OLDEST", "WAITING", "RUNNING", "WORKERS"]);
+        let mut table =
+            table::with_columns(&["QUEUE", "READY", "OLDEST", "WAITING", "RUNNING", "WORKERS", "GATE"]);
         for queue in &self.queues {
             table.add_row([
                 queue.task_queue.clone(),
-                format!("{}{}", queue.ready, plus(queue.at_least)),
+                queue.ready.to_string(),
                 queue.oldest_ready_s.map_or("-".to_owned(), age),
                 queue.waiting.to_string(),
                 queue.running.to_string(),
                 queue.workers.to_string(),
+                queue.gate.clone().unwrap_or("-".to_owned()),
             ]);
         }
-        table::text(table)
+        match &self.namespace_gate {
+            Some(gate) => format!("{}\nthe whole namespace is {gate}", table::text(table)),
+            None => table::text(table),
+        }
     }
 
     fn worker_table(&self) -> String {
@@ -151,7 +160,7 @@ fn counts(sample: &Sample) -> Vec<Count> {
         |status: WorkflowStatus| status.as_str_name().trim_start_matches("WORKFLOW_STATUS_").to_owned();
     let living = sample.living.iter().map(|living| Count {
         status: name(living.status),
-        runs: living.runs.len() as u64,
+        runs: living.count,
         at_least: living.more,
     });
     let ended = sample.metrics.by_label("kagzi_runs_finished_total");
@@ -163,39 +172,27 @@ fn counts(sample: &Sample) -> Vec<Count> {
     living.chain(ended).collect()
 }
 
-fn queues(sample: &Sample) -> Vec<Queue> {
-    let mut queues: BTreeMap<String, Queue> = BTreeMap::new();
-    let mut of = |name: &str, change: &mut dyn FnMut(&mut Queue)| {
-        let queue = queues.entry(name.to_owned()).or_default();
-        change(queue);
+fn queues(sample: &Sample) -> Vec<QueueLine> {
+    let line = |queue: &Queue| QueueLine {
+        task_queue: queue.task_queue.clone(),
+        ready: queue.ready,
+        oldest_ready_s: queue.oldest_ready_at.and_then(|at| waited(at, sample.clock)),
+        waiting: queue.waiting,
+        running: queue.leased,
+        workers: queue.workers,
+        gate: queue.gate.clone().map(gate),
     };
-    for living in &sample.living {
-        for run in &living.runs {
-            of(&run.task_queue, &mut |queue| add(queue, living.status, run));
-            if living.more {
-                of(&run.task_queue, &mut |queue| queue.at_least = true);
-            }
-        }
-    }
-    for worker in &sample.workers {
-        if worker.status() == WorkerStatus::Online {
-            of(&worker.task_queue, &mut |queue| queue.workers += 1);
-        }
-    }
-    queues.into_iter().map(|(task_queue, queue)| Queue { task_queue, ..queue }).collect()
+    sample.queues.iter().map(line).collect()
 }
 
-fn add(queue: &mut Queue, status: WorkflowStatus, run: &WorkflowRun) {
-    if status == WorkflowStatus::Running {
-        queue.running += 1;
-    } else if run.reason == "ready" {
-        queue.ready += 1;
-        let created = run.created_at.and_then(|at| SystemTime::try_from(at).ok());
-        let waited = created.and_then(|at| at.elapsed().ok()).map(|age| age.as_secs());
-        queue.oldest_ready_s = queue.oldest_ready_s.max(waited);
-    } else {
-        queue.waiting += 1;
-    }
+fn waited(since: prost_types::Timestamp, now: SystemTime) -> Option<u64> {
+    let since = SystemTime::try_from(since).ok()?;
+    // Another machine's clock may be ahead of ours.
+    Some(now.duration_since(since).unwrap_or_default().as_secs())
+}
+
+fn gate(gate: Gate) -> String {
+    GateView::from(gate).sentence()
 }
 
 fn workers(sample: &Sample) -> Vec<WorkerLine> {
@@ -239,10 +236,16 @@ mod tests {
     use tokio::time::{Duration, Instant};
 
     fn sample(at: Instant) -> Sample {
-        let run = |reason: &str| WorkflowRun {
+        let clock = SystemTime::now();
+        let paused = Gate { paused: true, paused_by: "ada".into(), ..Default::default() };
+        let queue = Queue {
             task_queue: "orders".into(),
-            reason: reason.into(),
-            created_at: Some((SystemTime::now() - Duration::from_secs(300)).into()),
+            ready: 20_000,
+            waiting: 1,
+            leased: 3,
+            oldest_ready_at: Some((clock - Duration::from_secs(300)).into()),
+            workers: 1,
+            gate: Some(paused),
             ..Default::default()
         };
         let worker = Worker {
@@ -254,9 +257,10 @@ mod tests {
             max_concurrent: 100,
             ..Default::default()
         };
-        let living = |status, runs, more| Living { status, runs, more };
+        let living = |status, count, more| Living { status, count, more };
         Sample {
             at,
+            clock,
             address: "127.0.0.1:50051".into(),
             namespace: "default".into(),
             server: GetServerInfoResponse {
@@ -268,9 +272,11 @@ mod tests {
             metrics: metrics(),
             workers: vec![worker],
             living: vec![
-                living(WorkflowStatus::Pending, vec![run("ready"), run("retry")], true),
-                living(WorkflowStatus::Running, vec![run("leased")], false),
+                living(WorkflowStatus::Pending, 10_000, true),
+                living(WorkflowStatus::Running, 3, false),
             ],
+            queues: vec![queue],
+            namespace_gate: Some(Gate { max_concurrent: Some(5), ..Default::default() }),
         }
     }
 
@@ -284,8 +290,9 @@ mod tests {
         for expected in [
             "kagzi 0.1.0 at 127.0.0.1:50051 on sqlite:kagzi.db, up 3 min, namespace default",
             "0 runs/s ended, 0 commands/s in 0 commits/s, - ms per commit",
-            "PENDING 2+  RUNNING 1  COMPLETED 7  FAILED 1",
-            "orders  1+     5 min   1        1        1",
+            "PENDING 10000+  RUNNING 3  COMPLETED 7  FAILED 1",
+            "orders  20000  5 min   1        3        1        paused by ada",
+            "the whole namespace is limited to 5 at once",
             "w1      orders  host-1  ONLINE  3/100   0          0",
         ] {
             assert!(text.contains(expected), "{expected}\n--- is not in\n{text}");

@@ -170,3 +170,54 @@ async fn a_worker_of_another_namespace_cannot_be_deregistered() {
     assert_eq!(stage.workers_of(1).await[0].status(), WorkerStatus::Online);
     stage.close().await;
 }
+
+#[tokio::test]
+async fn after_a_restore_nobody_writes_under_a_lease_of_the_time_that_is_gone() {
+    use kagzi_server::sqlite;
+    let stage = stage!(Pace::Calm);
+    let (live, copy) = (stage.file().to_owned(), stage.file().with_extension("copy"));
+    let run = start(&stage).await;
+    let first = stage.hand_worker("by-hand").await;
+    let held_at_backup = first.poll(5_000).await.expect("a run");
+    first.complete_step(&held_at_backup, "reserve", "1").await.unwrap();
+    sqlite::backup(&live, &copy).unwrap();
+    // What the backup does not know: the run goes to somebody else, under the next epoch.
+    let release = v1::ReleaseRunRequest {
+        run_id: run.clone(),
+        lease_epoch: held_at_backup.lease_epoch,
+        ..Default::default()
+    };
+    first.rpc.clone().release_run(release).await.unwrap();
+    let second = stage.hand_worker("by-hand").await;
+    let held_after_backup = second.poll(5_000).await.expect("the run");
+    second.complete_step(&held_after_backup, "charge", "lost").await.unwrap();
+
+    stage.kill_server().await;
+    let restored =
+        tokio::task::spawn_blocking(move || sqlite::restore(&copy, &live, sqlite::Replace::Stopped));
+    restored.await.unwrap().unwrap();
+    stage.restart_server().await;
+    let heir = stage.hand_worker("by-hand").await;
+    let held = heir.poll(20_000).await.expect("the run is ready again at once");
+    let mut late = all_writes(&first, &held_at_backup).await;
+    late.extend(all_writes(&second, &held_after_backup).await);
+    heir.complete_step(&held, "charge", "2").await.unwrap();
+    heir.complete(&held, "true output").await.unwrap();
+
+    assert_eq!(held_after_backup.lease_epoch, held_at_backup.lease_epoch + 1);
+    let recorded: Vec<_> =
+        held.journal.iter().map(|entry| entry.step.as_ref().unwrap().path.as_str()).collect();
+    assert_eq!(recorded, ["reserve"], "what was recorded before the backup, and nothing else");
+    for (write, refusal) in late {
+        let refusal = refusal.unwrap_or_else(|| panic!("{write} was accepted"));
+        assert_eq!(refusal.code(), Code::FailedPrecondition, "{write}: {refusal}");
+        assert!(refusal.message().contains("lease lost"), "{write}: {refusal}");
+    }
+    let ended = stage.run(&run).await;
+    assert_eq!((ended.output.unwrap().data, ended.attempts), ("true output".into(), 0));
+    let first = stage.workers_of(1).await.into_iter().find(|worker| worker.worker_id == first.id).unwrap();
+    assert_eq!(first.status(), WorkerStatus::Offline);
+    let kinds = stage.kinds(&run).await;
+    assert!(kinds.contains(&"run_released".to_owned()), "{kinds:?}");
+    stage.close().await;
+}

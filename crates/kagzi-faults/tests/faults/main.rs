@@ -1,11 +1,13 @@
 //! Faults and bad input against real processes on SQLite: the rows of FAULTS.md. Names are claims.
 
 mod bad_input;
+mod bad_operators;
 mod cancel;
 mod chaos;
 mod crash_points;
 mod deadlines;
 mod drain;
+mod durable_answers;
 mod fencing;
 mod handlers;
 mod invariants;

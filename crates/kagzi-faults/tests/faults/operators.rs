@@ -180,3 +180,49 @@ async fn a_worker_taken_offline_loses_its_runs_long_before_it_is_stale() {
     .await;
     stage.close().await;
 }
+
+#[tokio::test]
+async fn a_server_deletes_what_is_past_its_namespaces_retention_and_nothing_else() {
+    let stage = stage!(Pace::Steady);
+    let values = v1::NamespaceValues { retention_ms: Some(1), ..Default::default() };
+    let create = v1::CreateNamespaceRequest { namespace_id: "scratch".into(), values: Some(values) };
+    stage.admin().create_namespace(create).await.unwrap();
+    let start_in = async |namespace: &str| {
+        let mut start = kagzi_faults::start_request("script", &Script::steps(&["a"]));
+        start.namespace_id = namespace.into();
+        // Not by `stage.start_with`: what it starts must survive.
+        stage.workflows().start_workflow(start).await.unwrap().into_inner().run_id
+    };
+    let cancel = async |run_id: &String, namespace: &str| {
+        let request = v1::CancelWorkflowRunRequest {
+            run_id: run_id.clone(),
+            namespace_id: namespace.into(),
+            ..Default::default()
+        };
+        stage.workflows().cancel_workflow_run(request).await.unwrap();
+    };
+    let (old, living, other) = (start_in("scratch").await, start_in("scratch").await, start_in("").await);
+    cancel(&old, "scratch").await;
+    cancel(&other, "").await;
+    let get = async |run_id: &String, namespace: &str| {
+        let request = v1::GetWorkflowRunRequest {
+            run_id: run_id.clone(),
+            namespace_id: namespace.into(),
+            ..Default::default()
+        };
+        stage.workflows().get_workflow_run(request).await.map(drop)
+    };
+
+    // A server looks as soon as it starts, and then every minute.
+    stage.kill_server().await;
+    stage.restart_server().await;
+    eventually("the old run is gone", async || {
+        get(&old, "scratch").await.err().filter(|status| status.code() == Code::NotFound)
+    })
+    .await;
+
+    assert_eq!(stage.metric("kagzi_retention_runs_deleted_total").await, 1.0);
+    get(&living, "scratch").await.unwrap();
+    get(&other, "").await.unwrap();
+    stage.close().await;
+}

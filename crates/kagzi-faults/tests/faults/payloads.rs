@@ -1,12 +1,13 @@
 //! Payloads at the limit, above it, and far above it.
 
 use bytes::Bytes;
-use kagzi_faults::{Pace, QUEUE, Script, Stage, stage, start_request};
+use kagzi_faults::{HandWorker, Pace, QUEUE, Script, Stage, stage, start_request};
 use kagzi_proto::v1::{
     self, Payload, report::Body, server_message::Message as Said, worker_message::Message,
+    workflow_service_client::WorkflowServiceClient,
 };
 use tokio::sync::mpsc;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status, Streaming, transport::Channel};
 
 const LIMIT: usize = 2 * 1024 * 1024;
 const CONTENT_TYPE: &str = "application/x-noise";
@@ -178,30 +179,163 @@ async fn a_long_error_is_cut_and_never_refused() {
     assert_eq!(stage.close().await.runs, 1);
 }
 
-#[tokio::test]
-async fn a_history_with_many_large_payloads_comes_in_pages_that_a_client_can_take() {
-    let stage = stage!(Pace::Calm);
-    let worker = stage.hand_worker("by-hand").await;
-    let run = stage.start_with(start(noise(LIMIT))).await.unwrap().run_id;
+/// What a client of gRPC takes unless it is told otherwise.
+const MESSAGE_BYTES: usize = 4 << 20;
+
+fn small(workflows: WorkflowServiceClient<Channel>) -> WorkflowServiceClient<Channel> {
+    workflows.max_decoding_message_size(MESSAGE_BYTES)
+}
+
+/// A held run with an input and six results, each at the limit.
+async fn large_run(stage: &Stage, worker: &HandWorker) -> (v1::PollActivityResponse, Vec<Bytes>) {
+    stage.start_with(start(noise(LIMIT))).await.unwrap();
     let held = worker.poll(5_000).await.expect("a run");
-    for position in 0..6 {
+    let results: Vec<Bytes> = (0..6).map(|_| noise(LIMIT)).collect();
+    for (position, output) in results.iter().enumerate() {
         let complete_step = v1::CompleteStepRequest {
-            run_id: run.clone(),
+            run_id: held.run_id.clone(),
             step_id: format!("step-{position}"),
-            position,
-            output: noise(LIMIT),
+            position: position as u32,
+            output: output.clone(),
             lease_epoch: held.lease_epoch,
             ..Default::default()
         };
         worker.rpc.clone().complete_step(complete_step).await.unwrap();
     }
+    (held, results)
+}
+
+#[tokio::test]
+async fn a_journal_of_many_large_results_is_polled_in_answers_that_any_client_can_take() {
+    let stage = stage!(Pace::Calm);
+    let mut worker = stage.hand_worker("by-hand").await;
+    worker.rpc = worker.rpc.max_decoding_message_size(MESSAGE_BYTES);
+    let (held, results) = large_run(&stage, &worker).await;
+    let release = v1::ReleaseRunRequest {
+        run_id: held.run_id.clone(),
+        lease_epoch: held.lease_epoch,
+        ..Default::default()
+    };
+    worker.rpc.clone().release_run(release).await.unwrap();
+
+    let again = worker.poll(5_000).await.expect("the run again");
+    let read = async |epoch: u64, page_token: String| {
+        let request = v1::ReadJournalRequest {
+            run_id: again.run_id.clone(),
+            lease_epoch: epoch,
+            page_token,
+            ..Default::default()
+        };
+        worker.rpc.clone().read_journal(request).await.map(tonic::Response::into_inner)
+    };
+    let mut journal = again.journal.clone();
+    let mut token = again.journal_page_token.clone();
+    assert!(journal.is_empty(), "beside an input of 2 MiB another 2 MiB have no room");
+    while !token.is_empty() {
+        let page = read(again.lease_epoch, token).await.unwrap();
+        assert_eq!(page.journal.len(), 1, "two results at the limit are more than an answer holds");
+        journal.extend(page.journal);
+        token = page.next_page_token;
+    }
+
+    let seen: Vec<_> = journal.into_iter().map(|entry| entry.result.unwrap().data).collect();
+    assert!(seen == results, "each result once, in order, byte for byte");
+    let lost = read(held.lease_epoch, String::new()).await.unwrap_err();
+    assert_eq!(lost.code(), Code::FailedPrecondition, "{lost}");
+    let foreign = read(again.lease_epoch, "bmV4dDox".into()).await.unwrap_err();
+    assert!(foreign.message().starts_with("page_token is \"bmV4dDox\""), "{foreign}");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn attempts_with_large_results_are_listed_both_ways_in_answers_that_any_client_can_take() {
+    let stage = stage!(Pace::Calm);
+    let worker = stage.hand_worker("by-hand").await;
+    let (held, results) = large_run(&stage, &worker).await;
+    let peak_before = stage.server_memory_kib("VmHWM");
+    let page = async |page_token: String| {
+        let request =
+            v1::ListStepAttemptsRequest { run_id: held.run_id.clone(), page_token, ..Default::default() };
+        small(stage.workflows()).list_step_attempts(request).await.unwrap().into_inner()
+    };
+    let outputs = |page: &v1::ListStepAttemptsResponse| -> Vec<Bytes> {
+        page.step_attempts.iter().map(|attempt| attempt.output.clone().unwrap().data).collect()
+    };
+
+    let mut forward = Vec::new();
+    let mut last = page(String::new()).await;
+    loop {
+        assert_eq!(last.total_count, 6);
+        forward.extend(outputs(&last));
+        if last.next_page_token.is_empty() {
+            break;
+        }
+        last = page(last.next_page_token).await;
+    }
+    let mut back = outputs(&last);
+    while !last.prev_page_token.is_empty() {
+        last = page(last.prev_page_token).await;
+        back.splice(0..0, outputs(&last));
+    }
+    let request = v1::GetStepAttemptRequest {
+        run_id: held.run_id.clone(),
+        step_id: "step-3".into(),
+        ..Default::default()
+    };
+    let one = small(stage.workflows()).get_step_attempt(request).await.unwrap().into_inner();
+
+    assert!(forward == results && back == results, "each result once, in order, byte for byte");
+    assert!(one.step_attempt.unwrap().output.unwrap().data == results[3]);
+    let grown = stage.server_memory_kib("VmHWM").saturating_sub(peak_before);
+    assert!(grown < 48 * 1024, "the server's memory grew by {grown} KiB");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn lists_of_wide_rows_are_cut_to_what_any_client_can_take_and_none_is_lost() {
+    let stage = stage!(Pace::Calm);
+    let labels: std::collections::HashMap<String, String> =
+        (0..64).map(|n| (format!("label-{n}"), "v".repeat(250))).collect();
+    // Each of them is about 17 KiB on the wire.
+    let wide = |n: u32| v1::StartWorkflowRequest {
+        business_id: format!("wide-{n:03}"),
+        labels: labels.clone(),
+        ..start_request("by-hand", &Script::default())
+    };
+    for n in 0..300 {
+        stage.start_with(wide(n)).await.unwrap();
+    }
+
+    let (mut seen, mut pages, mut page_token) = (Vec::new(), 0, String::new());
+    loop {
+        let request = v1::ListWorkflowRunsRequest { page_size: 1_000, page_token, ..Default::default() };
+        let page = small(stage.workflows()).list_workflow_runs(request).await.unwrap().into_inner();
+        seen.extend(page.workflow_runs.into_iter().map(|run| run.business_id));
+        pages += 1;
+        assert_eq!(page.has_more, !page.next_page_token.is_empty());
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+
+    assert!(pages > 1, "300 of them are more than an answer holds");
+    assert_eq!(seen, (0..300).rev().map(|n| format!("wide-{n:03}")).collect::<Vec<_>>());
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_history_with_many_large_payloads_comes_in_pages_that_a_client_can_take() {
+    let stage = stage!(Pace::Calm);
+    let worker = stage.hand_worker("by-hand").await;
+    let (held, _) = large_run(&stage, &worker).await;
+    let run = held.run_id;
 
     let mut sequences = Vec::new();
     loop {
         let after_sequence = sequences.last().copied().unwrap_or(0);
         let request = v1::ListRunEventsRequest { run_id: run.clone(), after_sequence, ..Default::default() };
-        let small = stage.workflows().max_decoding_message_size(5 << 20);
-        let page = small.clone().list_run_events(request).await.unwrap().into_inner();
+        let page = small(stage.workflows()).list_run_events(request).await.unwrap().into_inner();
         sequences.extend(page.events.iter().map(|event| event.sequence));
         if !page.has_more {
             break;

@@ -91,13 +91,17 @@ async fn a_bad_schedule_is_refused_with_field_place_and_reason() {
     let said = refused(|spec| spec.interval_ms = 5_000).await;
     assert!(said.contains("interval_ms") && said.contains("5000"), "{said}");
     let said = refused(|spec| (spec.cron, spec.interval_ms) = (String::new(), 10)).await;
-    assert!(said.contains("10 ms"), "{said}");
+    assert!(said.contains("interval_ms is 10"), "{said}");
     let said = refused(|spec| spec.max_catchup = Some(0)).await;
     assert!(said.contains("max_catchup is 0"), "{said}");
     let said = refused(|spec| spec.jitter_ms = -1).await;
     assert!(said.contains("jitter_ms is -1"), "{said}");
     let said = refused(|spec| spec.overlap = 99).await;
     assert!(said.contains("overlap is 99"), "{said}");
+    let said = refused(|spec| drop(spec.labels.insert("a=b".into(), "c".into()))).await;
+    assert!(said.contains("labels is \"a=b\": this name has a '='"), "{said}");
+    let said = refused(|spec| spec.labels = (0..65).map(|n| (n.to_string(), "x".into())).collect()).await;
+    assert!(said.contains("labels is 65") && said.contains("at most 64"), "{said}");
     let said = refused(|spec| spec.workflow_type.clear()).await;
     assert!(said.contains("workflow_type"), "{said}");
     let said = refused(|spec| {

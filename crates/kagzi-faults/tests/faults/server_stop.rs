@@ -6,7 +6,7 @@ use kagzi_faults::{Pace, Script, stage, start_request};
 use kagzi_proto::v1::{self, WorkflowStatus};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use tonic::Code;
-use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{health_check_response::ServingStatus, health_client::HealthClient};
 
 #[tokio::test]
 async fn a_terminated_server_does_not_wait_for_long_polls() {
@@ -40,18 +40,24 @@ async fn a_terminated_server_does_not_wait_for_a_peer_that_never_finishes_its_re
     half_a_request.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n").await.unwrap();
     let mut half_a_preface = TcpStream::connect(stage.address).await.unwrap();
     half_a_preface.write_all(b"PRI * HTTP/2.0").await.unwrap();
-    // An endless call: the health service streams its status for as long as somebody listens.
+    // A call that lasts as long as somebody listens.
     let watch = tonic_health::pb::HealthCheckRequest { service: String::new() };
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", stage.address)).unwrap();
     let mut health = HealthClient::new(endpoint.connect().await.unwrap());
     let mut watching = health.watch(watch).await.unwrap().into_inner();
-    watching.message().await.unwrap();
+    assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
 
     let mut server = stage.take_server();
     server.terminate();
     let ended = tokio::time::timeout(Duration::from_secs(10), server.ended()).await;
 
     assert!(ended.expect("within a few seconds").success(), "{}", server.said());
+    assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    assert_eq!(
+        watching.message().await.unwrap(),
+        None,
+        "whoever watches is told, and no longer kept waiting"
+    );
     stage.restart_server().await;
     stage.start(&Script::default()).await;
     stage.close().await;

@@ -1,5 +1,7 @@
 //! Start: one run per business id.
 
+use std::sync::Arc;
+
 use crate::{Aggregate, Change, EventKind, Payload, Rejection, Reply, Run, StartRun, State, Timestamp};
 
 /// Creates the run; the same request again gets the run that is there, another request under the id a conflict.
@@ -26,7 +28,7 @@ pub fn decide(
             started_at: None,
             finished_at: None,
             deadline_at: start.deadline_at,
-            options: start.options.clone(),
+            options: Arc::new(start.options.clone()),
             labels: start.labels.clone(),
         };
         let reply = Reply::Started { run: run.id, existed: false };

@@ -62,7 +62,10 @@ pub struct ScheduleChange {
 /// Why a request is refused, in words for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleRejection {
-    #[error("there is no schedule '{id}' in namespace '{namespace}'", id = key.id, namespace = key.namespace)]
+    #[error(
+        "there is no schedule '{id}' in namespace '{namespace}'; list them with: kagzi --namespace {namespace} schedule list",
+        id = key.id, namespace = key.namespace
+    )]
     NotFound { key: ScheduleKey },
     #[error(
         "schedule '{id}' exists already with another {what}; update it, or use another id", id = key.id
@@ -73,7 +76,7 @@ pub enum ScheduleRejection {
     #[error("the timetable has no time after now; its years may be over")]
     NothingLeft,
     #[error(
-        "schedule '{id}' is at version {current}, the update is for version {named}; read it again", id = key.id
+        "schedule '{id}' is at version {current}, if_version is {named}; read it again and decide anew", id = key.id
     )]
     Stale { key: ScheduleKey, named: u64, current: u64 },
     #[error("the backfill's range is empty: from must be before to")]

@@ -18,7 +18,19 @@ pub struct Tick {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fire {
     pub nominal_at: Timestamp,
+    pub cause: Cause,
     pub start: StartRun,
+}
+
+/// Why a run starts now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Its time has come, now or while nobody fired it.
+    Due,
+    /// The run before it has ended.
+    Buffered,
+    /// Somebody asked for a past range.
+    Backfill,
 }
 
 /// Decides one round. `going` are those of the row's `running` that have not ended. At most `slice` runs are started;
@@ -45,7 +57,7 @@ struct Round {
     now: Timestamp,
     slice: usize,
     schedule: Schedule,
-    times: Vec<Timestamp>,
+    times: Vec<(Timestamp, Cause)>,
     /// How to end what runs, if at all: Cancel or Terminate.
     end: Verdict,
 }
@@ -63,7 +75,7 @@ impl Round {
         let at_once = self.schedule.plan.overlap == Overlap::Allow;
         while !self.full() && (at_once || !self.busy()) {
             let Some(at) = self.schedule.state.buffer.pop_front() else { return };
-            self.times.push(at);
+            self.times.push((at, Cause::Buffered));
         }
     }
 
@@ -91,13 +103,13 @@ impl Round {
             let state = &mut self.schedule.state;
             match verdict {
                 Verdict::Start if self.times.len() >= self.slice => return,
-                Verdict::Start => self.times.push(at),
+                Verdict::Start => self.times.push((at, Cause::Due)),
                 Verdict::Skip => state.overlapped_total += 1,
                 Verdict::Buffer => state.buffer.push_back(at),
                 Verdict::Cancel | Verdict::Terminate => {
                     // Of several times that are due together the newest wins; the others never start.
                     state.overlapped_total += self.times.len() as u64;
-                    self.times = vec![at];
+                    self.times = vec![(at, Cause::Due)];
                     self.end = verdict;
                 }
             }
@@ -117,7 +129,7 @@ impl Round {
             match timetable.next_after(after).filter(|at| *at <= to) {
                 Some(at) => {
                     self.schedule.state.backfills[0].after = at;
-                    self.times.push(at);
+                    self.times.push((at, Cause::Backfill));
                 }
                 None => drop(self.schedule.state.backfills.pop_front()),
             }
@@ -127,7 +139,7 @@ impl Round {
     fn into_tick(self) -> Tick {
         let Round { now, schedule, times, end, .. } = self;
         let numbered = times.into_iter().zip(schedule.state.started_total..);
-        let fires = numbered.map(|(at, number)| fire(now, &schedule, at, number)).collect();
+        let fires = numbered.map(|(time, number)| fire(now, &schedule, time, number)).collect();
         let going = schedule.state.running.clone();
         let (cancel, terminate) = match end {
             Verdict::Cancel => (going, Vec::new()),
@@ -139,10 +151,14 @@ impl Round {
 }
 
 /// The run for a nominal time.
-fn fire(now: Timestamp, schedule: &Schedule, at: Timestamp, number: u64) -> Fire {
+fn fire(now: Timestamp, schedule: &Schedule, (at, cause): (Timestamp, Cause), number: u64) -> Fire {
     let id = key::run_id(schedule, at, now, number);
     let start = start(now, schedule, id, at);
-    Fire { nominal_at: at, start: StartRun { business_id: key::business_id(&schedule.id, at), ..start } }
+    Fire {
+        nominal_at: at,
+        cause,
+        start: StartRun { business_id: key::business_id(&schedule.id, at), ..start },
+    }
 }
 
 /// A run of the schedule, its business id still open.
@@ -160,7 +176,7 @@ pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestam
             scheduled: Some(ScheduledBy { schedule: schedule.id.clone(), at }),
             ..plan.options.clone()
         },
-        labels: Default::default(),
+        labels: plan.labels.clone(),
     }
 }
 

@@ -43,7 +43,7 @@ fn run(state: State) -> Run {
         started_at: Some(NOW.plus_ms(-50_000)),
         finished_at,
         deadline_at: None,
-        options: RunOptions::default(),
+        options: RunOptions::default().into(),
         labels: Labels::default(),
     }
 }
@@ -79,7 +79,7 @@ fn step_overdue(mut seen: Aggregate) -> Aggregate {
 }
 
 fn with_options(mut seen: Aggregate, options: RunOptions) -> Aggregate {
-    seen.run.options = options;
+    seen.run.options = options.into();
     seen.run.crashes = 0;
     seen
 }

@@ -32,7 +32,7 @@ fn stored(kind: &EventKind) -> EventKind {
 
 fn stored_row(run: &kagzi_model::Run) -> kagzi_model::Run {
     let state: State = serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap();
-    let options: RunOptions = serde_json::from_str(&serde_json::to_string(&run.options).unwrap()).unwrap();
+    let options: RunOptions = serde_json::from_str(&serde_json::to_string(&*run.options).unwrap()).unwrap();
     let labels: Labels = serde_json::from_str(&serde_json::to_string(&run.labels).unwrap()).unwrap();
-    kagzi_model::Run { state, options, labels, ..run.clone() }
+    kagzi_model::Run { state, options: options.into(), labels, ..run.clone() }
 }

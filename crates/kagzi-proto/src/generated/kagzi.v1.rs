@@ -718,18 +718,39 @@ pub struct ListRunEventsRequest {
     pub run_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub namespace_id: ::prost::alloc::string::String,
+    /// only later ones
     #[prost(uint64, tag = "3")]
     pub after_sequence: u64,
-    /// 0 = 1000
+    /// 0 = 1000, at most 5000; a page with large payloads has fewer
     #[prost(int32, tag = "4")]
     pub page_size: i32,
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "6")]
+    pub newest_first: bool,
+    /// any of these, see docs/events.md
+    #[prost(string, repeated, tag = "7")]
+    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// about this step
+    #[prost(string, tag = "8")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "9")]
+    pub from: ::core::option::Option<::prost_types::Timestamp>,
+    /// exclusive
+    #[prost(message, optional, tag = "10")]
+    pub to: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunEventsResponse {
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<RunEvent>,
+    /// in this order
     #[prost(bool, tag = "2")]
     pub has_more: bool,
+    #[prost(string, tag = "3")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub prev_page_token: ::prost::alloc::string::String,
 }
 /// One execution of one step.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2501,12 +2522,35 @@ pub struct PollActivityResponse {
     /// of the execution before this one, to link to
     #[prost(string, tag = "10")]
     pub former_traceparent: ::prost::alloc::string::String,
+    /// not empty: the journal goes on, ask ReadJournal
+    #[prost(string, tag = "11")]
+    pub journal_page_token: ::prost::alloc::string::String,
     /// set on runs that a schedule started
     #[prost(string, tag = "40")]
     pub schedule_id: ::prost::alloc::string::String,
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadJournalRequest {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub lease_epoch: u64,
+    /// empty = from its beginning
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReadJournalResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub journal: ::prost::alloc::vec::Vec<JournalEntry>,
+    /// empty = this was the last page
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BeginStepRequest {
@@ -3429,6 +3473,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "PollActivity"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reads on in the journal of a leased run, where PollActivity's answer had no more room.
+        pub async fn read_journal(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadJournalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReadJournalResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/ReadJournal",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ReadJournal"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Asks whether a step must run, and with which attempt number and idempotency key.
         pub async fn begin_step(
             &mut self,
@@ -3742,6 +3811,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::PollActivityRequest>,
         ) -> std::result::Result<
             tonic::Response<super::PollActivityResponse>,
+            tonic::Status,
+        >;
+        /// Reads on in the journal of a leased run, where PollActivity's answer had no more room.
+        async fn read_journal(
+            &self,
+            request: tonic::Request<super::ReadJournalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReadJournalResponse>,
             tonic::Status,
         >;
         /// Asks whether a step must run, and with which attempt number and idempotency key.
@@ -4306,6 +4383,51 @@ pub mod worker_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/kagzi.v1.WorkerService/ReadJournal" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReadJournalSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::ReadJournalRequest>
+                    for ReadJournalSvc<T> {
+                        type Response = super::ReadJournalResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReadJournalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::read_journal(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReadJournalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kagzi.v1.WorkerService/BeginStep" => {
                     #[allow(non_camel_case_types)]
                     struct BeginStepSvc<T: WorkerService>(pub Arc<T>);
@@ -4792,6 +4914,12 @@ pub struct ScheduleSpec {
     pub on_failure_workflow: ::prost::alloc::string::String,
     #[prost(string, tag = "15")]
     pub on_failure_task_queue: ::prost::alloc::string::String,
+    /// of every run that it starts, at most 64
+    #[prost(map = "string, string", tag = "16")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// A schedule as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6326,14 +6454,22 @@ pub struct ListQueuesRequest {
     /// only this one
     #[prost(string, tag = "2")]
     pub task_queue: ::prost::alloc::string::String,
+    /// 0 = 1000, at most 5000
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListQueuesResponse {
+    /// by name
     #[prost(message, repeated, tag = "1")]
     pub queues: ::prost::alloc::vec::Vec<Queue>,
     /// stands before all of them
     #[prost(message, optional, tag = "2")]
     pub namespace_gate: ::core::option::Option<Gate>,
+    #[prost(string, tag = "3")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PauseQueueRequest {

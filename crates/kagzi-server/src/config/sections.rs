@@ -152,7 +152,7 @@ section! {
 section! {
     /// How long ended runs are kept.
     RetentionSection as "retention" {
-        /// Runs that ended longer ago are deleted, with their history and labels; 0s keeps them for ever.
+        /// Runs that ended longer ago are deleted, with their history and labels; 0s keeps them for ever. A namespace may set its own.
         finished_runs: Duration = Settings::default().retention.unwrap_or_default(),
     }
 }

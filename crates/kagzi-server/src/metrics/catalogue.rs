@@ -53,6 +53,12 @@ metrics! {
     RUNS_FINISHED = Counter "kagzi_runs_finished_total" ["outcome"]: "Runs ended through this server, by outcome",
     SCHEDULE_TO_START = Histogram "kagzi_schedule_to_start_seconds" []: "From ready to leased",
     TIMER_LAG = Histogram "kagzi_timer_lag_seconds" []: "From the time that a sleep or retry was due to the lease",
+    SCHEDULE_FIRES = Counter "kagzi_schedule_fires_total" []: "Runs that schedules started, backfills included",
+    SCHEDULE_LATENESS = Histogram "kagzi_schedule_lateness_seconds" []:
+        "From the time that a schedule's run was due to its start; buffered times and backfills are not in it",
+    SCHEDULE_SKIPPED = Counter "kagzi_schedule_skipped_total" ["reason"]:
+        "Times that schedules left out: overlap = an earlier run was still going, missed = more were missed than max_catchup",
+    SCHEDULE_BUFFERED = Counter "kagzi_schedule_buffered_total" []: "Times that had to wait for the run before them",
     STEP_RETRIES = Counter "kagzi_step_retries_total" []: "Attempts of steps that failed and are retried",
     RUN_RETRIES = Counter "kagzi_run_retries_total" []:
         "Executions of runs that failed, or lost their worker, and are repeated",
@@ -68,6 +74,11 @@ metrics! {
     COMMIT_ERRORS = Counter "kagzi_commit_errors_total" []: "Batches not committed",
     CONFLICTS = Counter "kagzi_commit_conflicts_total" []:
         "Batches repeated because another server wrote first",
+    RETENTION_RUNS = Counter "kagzi_retention_runs_deleted_total" []:
+        "Finished runs that were deleted because they were past their retention",
+    RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []: "Lines of their history that were deleted",
+    RETENTION_BATCHES = Counter "kagzi_retention_batches_total" []:
+        "Commits that deleted them, each at most a hundred runs and 2,000 lines",
     DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
     CLOCK_SKEW = Gauge "kagzi_clock_skew_seconds" []:
         "How far the database's clock, which decides, is ahead of this machine's",

@@ -7,7 +7,10 @@ use crate::{Server, Settings, StoreUrl};
 
 async fn metrics() -> Metrics {
     let server = Server::open(&StoreUrl::Memory, Settings::default()).await.unwrap();
-    Metrics::new(server.engine().clone(), Arc::new(Progress::new(server.engine().clone())))
+    Metrics::new(
+        server.engine().clone(),
+        Arc::new(Progress::new(server.engine().clone(), server.stop_token())),
+    )
 }
 
 fn repository(path: &str) -> String {

@@ -1,15 +1,12 @@
 //! BeginStep: must this step run, and as which attempt?
 
 use kagzi_engine::Engine;
-use kagzi_model::{BeginAnswer, Command, LeaseRef, Name, Reply};
+use kagzi_model::{BeginAnswer, Command, EventKind, LeaseRef, Name, Payload, Reply};
 use kagzi_proto::{idempotency_key, v1};
-use kagzi_store::{JournalEntry, JournalState, journal};
+use kagzi_store::{EventFilter, EventRequest};
 use tonic::Status;
 
 use crate::{check, status::from_engine, wire};
-
-/// Events of one run that are read to find a recorded step.
-const EVENTS_MAX: usize = 300_000;
 
 pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1::BeginStepResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
@@ -37,13 +34,12 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
         BeginAnswer::Execute { attempt } => {
             response.should_execute = true;
             response.attempt = attempt;
-            let entry = entry(engine, &lease, &step.path).await?;
-            response.progress = entry.and_then(|entry| entry.progress).map(wire::payload);
+            let progress = newest(engine, &lease, &step.path, EventKind::STEP_PROGRESSED).await?;
+            response.progress = progress.map(wire::payload);
         }
         BeginAnswer::Recorded => {
             // A sleep that is over has no result.
-            let entry = entry(engine, &lease, &step.path).await?;
-            if let Some(JournalState::Completed { result }) = entry.map(|entry| entry.state) {
+            if let Some(result) = newest(engine, &lease, &step.path, EventKind::STEP_COMPLETED).await? {
                 response.cached_result = result.data;
                 response.cached_content_type = result.content_type.to_string();
             }
@@ -58,9 +54,17 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
     Ok(response)
 }
 
-/// What is recorded of a step.
-async fn entry(engine: &Engine, lease: &LeaseRef, path: &Name) -> Result<Option<JournalEntry>, Status> {
-    let events = engine.store().events(&lease.namespace, lease.run, 0, EVENTS_MAX).await;
-    let events = events.map_err(|error| from_engine(error.into()))?;
-    Ok(journal(&events).into_iter().find(|entry| entry.path == *path))
+/// The payload of the newest event of this kind about a step. Nothing else is read: a history may be long and its
+/// payloads large.
+async fn newest(
+    engine: &Engine,
+    lease: &LeaseRef,
+    step: &Name,
+    kind: i64,
+) -> Result<Option<Payload>, Status> {
+    let filter = EventFilter { kinds: vec![kind], step: Some(step.clone()), ..EventFilter::default() };
+    let request = EventRequest { filter, beyond: None, upwards: false, limit: 1, bytes_max: 0 };
+    let piece = engine.store().history(&lease.namespace, lease.run, &request).await;
+    let piece = piece.map_err(|error| from_engine(error.into()))?;
+    Ok(piece.events.into_iter().next().and_then(|event| event.payload))
 }

@@ -13,7 +13,7 @@ pub async fn handle(
     request: v1::CreateScheduleRequest,
 ) -> Result<v1::CreateScheduleResponse, Status> {
     let key = schedule_spec::key(&request.namespace_id, &request.schedule_id)?;
-    let note = check::reason(&request.note)?;
+    let note = check::note(&request.note)?;
     let paused = request.paused.then_some(note);
     let new = NewSchedule { paused, ..schedule_spec::read(engine, request.spec)? };
     let request = ScheduleRequest { key, command: ScheduleCommand::Create(Box::new(new)) };

@@ -14,7 +14,7 @@ pub async fn handle(
 ) -> Result<v1::DisableNamespaceResponse, Status> {
     let name = check::namespace(&request.namespace_id)?;
     let command =
-        NamespaceCommand::Disable { by: wire::read_by(&request.by)?, note: check::reason(&request.note)? };
+        NamespaceCommand::Disable { by: wire::read_by(&request.by)?, note: check::note(&request.note)? };
     let row = engine.change_namespace(name, command).await.map_err(from_engine)?;
     Ok(v1::DisableNamespaceResponse { namespace: Some(get_namespace::shown(engine, row).await?) })
 }

@@ -18,7 +18,7 @@ pub async fn run(engine: &Engine, namespace: &Name, text: &str) -> Result<RunId,
     }
     let digits = digits("run_id", text)?;
     let found = engine.store().runs_by_prefix(namespace, &digits).await;
-    one("run", namespace, text, found)
+    one(Kind { what: "run", field: "run_id" }, namespace, text, found)
 }
 
 /// The worker whose id is, or begins with, `text`.
@@ -28,7 +28,7 @@ pub async fn worker(engine: &Engine, namespace: &Name, text: &str) -> Result<Wor
     }
     let digits = digits("worker_id", text)?;
     let found = engine.store().workers_by_prefix(namespace, &digits).await;
-    one("worker", namespace, text, found)
+    one(Kind { what: "worker", field: "worker_id" }, namespace, text, found)
 }
 
 fn digits(field: &str, text: &str) -> Result<String, Status> {
@@ -44,8 +44,14 @@ fn digits(field: &str, text: &str) -> Result<String, Status> {
     Ok(digits)
 }
 
+/// What is looked for, and where its id stands.
+struct Kind {
+    what: &'static str,
+    field: &'static str,
+}
+
 fn one<Id>(
-    what: &str,
+    Kind { what, field }: Kind,
     namespace: &Name,
     text: &str,
     found: Result<Vec<Id>, StoreError>,
@@ -54,10 +60,11 @@ fn one<Id>(
     match (found.pop(), found.is_empty()) {
         (Some(id), true) => Ok(id),
         (Some(_), false) => {
-            Err(Status::invalid_argument(format!("'{text}' begins more than one {what} id; add digits")))
+            Err(invalid(field, text, format_args!("more than one {what} id begins like that; add digits")))
         }
-        (None, _) => {
-            Err(Status::not_found(format!("there is no {what} '{text}' in namespace '{namespace}'")))
-        }
+        (None, _) => Err(Status::not_found(format!(
+            "there is no {what} '{text}' in namespace '{namespace}'; list them with: \
+                 kagzi --namespace {namespace} {what} list"
+        ))),
     }
 }

@@ -5,7 +5,7 @@ use kagzi_proto::v1;
 use tonic::Status;
 
 use super::{find_run, list_step_attempts};
-use crate::{check, wire};
+use crate::{check, outline, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -14,13 +14,26 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
     let step = check::step(&request.step_id, 0)?;
-    let list = list_step_attempts::of_run(engine, &namespace, run).await?;
+    let (list, _) = list_step_attempts::of_run(engine, &namespace, run).await?;
     let wanted = |attempt: &kagzi_store::StepAttempt| match request.attempt {
         0 => attempt.latest,
         number => attempt.attempt == number,
     };
     let found = list.into_iter().rev().find(|attempt| attempt.path == step.path && wanted(attempt));
-    let missing = || Status::not_found(format!("run {run} has no such attempt of step '{}'", step.path));
+    let missing = || {
+        Status::not_found(match request.attempt {
+            0 => format!("run {run} has no step '{}'; list them with: kagzi run show {run}", step.path),
+            number => format!(
+                "run {run} has no attempt {number} of step '{}'; list them with: kagzi run show {run}",
+                step.path
+            ),
+        })
+    };
     let attempt = found.ok_or_else(missing)?;
-    Ok(v1::GetStepAttemptResponse { step_attempt: Some(wire::step_attempt(run, attempt)) })
+    let (mut shown, recorded) = wire::step_attempt(run, attempt);
+    if let Some(seq) = recorded {
+        let mut payloads = outline::payloads(engine, &namespace, run, &[seq]).await?;
+        shown.output = payloads.remove(&seq).map(wire::payload);
+    }
+    Ok(v1::GetStepAttemptResponse { step_attempt: Some(shown) })
 }

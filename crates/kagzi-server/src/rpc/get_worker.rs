@@ -18,6 +18,11 @@ pub async fn handle(engine: &Engine, request: v1::GetWorkerRequest) -> Result<v1
 pub async fn read(engine: &Engine, namespace: &Name, id: WorkerId) -> Result<v1::Worker, Status> {
     let found = engine.store().worker_by_id(namespace, id).await;
     let found = found.map_err(|error| from_engine(error.into()))?;
-    let missing = || Status::not_found(format!("there is no worker {id} in namespace '{namespace}'"));
+    let missing = || {
+        Status::not_found(format!(
+            "there is no worker {id} in namespace '{namespace}'; list them with: \
+             kagzi --namespace {namespace} worker list"
+        ))
+    };
     Ok(wire::worker(found.ok_or_else(missing)?))
 }

@@ -16,7 +16,10 @@ pub async fn handle(
         let business_id = check::name("business_id", &request.business_id)?;
         let found = engine.store().run_by_business(&namespace, &business_id).await;
         found.map_err(|error| from_engine(error.into()))?.ok_or_else(|| {
-            Status::not_found(format!("no run has business id '{business_id}' in namespace '{namespace}'"))
+            Status::not_found(format!(
+                "no run has business id '{business_id}' in namespace '{namespace}'; list them with: \
+                 kagzi --namespace {namespace} run list"
+            ))
         })?
     } else {
         find_run::run(engine, &namespace, &request.run_id).await?

@@ -9,7 +9,7 @@ use kagzi_store::{Depth, Direction, PageRequest, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use super::get_namespace;
-use crate::{check, status::from_engine, wire};
+use crate::{answer::fitting, check, page_token, status::from_engine, wire};
 
 /// Workers looked at, newest first: enough to have seen every type that somebody serves.
 const WORKERS_MAX: usize = 1_000;
@@ -20,6 +20,9 @@ pub async fn handle(
 ) -> Result<v1::ListQueuesResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let only = check::optional_name("task_queue", &request.task_queue)?;
+    let query = format!("queues {namespace:?} {only:?}");
+    let limit = check::page_size(request.page_size, 1_000, 5_000)?;
+    let after = page_token::read_after(&request.page_token, &query)?;
     let gates = get_namespace::gates(engine, &namespace).await?;
     let depths = engine.store().depths(&namespace, engine.clock().now()).await;
     let depths = depths.map_err(|error| from_engine(error.into()))?;
@@ -32,11 +35,20 @@ pub async fn handle(
     workers.rows.iter().for_each(|view| add_worker(&mut queues, view));
     gates.iter().for_each(|gate| add_gate(&mut queues, gate));
     let whole = GateKey::namespace(&namespace);
+    let mut queues: Vec<v1::Queue> = queues
+        .into_values()
+        .filter(|queue| only.as_ref().is_none_or(|only| **only == *queue.task_queue))
+        .filter(|queue| after.as_ref().is_none_or(|after| **after < *queue.task_queue))
+        .collect();
+    let fit = fitting(queues.iter().take(limit));
+    let more = fit < queues.len();
+    queues.truncate(fit);
+    let last = queues.last().filter(|_| more);
     Ok(v1::ListQueuesResponse {
-        queues: queues
-            .into_values()
-            .filter(|queue| only.as_ref().is_none_or(|only| **only == *queue.task_queue))
-            .collect(),
+        next_page_token: last
+            .map(|last| page_token::write_after(&last.task_queue, &query))
+            .unwrap_or_default(),
+        queues,
         namespace_gate: gates.iter().find(|gate| gate.key == whole).map(wire::gate),
     })
 }

@@ -1,49 +1,98 @@
-//! ListRunEvents: a run's history, oldest first.
+//! ListRunEvents: a run's history, filtered, from either end, in pages that go both ways.
 
 use kagzi_engine::Engine;
-use kagzi_model::Event;
+use kagzi_model::{EventKind, RunId, Timestamp};
 use kagzi_proto::v1;
+use kagzi_store::{Cursor, Direction, EventFilter, EventRequest, Page};
 use tonic::Status;
+use uuid::Uuid;
 
 use super::find_run;
-use crate::{check, status::from_engine, wire};
-
-/// A page is closed before its payloads are larger than this, so that a client can decode it whatever it holds.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Events read at a time: a thousand with payloads at the limit would be two gigabytes.
-const CHUNK_LEN: usize = 32;
+use crate::{
+    answer::{self, ANSWER_BYTES_MAX},
+    check::{self, invalid},
+    page_token,
+    status::from_engine,
+    wire,
+};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ListRunEventsRequest,
 ) -> Result<v1::ListRunEventsResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
-    engine.read_run(&namespace, run).await.map_err(from_engine)?;
+    let filter = read(&request)?;
     let limit = check::page_size(request.page_size, 1_000, 5_000)?;
-    let after = request.after_sequence.min(i64::MAX as u64);
-    let mut events: Vec<Event> = Vec::new();
-    let mut bytes = 0;
-    loop {
-        let seen = events.last().map_or(after, |event| event.seq);
-        let wanted = CHUNK_LEN.min(limit - events.len());
-        // One more than is wanted, to know whether there is more.
-        let chunk = engine.store().events(&namespace, run, seen, wanted + 1).await;
-        let chunk = chunk.map_err(|error| from_engine(error.into()))?;
-        let more = chunk.len() > wanted;
-        for event in chunk.into_iter().take(wanted) {
-            bytes += event.payload.as_ref().map_or(0, |payload| payload.data.len());
-            if bytes > PAGE_BYTES && !events.is_empty() {
-                return Ok(page(events, true));
-            }
-            events.push(event);
-        }
-        if !more || events.len() == limit {
-            return Ok(page(events, more));
-        }
+    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let query = query(&namespace, run, &filter, request.newest_first);
+    let page = page_token::read(&request.page_token, &query, limit)?;
+    let wanted = EventRequest {
+        filter,
+        beyond: page.from.map(|from| from.at.0.max(0).cast_unsigned()),
+        upwards: request.newest_first != (page.direction == Direction::Next),
+        limit,
+        bytes_max: ANSWER_BYTES_MAX,
+    };
+    let found = engine.store().history(&namespace, run, &wanted).await;
+    let found = found.map_err(|error| from_engine(error.into()))?;
+    let (mut rows, more) = (found.events, found.more);
+    // A run that is there has events, so only an empty page leaves it open whether it is.
+    if rows.is_empty() {
+        engine.read_run(&namespace, run).await.map_err(from_engine)?;
     }
+    // Events stay as they are, so the one that a token names is still on the other side of it.
+    let behind = page.from.is_some();
+    let (has_next, has_prev) = match page.direction {
+        Direction::Next => (more, behind),
+        Direction::Prev => {
+            rows.reverse();
+            (behind, more)
+        }
+    };
+    let answered = answer::page(Page { rows, has_next, has_prev }, &page, &query, |event| {
+        (place(event.seq), wire::event(event))
+    });
+    Ok(v1::ListRunEventsResponse {
+        has_more: !answered.next_page_token.is_empty(),
+        events: answered.items,
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
+    })
 }
 
-fn page(events: Vec<Event>, has_more: bool) -> v1::ListRunEventsResponse {
-    v1::ListRunEventsResponse { events: events.into_iter().map(wire::event).collect(), has_more }
+/// An event's number is its place.
+fn place(seq: u64) -> Cursor {
+    Cursor { at: Timestamp(seq.cast_signed()), id: Uuid::nil() }
+}
+
+fn query(namespace: &str, run: RunId, filter: &EventFilter, newest_first: bool) -> String {
+    format!("events {namespace:?} {run} {filter:?} {newest_first}")
+}
+
+fn read(request: &v1::ListRunEventsRequest) -> Result<EventFilter, Status> {
+    let step = match request.step.as_str() {
+        "" => None,
+        path => Some(check::step_path("step", path)?),
+    };
+    Ok(EventFilter {
+        kinds: kinds(&request.kinds)?,
+        step,
+        at: check::time_range("", request.from.as_ref(), request.to.as_ref())?,
+        after: request.after_sequence.min(i64::MAX as u64),
+    })
+}
+
+fn kinds(names: &[String]) -> Result<Vec<i64>, Status> {
+    let number = |name: &String| {
+        let known = EventKind::KINDS.into_iter().find(|(known, _)| known == name);
+        known.map(|(_, number)| number).ok_or_else(|| {
+            let known = EventKind::KINDS.map(|(known, _)| known).join(", ");
+            invalid("kinds", name, format_args!("it must be one of {known}"))
+        })
+    };
+    let mut kinds = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+    // One order, so that a page token fits the same set however it was written.
+    kinds.sort_unstable();
+    kinds.dedup();
+    Ok(kinds)
 }

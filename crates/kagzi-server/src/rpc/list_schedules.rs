@@ -3,10 +3,10 @@
 use kagzi_engine::Engine;
 use kagzi_model::schedule::Schedule;
 use kagzi_proto::v1;
-use kagzi_store::{Cursor, Direction, ScheduleFilter};
+use kagzi_store::{Cursor, ScheduleFilter};
 use tonic::Status;
 
-use crate::{check, page_token, status::from_engine, wire};
+use crate::{answer, check, page_token, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -22,15 +22,12 @@ pub async fn handle(
     let page = page_token::read(&request.page_token, &query, limit)?;
     let found = engine.store().schedules(&namespace, &filter, &page).await;
     let found = found.map_err(|error| from_engine(error.into()))?;
-    let token = |direction, wanted: bool, row: Option<&Schedule>| match row {
-        Some(row) if wanted => {
-            page_token::write(direction, Cursor { at: row.created_at, id: row.uid }, &query)
-        }
-        Some(_) | None => String::new(),
-    };
+    let answered = answer::page(found, &page, &query, |row: Schedule| {
+        (Cursor { at: row.created_at, id: row.uid }, wire::schedule(row, false))
+    });
     Ok(v1::ListSchedulesResponse {
-        next_page_token: token(Direction::Next, found.has_next, found.rows.last()),
-        prev_page_token: token(Direction::Prev, found.has_prev, found.rows.first()),
-        schedules: found.rows.into_iter().map(|row| wire::schedule(row, false)).collect(),
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
+        schedules: answered.items,
     })
 }

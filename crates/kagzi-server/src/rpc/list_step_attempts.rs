@@ -4,47 +4,73 @@ use kagzi_engine::Engine;
 use kagzi_model::{Name, RunId, Timestamp};
 use kagzi_proto::v1::{self, StepStatus};
 use kagzi_store::{AttemptState, Cursor, Direction, PageRequest, StepAttempt, attempts};
+use prost::Message;
 use tonic::Status;
 use uuid::Uuid;
 
 use super::find_run;
 use crate::{
+    answer::Room,
     check::{self, invalid},
+    outline::{self, Outline},
     page_token,
     status::from_engine,
     wire,
 };
-
-/// Events of one run that are read to build the list.
-const EVENTS_MAX: usize = 300_000;
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ListStepAttemptsRequest,
 ) -> Result<v1::ListStepAttemptsResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
+    if !request.step_id.is_empty() {
+        check::step_path("step_id", &request.step_id)?;
+    }
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
     let limit = check::page_size(request.page_size, 1_000, 5_000)?;
     let statuses = statuses(&request.statuses)?;
     let query = format!("attempts {namespace:?} {run} {:?} {statuses:?}", request.step_id);
     let page = page_token::read(&request.page_token, &query, limit)?;
-    let attempts = of_run(engine, &namespace, run).await?.into_iter();
-    let list: Vec<_> = attempts
+    let (attempts, outline) = of_run(engine, &namespace, run).await?;
+    let mut list: Vec<_> = attempts
+        .into_iter()
         .filter(|attempt| request.step_id.is_empty() || *attempt.path == *request.step_id)
         .map(|attempt| wire::step_attempt(run, attempt))
-        .filter(|attempt| statuses.is_empty() || statuses.contains(&attempt.status))
+        .filter(|(attempt, _)| statuses.is_empty() || statuses.contains(&attempt.status))
         .collect();
-    let (from, to) = bounds(&page, list.len());
+    let total = list.len();
+    let (from, to) = cut(bounds(&page, total), page.direction, |at| {
+        let (attempt, recorded) = &list[at];
+        attempt.encoded_len() + recorded.map_or(0, |seq| outline.payload_bytes(seq))
+    });
+    let list: Vec<_> = list.drain(from..to).collect();
+    let seqs: Vec<_> = list.iter().filter_map(|(_, recorded)| *recorded).collect();
+    let mut payloads = outline::payloads(engine, &namespace, run, &seqs).await?;
     let token = |direction, wanted: bool, at: usize| match wanted {
         true => page_token::write(direction, place(at), &query),
         false => String::new(),
     };
     Ok(v1::ListStepAttemptsResponse {
-        next_page_token: token(Direction::Next, to < list.len(), to.saturating_sub(1)),
+        next_page_token: token(Direction::Next, to < total, to.saturating_sub(1)),
         prev_page_token: token(Direction::Prev, from > 0, from),
-        total_count: list.len() as u64,
-        step_attempts: list.into_iter().skip(from).take(to - from).collect(),
+        total_count: total as u64,
+        step_attempts: list
+            .into_iter()
+            .map(|(attempt, recorded)| {
+                let output = recorded.and_then(|seq| payloads.remove(&seq)).map(wire::payload);
+                v1::StepAttempt { output, ..attempt }
+            })
+            .collect(),
     })
+}
+
+/// Cuts a page to what fits into an answer, on the side that was read last.
+fn cut((from, to): (usize, usize), direction: Direction, bytes: impl Fn(usize) -> usize) -> (usize, usize) {
+    let mut room = Room::new();
+    match direction {
+        Direction::Next => (from, from + (from..to).take_while(|at| room.take(bytes(*at))).count()),
+        Direction::Prev => (to - (from..to).rev().take_while(|at| room.take(bytes(*at))).count(), to),
+    }
 }
 
 /// Attempts are only ever added at the end, so their number in the list is their place.
@@ -73,19 +99,23 @@ fn statuses(numbers: &[i32]) -> Result<Vec<i32>, Status> {
     if let Some(number) =
         statuses.iter().find(|number| StepStatus::try_from(**number).is_err() || **number == 0)
     {
-        return Err(invalid("statuses", number, "it must be a StepStatus"));
+        return Err(invalid("statuses", number, "it must be a StepStatus, 1 (PENDING) to 5 (SLEEPING)"));
     }
     statuses.sort_unstable();
     statuses.dedup();
     Ok(statuses)
 }
 
-/// Every attempt: the recorded ones, then those that a worker says it runs now.
-pub async fn of_run(engine: &Engine, namespace: &Name, run: RunId) -> Result<Vec<StepAttempt>, Status> {
+/// Every attempt: the recorded ones, then those that a worker says it runs now. With the history they came from.
+pub async fn of_run(
+    engine: &Engine,
+    namespace: &Name,
+    run: RunId,
+) -> Result<(Vec<StepAttempt>, Outline), Status> {
     let row = engine.read_run(namespace, run).await.map_err(from_engine)?.run;
-    let events = engine.store().events(namespace, run, 0, EVENTS_MAX).await;
-    let mut list = attempts(&events.map_err(|error| from_engine(error.into()))?);
-    let Some(lease) = row.lease() else { return Ok(list) };
+    let outline = Outline::read(engine, namespace, run).await?;
+    let mut list = attempts(&outline.events);
+    let Some(lease) = row.lease() else { return Ok((list, outline)) };
     for step in engine.running_steps(run, row.epoch) {
         let told = |known: &StepAttempt| known.path == step.path && known.attempt >= step.attempt;
         if list.iter().any(told) {
@@ -103,12 +133,13 @@ pub async fn of_run(engine: &Engine, namespace: &Name, run: RunId) -> Result<Vec
             latest: true,
         });
     }
-    Ok(list)
+    Ok((list, outline))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::ANSWER_BYTES_MAX;
 
     #[test]
     fn pages_of_attempts_meet_and_do_not_overlap() {
@@ -120,5 +151,15 @@ mod tests {
         assert_eq!(bounds(&page(Direction::Prev, Some(8)), 10), (4, 8));
         assert_eq!(bounds(&page(Direction::Prev, Some(2)), 10), (0, 2));
         assert_eq!(bounds(&page(Direction::Next, Some(99)), 10), (10, 10));
+    }
+
+    #[test]
+    fn a_page_of_large_outputs_ends_where_they_no_longer_fit() {
+        let bytes = |_| ANSWER_BYTES_MAX / 3;
+
+        assert_eq!(cut((2, 9), Direction::Next, bytes), (2, 4));
+        assert_eq!(cut((2, 9), Direction::Prev, bytes), (7, 9));
+        assert_eq!(cut((2, 9), Direction::Next, |_| 10), (2, 9));
+        assert_eq!(cut((9, 9), Direction::Next, bytes), (9, 9));
     }
 }

@@ -3,10 +3,11 @@
 use kagzi_engine::Engine;
 use kagzi_model::WorkerStatus;
 use kagzi_proto::v1;
-use kagzi_store::{Cursor, Direction, WorkerFilter, WorkerView};
+use kagzi_store::{Cursor, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use crate::{
+    answer,
     check::{self, invalid},
     page_token,
     status::from_engine,
@@ -27,19 +28,16 @@ pub async fn handle(
     let page = page_token::read(&request.page_token, &query, limit)?;
     let found = engine.store().workers(&namespace, &filter, &page).await;
     let (found, total) = found.map_err(|error| from_engine(error.into()))?;
-    let token = |direction, wanted: bool, view: Option<&WorkerView>| match view {
-        Some(view) if wanted => {
-            let cursor = Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
-            page_token::write(direction, cursor, &query)
-        }
-        Some(_) | None => String::new(),
-    };
+    let answered = answer::page(found, &page, &query, |view: WorkerView| {
+        let cursor = Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
+        (cursor, wire::worker(view))
+    });
     Ok(v1::ListWorkersResponse {
-        next_page_token: token(Direction::Next, found.has_next, found.rows.last()),
-        prev_page_token: token(Direction::Prev, found.has_prev, found.rows.first()),
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
         total_count: i32::try_from(total.count).unwrap_or(i32::MAX),
         total_capped: total.capped,
-        workers: found.rows.into_iter().map(wire::worker).collect(),
+        workers: answered.items,
     })
 }
 

@@ -3,10 +3,11 @@
 use kagzi_engine::Engine;
 use kagzi_model::{Name, REASONS, Run, Status as RunStatus, limits::LABELS_MAX};
 use kagzi_proto::v1;
-use kagzi_store::{Direction, OrderBy, RunFilter, RunOrder, TimeRange};
+use kagzi_store::{OrderBy, RunFilter, RunOrder};
 use tonic::Status;
 
 use crate::{
+    answer,
     check::{self, invalid},
     page_token,
     status::from_engine,
@@ -31,18 +32,17 @@ pub async fn handle(
             Some(total.map_err(|error| from_engine(error.into()))?)
         }
     };
-    let token =
-        |direction, wanted: bool, run: Option<&Run>| match run.and_then(|run| filter.order.cursor(run)) {
-            Some(cursor) if wanted => page_token::write(direction, cursor, &query),
-            Some(_) | None => String::new(),
-        };
+    let answered = answer::page(found, &page, &query, |run: Run| {
+        let cursor = filter.order.cursor(&run).expect("only runs with a place in the order match");
+        (cursor, wire::run(run, None, None))
+    });
     Ok(v1::ListWorkflowRunsResponse {
-        next_page_token: token(Direction::Next, found.has_next, found.rows.last()),
-        prev_page_token: token(Direction::Prev, found.has_prev, found.rows.first()),
-        has_more: found.has_next,
+        has_more: !answered.next_page_token.is_empty(),
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
         total_count: total.map_or(0, |total| total.count),
         total_capped: total.is_some_and(|total| total.capped),
-        workflow_runs: found.rows.into_iter().map(|run| wire::run(run, None, None)).collect(),
+        workflow_runs: answered.items,
     })
 }
 
@@ -57,8 +57,12 @@ fn read(request: &v1::ListWorkflowRunsRequest) -> Result<RunFilter, Status> {
         business_id: check::optional_name("business_id", &request.business_id)?,
         business_id_prefix: check::optional_name("business_id_prefix", &request.business_id_prefix)?,
         labels: labels(request)?,
-        created: range("created", request.created_from.as_ref(), request.created_to.as_ref())?,
-        finished: range("finished", request.finished_from.as_ref(), request.finished_to.as_ref())?,
+        created: check::time_range("created_", request.created_from.as_ref(), request.created_to.as_ref())?,
+        finished: check::time_range(
+            "finished_",
+            request.finished_from.as_ref(),
+            request.finished_to.as_ref(),
+        )?,
         order: RunOrder { by: order(request.order)?, ascending: request.ascending },
     })
 }
@@ -70,7 +74,9 @@ fn statuses(request: &v1::ListWorkflowRunsRequest) -> Result<Vec<RunStatus>, Sta
         .chain(one)
         .map(|(field, number)| {
             let known = RunStatus::from_number(i64::from(number));
-            known.ok_or_else(|| invalid(field, number, "it must be a WorkflowStatus"))
+            known.ok_or_else(|| {
+                invalid(field, number, "it must be a WorkflowStatus, 1 (PENDING) to 9 (COMPENSATING)")
+            })
         })
         .collect::<Result<Vec<_>, _>>()?;
     // One order, so that a page token fits the same set however it was written.
@@ -85,27 +91,16 @@ fn labels(request: &v1::ListWorkflowRunsRequest) -> Result<Vec<(Name, Name)>, St
         return Err(invalid("labels", wanted.len(), format_args!("at most {LABELS_MAX} are allowed")));
     }
     let mut labels =
-        wanted.iter().map(|(name, value)| check::label(name, value)).collect::<Result<Vec<_>, _>>()?;
+        wanted.iter().map(|(name, value)| check::label_of(name, value)).collect::<Result<Vec<_>, _>>()?;
     labels.sort_unstable();
     Ok(labels)
-}
-
-fn range(
-    field: &str,
-    from: Option<&prost_types::Timestamp>,
-    to: Option<&prost_types::Timestamp>,
-) -> Result<TimeRange, Status> {
-    let read = |end: &str, at: Option<&prost_types::Timestamp>| {
-        at.map(|at| wire::read_timestamp(&format!("{field}_{end}"), at)).transpose()
-    };
-    Ok(TimeRange { from: read("from", from)?, to: read("to", to)? })
 }
 
 fn order(number: i32) -> Result<OrderBy, Status> {
     match v1::RunOrder::try_from(number) {
         Ok(v1::RunOrder::Unspecified | v1::RunOrder::Created) => Ok(OrderBy::CreatedAt),
         Ok(v1::RunOrder::Finished) => Ok(OrderBy::FinishedAt),
-        Err(_) => Err(invalid("order", number, "it must be a RunOrder")),
+        Err(_) => Err(invalid("order", number, "it must be a RunOrder, 1 (by creation) or 2 (by end)")),
     }
 }
 

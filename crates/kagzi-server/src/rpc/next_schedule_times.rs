@@ -27,7 +27,7 @@ pub async fn handle(
     };
     let refuse = |error| from_engine(ScheduleRejection::Timing(error).into());
     let timetable = timing.timetable().map_err(refuse)?;
-    let count = check::page_size(request.count, 10, 1_000)?;
+    let count = check::count("count", request.count, 10, 1_000)?;
     let after = request.after.as_ref().map(|at| wire::read_timestamp("after", at)).transpose()?;
     let after = after.unwrap_or_else(|| engine.clock().now());
     Ok(v1::NextScheduleTimesResponse {

@@ -13,7 +13,7 @@ pub async fn handle(
 ) -> Result<v1::PauseQueueResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let key = wire::read_gate_key(&namespace, &request.task_queue, &request.workflow_type)?;
-    let command = GateCommand::Pause { by: wire::read_by(&request.by)?, note: check::reason(&request.note)? };
+    let command = GateCommand::Pause { by: wire::read_by(&request.by)?, note: check::note(&request.note)? };
     let gate = engine.change_gate(key, command).await.map_err(from_engine)?;
     Ok(v1::PauseQueueResponse { gate: Some(wire::gate(&gate)) })
 }

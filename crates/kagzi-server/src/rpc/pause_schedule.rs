@@ -13,7 +13,7 @@ pub async fn handle(
     request: v1::PauseScheduleRequest,
 ) -> Result<v1::PauseScheduleResponse, Status> {
     let key = schedule_spec::key(&request.namespace_id, &request.schedule_id)?;
-    let command = ScheduleCommand::Pause { note: check::reason(&request.note)? };
+    let command = ScheduleCommand::Pause { note: check::note(&request.note)? };
     let reply = engine.schedule(ScheduleRequest { key, command }).await.map_err(from_engine)?;
     Ok(v1::PauseScheduleResponse { schedule: Some(wire::schedule(reply.schedule, false)) })
 }

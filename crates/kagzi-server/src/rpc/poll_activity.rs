@@ -1,13 +1,17 @@
 //! PollActivity: one run for a worker without a stream.
 
 use kagzi_engine::Engine;
+use kagzi_model::Payload;
 use kagzi_proto::v1;
+use kagzi_store::Assignment;
 use tonic::Status;
 
 use super::{get_worker, wait_workflow_run::wait_time};
 use crate::{
+    answer::Room,
     check::{self, invalid},
     handler_input,
+    journal_page::{self, JournalPage},
     status::from_engine,
     trace::Tracer,
     wire,
@@ -46,10 +50,18 @@ pub async fn handle(
     let Some(assigned) = engine.poll(id, types, timeout).await.map_err(from_engine)? else {
         return Ok(v1::PollActivityResponse::default());
     };
-    let now = engine.clock().now();
-    let input = handler_input::of(engine, &assigned).await?;
-    let run = assigned.run;
+    let Assignment { run, input, fresh } = assigned;
+    let input = match input {
+        Some(input) => Some(input),
+        None => engine.read_run(&namespace, run.id).await.map_err(from_engine)?.input,
+    };
+    let input = handler_input::of(engine, &run, input.unwrap_or_else(|| Payload::new(&b""[..]))).await?;
+    let journal = match fresh {
+        true => JournalPage::default(),
+        false => journal_page::read(engine, &run, "", Room::beside(input.data.len())).await?,
+    };
     let trace = tracer.leased(&run);
+    let now = engine.clock().now();
     Ok(v1::PollActivityResponse {
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
         scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
@@ -59,7 +71,8 @@ pub async fn handle(
         input_content_type: input.content_type.to_string(),
         lease_epoch: run.epoch,
         business_id: run.business_id.to_string(),
-        journal: assigned.journal.into_iter().map(|entry| wire::journal_entry(entry, now)).collect(),
+        journal: journal.entries,
+        journal_page_token: journal.next_page_token,
         traceparent: trace.traceparent,
         former_traceparent: trace.former,
         lease_ms: run.lease().map_or(0, |lease| lease.until.remaining_ms(now)),

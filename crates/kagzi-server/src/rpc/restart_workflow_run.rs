@@ -1,7 +1,7 @@
 //! RestartWorkflowRun: a new run with the type, queue, input and options of another.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, RunOptions, StartRun};
+use kagzi_model::{Name, StartRun};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -30,7 +30,7 @@ pub async fn handle(
         task_queue: former.task_queue,
         input,
         deadline_at: execution_ms.map(|ms| engine.clock().now().plus_ms(ms)),
-        options: RunOptions { ..former.options },
+        options: (*former.options).clone(),
         labels: former.labels,
     };
     let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;

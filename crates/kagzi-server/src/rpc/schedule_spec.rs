@@ -3,7 +3,7 @@
 use kagzi_engine::Engine;
 use kagzi_model::{
     Name, RunOptions, check_name,
-    limits::{CATCHUP_MAX, CATCHUP_STANDARD, JITTER_MS_MAX, SCHEDULE_ID_BYTES_MAX},
+    limits::{CATCHUP_MAX, CATCHUP_STANDARD, CRON_BYTES_MAX, JITTER_MS_MAX, SCHEDULE_ID_BYTES_MAX},
     schedule::{NewSchedule, Overlap, Plan, ScheduleKey, Timing},
 };
 use kagzi_proto::v1;
@@ -34,7 +34,7 @@ pub fn read(engine: &Engine, spec: Option<v1::ScheduleSpec>) -> Result<NewSchedu
     let overlap = match spec.overlap {
         0 => Overlap::default(),
         number => Overlap::from_number(i64::from(number))
-            .ok_or_else(|| invalid("spec.overlap", number, "it must be an OverlapPolicy"))?,
+            .ok_or_else(|| invalid("spec.overlap", number, "it must be an OverlapPolicy, 0 to 6"))?,
     };
     if !(0..=JITTER_MS_MAX).contains(&spec.jitter_ms) {
         return Err(invalid("spec.jitter_ms", spec.jitter_ms, "it must be between 0 and an hour"));
@@ -56,6 +56,7 @@ pub fn read(engine: &Engine, spec: Option<v1::ScheduleSpec>) -> Result<NewSchedu
             on_failure: on_failure(&spec.on_failure_workflow, &spec.on_failure_task_queue)?,
             ..RunOptions::default()
         },
+        labels: check::run_labels(&spec.labels)?,
         overlap,
         jitter_ms: spec.jitter_ms,
         max_catchup,
@@ -69,8 +70,9 @@ pub fn timing(spec: &v1::ScheduleSpec) -> Result<Timing, Status> {
     match (spec.cron.is_empty(), spec.interval_ms) {
         (true, 0) => Err(invalid("spec.cron", "", "either cron or interval_ms must be set")),
         (false, 0) => Ok(Timing::Cron {
-            expression: spec.cron.clone(),
-            time_zone: Name::from(if spec.time_zone.is_empty() { "UTC" } else { &spec.time_zone }),
+            expression: cron(&spec.cron)?,
+            time_zone: check::optional_name("spec.time_zone", &spec.time_zone)?
+                .unwrap_or_else(|| Name::from("UTC")),
         }),
         (true, every_ms) if spec.time_zone.is_empty() => {
             Ok(Timing::Interval { every_ms, phase_ms: spec.phase_ms })
@@ -79,5 +81,19 @@ pub fn timing(spec: &v1::ScheduleSpec) -> Result<Timing, Status> {
         (false, every_ms) => {
             Err(invalid("spec.interval_ms", every_ms, "cron is set too; a schedule has one timing"))
         }
+    }
+}
+
+/// What is longer than any expression, or cannot be shown, is not even parsed: its mistake could not be told.
+fn cron(text: &str) -> Result<String, Status> {
+    if text.len() > CRON_BYTES_MAX {
+        let rule = format!("it is {} bytes long, at most {CRON_BYTES_MAX} are allowed", text.len());
+        return Err(invalid("spec.cron", text, rule));
+    }
+    match text.char_indices().find(|(_, c)| c.is_control()) {
+        Some((at, _)) => {
+            Err(invalid("spec.cron", text, format_args!("it has a control character at byte {at}")))
+        }
+        None => Ok(text.to_owned()),
     }
 }

@@ -17,6 +17,7 @@ pub fn schedule(schedule: Schedule, with_input: bool) -> v1::Schedule {
         workflow_type: plan.workflow_type.to_string(),
         task_queue: plan.task_queue.to_string(),
         input: with_input.then(|| payload(schedule.input)),
+        labels: plan.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         overlap: plan.overlap as i32,
         jitter_ms: plan.jitter_ms,
         max_catchup: Some(plan.max_catchup),

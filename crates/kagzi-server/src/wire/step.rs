@@ -4,9 +4,11 @@ use kagzi_model::RunId;
 use kagzi_proto::v1::{self, StepStatus};
 use kagzi_store::{AttemptState, StepAttempt};
 
-use super::{failure::failure, payload::payload, time::timestamp};
+use super::{failure::failure, time::timestamp};
 
-pub fn step_attempt(run: RunId, attempt: StepAttempt) -> v1::StepAttempt {
+/// An attempt without its output, and the event that has it.
+pub fn step_attempt(run: RunId, attempt: StepAttempt) -> (v1::StepAttempt, Option<u64>) {
+    let mut recorded = None;
     let mut wire = v1::StepAttempt {
         run_id: run.to_string(),
         step: Some(v1::StepRef { path: attempt.path.to_string(), position: attempt.position }),
@@ -19,9 +21,9 @@ pub fn step_attempt(run: RunId, attempt: StepAttempt) -> v1::StepAttempt {
     };
     match attempt.state {
         AttemptState::Running => wire.set_status(StepStatus::Running),
-        AttemptState::Completed { output } => {
+        AttemptState::Completed { recorded_seq } => {
             wire.set_status(StepStatus::Completed);
-            wire.output = output.map(payload);
+            recorded = Some(recorded_seq);
         }
         AttemptState::Failed { failure: why, retry_at } => {
             // Waiting for its next attempt only while this one is the latest.
@@ -36,5 +38,5 @@ pub fn step_attempt(run: RunId, attempt: StepAttempt) -> v1::StepAttempt {
         }
         AttemptState::Slept => wire.set_status(StepStatus::Completed),
     }
-    wire
+    (wire, recorded)
 }

@@ -16,6 +16,10 @@ pub fn read_timestamp(field: &str, at: &prost_types::Timestamp) -> Result<Timest
     let micros = at.seconds.checked_mul(1_000_000).and_then(|us| us.checked_add(i64::from(at.nanos) / 1000));
     match micros {
         Some(us) if (0..1_000_000_000).contains(&at.nanos) => Ok(Timestamp(us)),
-        Some(_) | None => Err(invalid(field, at, "it is not a valid time")),
+        Some(_) | None => Err(invalid(
+            field,
+            at,
+            "it is not a valid time; seconds count from 1970 and nanos are from 0 to 999999999",
+        )),
     }
 }

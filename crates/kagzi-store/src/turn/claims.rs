@@ -1,11 +1,9 @@
 //! The claims of a turn: due runs go to workers with room, in the same commit.
 
-use std::collections::HashSet;
-
 use kagzi_model::{Command, RunId, State, WorkerId};
 
 use super::Turn;
-use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError};
+use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError, hash::HashSet};
 
 /// Runs claimed for one key in one turn; the rest follows in the next.
 const CLAIM_LEN_MAX: usize = 512;

@@ -1,13 +1,11 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
-use std::collections::HashSet;
-
 use kagzi_model::{Command, LeaseRef, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
 use super::Turn;
 use crate::{
     Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, RunKey, StoreError, WorkerCommand,
-    WorkerReply,
+    WorkerReply, hash::HashSet,
 };
 
 const FORCED: &str = "an operator took its worker offline";

@@ -2,28 +2,26 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{RunId, Status, Timestamp};
+use kagzi_model::{Millis, Name, RunId, Status};
 
 use super::Turn;
-use crate::{Backend, LaneStats, RunKey, StoreError, Swept};
+use crate::{Backend, RetireQuery, RunKey, StoreError, Swept};
 
 /// Runs deleted in one turn. A hundred rows take a few milliseconds, which is what a claim may wait for them.
 const RETIRE_LEN_MAX: usize = 100;
 /// Events deleted in one turn. A run may have a hundred thousand: they go piece by piece.
 const PURGE_LEN_MAX: usize = 2_000;
+/// Searches in one turn: one is enough, unless what it finds must be kept.
+const SEARCHES_MAX: usize = 10;
 
 impl<B: Backend> Turn<'_, B> {
-    /// Deletes runs that ended at or before `before`, with their labels, and events of runs that are deleted. What
-    /// business ids named them is free again at once.
-    pub(super) async fn retire(&mut self, before: Timestamp) -> Result<Swept, StoreError> {
-        // Rows of this batch must be visible to the search: one of them may have been reopened.
+    /// Deletes runs that are past the retention of their namespace, or past `keep_ms` where it sets none, with their
+    /// labels, and events of runs that are deleted. What business ids named them is free again at once.
+    pub(super) async fn retire(&mut self, keep_ms: Option<Millis>) -> Result<Swept, StoreError> {
+        // Rows of this batch must be visible to the search: one of them may have been reopened, and a namespace may
+        // keep its runs for longer.
         self.write().await?;
-        let found = self.backend.retirable(before, RETIRE_LEN_MAX).await?;
-        let full = found.len() == RETIRE_LEN_MAX;
-        let kept = self.with_living_handlers(&found).await?;
-        let mut keys: Vec<RunKey> = found.into_iter().map(|(key, _)| key).collect();
-        keys.retain(|key| !kept.contains(&key.run));
-        keys.sort_unstable();
+        let (keys, full) = self.past_retention(keep_ms).await?;
         let count = keys.len();
         if count > 0 {
             self.backend.retire(&keys).await?;
@@ -32,10 +30,31 @@ impl<B: Backend> Turn<'_, B> {
         let purged = self.backend.purge(PURGE_LEN_MAX).await?;
         let more = full || purged == PURGE_LEN_MAX;
         self.wrote |= count + purged > 0;
-        LaneStats::add(&self.stats.runs_retired, count as u64);
-        LaneStats::add(&self.stats.events_retired, purged as u64);
+        self.tally.runs_retired += count as u64;
+        self.tally.events_retired += purged as u64;
         // Those that are kept would be found again at once, and again: only what moves on is more to do.
         Ok(Swept { count, more: more && count + purged > 0, next_at: None })
+    }
+
+    /// Runs to delete in this turn, and whether there may be more.
+    async fn past_retention(&mut self, keep_ms: Option<Millis>) -> Result<(Vec<RunKey>, bool), StoreError> {
+        let (mut keys, mut after, mut more) = (Vec::new(), Name::empty(), false);
+        for _ in 0..SEARCHES_MAX {
+            let limit = RETIRE_LEN_MAX - keys.len();
+            let query = RetireQuery { now: self.now, keep_ms, after: &after, limit };
+            let found = self.backend.retirable(&query).await?;
+            let full = found.len() == limit;
+            more |= full;
+            let kept = self.with_living_handlers(&found).await?;
+            // What one namespace must keep does not stand in the way of the next ones.
+            after = found.last().map_or(after, |(key, _)| key.namespace.clone());
+            keys.extend(found.into_iter().map(|(key, _)| key).filter(|key| !kept.contains(&key.run)));
+            if !full || keys.len() == RETIRE_LEN_MAX {
+                break;
+            }
+        }
+        keys.sort_unstable();
+        Ok((keys, more))
     }
 
     /// Failed runs whose failure handler has not ended: its input is composed from them, so they stay.

@@ -1,14 +1,12 @@
 //! The rules' part of a turn: who may start, which gates stand before a claim, and what operators change.
 
-use std::collections::HashSet;
-
 use kagzi_model::{
     DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Rejection, RuleError, StartRun,
     limits::GATES_PER_NAMESPACE_MAX,
 };
 
 use super::Turn;
-use crate::{Backend, QueueKey, RuleCommand, RuleReply, StoreError};
+use crate::{Backend, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn rule(
@@ -174,7 +172,7 @@ impl<B: Backend> Turn<'_, B> {
     /// Counts the leases behind every gate before these keys. On a shared database the gates are locked first, so
     /// that no other server claims behind them before this commit is done.
     pub(super) async fn approach_gates(&mut self, keys: &[QueueKey]) -> Result<(), StoreError> {
-        let mut gates = HashSet::new();
+        let mut gates = HashSet::default();
         for key in keys {
             self.rules_in_use(&key.namespace).await?;
             gates.extend(self.rules.before(key).into_iter().map(|gate| gate.key.clone()));

@@ -6,7 +6,8 @@ use kagzi_model::{
     Command, Reply, RunId, Timestamp,
     limits::SCHEDULE_SLICE,
     schedule::{
-        Paused, Schedule, ScheduleChange, ScheduleKey, ScheduleRejection, ScheduleRequest, change, tick,
+        Cause, Paused, Schedule, ScheduleChange, ScheduleKey, ScheduleRejection, ScheduleRequest, change,
+        tick,
     },
 };
 
@@ -146,6 +147,7 @@ impl<B: Backend> Turn<'_, B> {
             false => schedule.state.running.clone(),
         };
         let round = tick(self.now, schedule, &timetable, going, slice);
+        let from_buffer = round.fires.iter().filter(|fire| fire.cause == Cause::Buffered).count();
         let reason = || format!("the next run of schedule '{}' takes its place", schedule.id);
         for run in &round.cancel {
             let command =
@@ -161,13 +163,26 @@ impl<B: Backend> Turn<'_, B> {
         let mut started = Vec::new();
         for fire in &round.fires {
             match self.apply(&Command::Start(Box::new(fire.start.clone()))).await? {
-                Ok(Reply::Started { existed: false, .. }) => started.push(fire.start.id),
+                Ok(Reply::Started { existed: false, .. }) => {
+                    started.push(fire.start.id);
+                    if fire.cause == Cause::Due {
+                        let late = self.now - schedule.start_of(fire.nominal_at);
+                        let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
+                        self.tally.schedule_lateness_us.push(late_us);
+                    }
+                }
                 Ok(_) => {}
                 // Made by an earlier schedule of the same name, perhaps: this time has its run.
                 Err(rejection) => tracing::warn!(schedule = %schedule.id, %rejection, "not started again"),
             }
         }
         let after = round.settle(self.now, &timetable, &started);
+        let (was, is) = (&schedule.state, &after.state);
+        self.tally.schedule_fires += started.len() as u64;
+        self.tally.schedule_overlapped += is.overlapped_total - was.overlapped_total;
+        self.tally.schedule_missed += is.missed_total - was.missed_total;
+        self.tally.schedule_buffered +=
+            (is.buffer.len() + from_buffer).saturating_sub(was.buffer.len()) as u64;
         if after != *schedule {
             self.schedules.put(after, false);
         }

@@ -46,7 +46,7 @@ impl<B: Backend> Turn<'_, B> {
                 self.backend.probe().await?;
                 Ok(Swept { count: 0, more: false, next_at: None })
             }
-            SweepKind::Retention { before } => self.retire(before).await,
+            SweepKind::Retention { keep_ms } => self.retire(keep_ms).await,
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let more = stale.len() == SWEEP_LEN_MAX;

@@ -4,6 +4,7 @@ use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::client::history::RunHistory;
 use crate::client::{Client, Repeat, Server};
 use crate::error::{Error, RunFailed};
 use crate::reconnect_delay::ReconnectDelay;
@@ -149,31 +150,14 @@ impl RunHandle {
         Ok(self.client.call("resume a run", Repeat::Safe, resume).await?.status())
     }
 
-    /// Reads the run's history, oldest event first.
+    /// Reads the run's whole history, oldest event first.
     pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
-        let mut events = Vec::new();
-        loop {
-            let request = v1::ListRunEventsRequest {
-                run_id: self.run_id.clone(),
-                namespace_id: self.client.namespace_id().to_owned(),
-                after_sequence: events.last().map_or(0, |event: &RunEvent| event.sequence),
-                page_size: 0,
-            };
-            let read = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-                let request = request.clone();
-                async move { rpc.list_run_events(request).await }
-            };
-            let page = self.client.call("read a run's history", Repeat::Safe, read).await?;
-            let has_more = page.has_more && !page.events.is_empty();
-            for mut event in page.events {
-                let decoded = self.client.codecs.decode_event(&mut event);
-                decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
-                events.push(event);
-            }
-            if !has_more {
-                return Ok(events);
-            }
-        }
+        self.history().all().await
+    }
+
+    /// The run's history, to be filtered and read from either end. Nothing is asked yet.
+    pub fn history(&self) -> RunHistory {
+        RunHistory::new(self.client.clone(), self.run_id.clone())
     }
 
     /// Reads the run as it is now.

@@ -114,6 +114,11 @@ impl ScheduleBuilder {
         self.change(|spec| spec.max_catchup = Some(times))
     }
 
+    /// A label of every run that it starts, for people who search runs. At most 64; the last of a name counts.
+    pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.change(|spec| drop(spec.labels.insert(name.into(), value.into())))
+    }
+
     /// Makes it paused, with a note for the others.
     pub fn paused(mut self, note: impl Into<String>) -> Self {
         self.paused = Some(note.into());

@@ -16,8 +16,8 @@ pub(crate) struct TestClock {
     awaited: Arc<CancellationToken>,
 }
 
-/// The tasks of an engine that wait for a time from the start: the sweeper and the scheduler.
-const WAITING: usize = 2;
+/// The tasks of an engine that wait for a time from the start: the sweeper, retention and the scheduler.
+const WAITING: usize = 3;
 
 impl TestClock {
     pub(crate) fn new(now: Timestamp) -> TestClock {

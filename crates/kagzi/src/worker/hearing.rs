@@ -80,7 +80,8 @@ impl Session {
             worker = %self.worker_id,
         );
         trace::adopt(&span, &assign.traceparent, &assign.former_traceparent);
-        let run = executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone());
+        // Boxed before it is wrapped: it has 5 KB, and every layer around it would copy them.
+        let run = Box::pin(executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone()));
         self.in_flight.spawn(lease, run.instrument(span));
     }
 

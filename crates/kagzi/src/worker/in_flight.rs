@@ -5,7 +5,7 @@ use std::future::Future;
 
 use kagzi_proto::v1::{Assign, JournalPage, LeaseRef, StepRef, StepStarted};
 use tokio::runtime::Handle;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::retry_policy;
@@ -170,20 +170,35 @@ impl InFlight {
         self.runs.is_empty() && self.arriving.is_empty()
     }
 
-    /// Waits for a task to end; pending when there is none. Answers with the lease of a task that died
+    /// Waits for tasks to end; pending when there is none. Answers with the lease of a task that died
     /// without reporting the end of its run.
     pub(crate) async fn next_ended(&mut self) -> Option<LeaseRef> {
-        match self.tasks.join_next().await {
-            None => std::future::pending().await,
-            Some(Ok(ended)) => {
+        let mut next = self.tasks.join_next().await;
+        if next.is_none() {
+            std::future::pending().await
+        }
+        // Runs whose ends were acknowledged together end together.
+        while let Some(ended) = next {
+            let died = self.settle(ended);
+            if died.is_some() {
+                return died;
+            }
+            next = self.tasks.try_join_next();
+        }
+        None
+    }
+
+    fn settle(&mut self, ended: Result<LeaseRef, JoinError>) -> Option<LeaseRef> {
+        match ended {
+            Ok(ended) => {
                 if self.holds(&ended) {
                     self.runs.remove(&ended.run_id);
                 }
                 None
             }
-            Some(Err(error)) if error.is_panic() => self.remove_task(error.id()),
+            Err(error) if error.is_panic() => self.remove_task(error.id()),
             // Aborted: it left the list when that was decided.
-            Some(Err(_)) => None,
+            Err(_) => None,
         }
     }
 

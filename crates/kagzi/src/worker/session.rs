@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kagzi_proto::v1::{self, report, worker_message};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -103,7 +104,7 @@ impl Session {
             }
             self.write();
             tokio::select! {
-                event = self.link.next() => self.on_link(event)?,
+                event = self.link.next() => self.hear(event)?,
                 _ = self.inbox.recv_many(&mut self.received, limits::INBOX_BATCH_LEN_MAX),
                     if self.outbox.has_room() => self.sort_received(),
                 died = self.in_flight.next_ended() => self.on_ended(died),
@@ -121,6 +122,16 @@ impl Session {
 
     pub(crate) fn namespace(&self) -> &str {
         &self.registration.namespace_id
+    }
+
+    /// The event and what has arrived behind it: a look at everything else for each message cost as much as the messages.
+    fn hear(&mut self, first: LinkEvent) -> Result<(), Error> {
+        self.on_link(first)?;
+        for _ in 0..limits::HEARD_LEN_MAX {
+            let Some(event) = self.link.next().now_or_never() else { break };
+            self.on_link(event)?;
+        }
+        Ok(())
     }
 
     fn on_link(&mut self, event: LinkEvent) -> Result<(), Error> {

@@ -209,6 +209,7 @@ impl WorkerService for Script {
         drain_worker: DrainWorkerRequest -> DrainWorkerResponse,
         take_worker_offline: TakeWorkerOfflineRequest -> TakeWorkerOfflineResponse,
         poll_activity: PollActivityRequest -> PollActivityResponse,
+        read_journal: ReadJournalRequest -> ReadJournalResponse,
         begin_step: BeginStepRequest -> BeginStepResponse,
         report_step_progress: ReportStepProgressRequest -> ReportStepProgressResponse,
         set_label: SetLabelRequest -> SetLabelResponse,

@@ -1,0 +1,79 @@
+//! What a restored database owes to the workers of the time that it takes back: no lease of theirs is good any more.
+
+use std::{path::Path, sync::Arc};
+
+use kagzi_model::{Command, LeaseRef, WorkerId};
+use kagzi_store::{
+    Clock, Lane, LaneOptions, LaneStore, Silent, Store, StoreError, SystemClock, WorkerCommand,
+};
+
+use crate::{
+    backend::SqliteBackend, file_lock::FileLock, migrate::migrate, pool::ReadPool, reads::SqliteReads,
+    sqlite, value::bind,
+};
+
+/// What the histories of the runs say.
+const WHY: &str = "the database was restored from a backup";
+/// Runs given back in one commit.
+const CHUNK: usize = 500;
+
+// Beyond every epoch that was given out since the backup, in this life of the database or in one that an earlier restore
+// began: each lease raises an epoch by one, and no run is leased a thousand times a second for as long as the clock runs.
+// Ended runs too: somebody may reopen one.
+const RAISE_EPOCHS: &str = "UPDATE runs SET epoch = max(epoch + 1, ?1)";
+
+const LEASED: &str = "SELECT namespace_id, run_id, epoch
+   FROM runs INDEXED BY runs_leased
+  WHERE lease_worker IS NOT NULL";
+
+const WORKERS: &str = "SELECT worker_id
+   FROM workers
+  WHERE status <> 3";
+
+/// Makes every lease in the file, and every one that was given out after it was copied, a stale one. Leased runs become
+/// ready at no charge, workers go offline.
+pub fn fence(path: &Path) -> Result<(), StoreError> {
+    let lock = FileLock::take(path)?;
+    let writer = sqlite::writer(path)?;
+    migrate(&writer)?;
+    let clock = SystemClock::new();
+    writer.execute(RAISE_EPOCHS, bind![clock.now().0 / 1000])?;
+    let leases = writer.all(LEASED, &[], |row| {
+        Ok(LeaseRef { namespace: row.get(0)?, run: row.get(1)?, epoch: row.get(2)? })
+    })?;
+    let workers = writer.all(WORKERS, &[], |row| row.get(0))?;
+    // The rest by the rules, as a server would: histories stay whole, and limits and steps know of it.
+    let backend = SqliteBackend::new(writer, lock);
+    let (lane, handle) = Lane::new(backend, Arc::new(clock), Arc::new(Silent), LaneOptions::default());
+    let store = LaneStore::new(handle, SqliteReads::new(ReadPool::over(Vec::new())?), String::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime =
+        runtime.map_err(|error| StoreError::Unavailable(format!("could not make a runtime: {error}")))?;
+    runtime.block_on(async {
+        let released = async {
+            let released = release(&store, leases, workers).await;
+            store.close().await;
+            released
+        };
+        // When both are done the connection is closed, and nothing is left in a log beside the file.
+        tokio::join!(released, lane.run()).0
+    })
+}
+
+async fn release(
+    store: &impl Store,
+    leases: Vec<LeaseRef>,
+    workers: Vec<WorkerId>,
+) -> Result<(), StoreError> {
+    let release = |lease: &LeaseRef| Command::Release { lease: lease.clone(), why: WHY.to_owned() };
+    for chunk in leases.chunks(CHUNK) {
+        for outcome in store.apply(chunk.iter().map(release).collect()).await? {
+            outcome.map_err(|refused| StoreError::Bug(format!("could not give a run back: {refused}")))?;
+        }
+    }
+    for id in workers {
+        let left = store.worker(WorkerCommand::Deregister { id }).await?;
+        left.map_err(|refused| StoreError::Bug(format!("could not take a worker offline: {refused}")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! `run.history()`: a run's events, filtered, from either end, one page at a time or all.
+
+use std::time::SystemTime;
+
+use kagzi_proto::v1::{self, RunEvent};
+
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+
+/// Events that are being asked for. What is not set does not filter; everything that is set must match.
+///
+/// ```no_run
+/// # async fn look(run: kagzi::RunHandle) -> anyhow::Result<()> {
+/// let failures = run.history().kind("step_failed").step("charge").all().await?;
+/// let last_ten = run.history().newest_first().page_size(10).page("").await?.events;
+/// # Ok(()) }
+/// ```
+#[must_use = "nothing is asked before .page(..) or .all()"]
+#[derive(Clone)]
+pub struct RunHistory {
+    client: Client,
+    request: v1::ListRunEventsRequest,
+}
+
+/// One page of events, in the order that was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryPage {
+    /// What happened.
+    pub events: Vec<RunEvent>,
+    /// For the next page; empty when this is the last.
+    pub next_page_token: String,
+    /// For the page before; empty when this is the first.
+    pub prev_page_token: String,
+}
+
+impl RunHistory {
+    pub(crate) fn new(client: Client, run_id: String) -> RunHistory {
+        let namespace_id = client.namespace_id().to_owned();
+        let request = v1::ListRunEventsRequest { run_id, namespace_id, ..Default::default() };
+        RunHistory { client, request }
+    }
+
+    /// Events of this kind, e.g. `step_failed`; called again, of any of them.
+    pub fn kind(self, name: impl Into<String>) -> Self {
+        self.change(|request| request.kinds.push(name.into()))
+    }
+
+    /// Events about this step.
+    pub fn step(self, path: impl Into<String>) -> Self {
+        self.change(|request| request.step = path.into())
+    }
+
+    /// Events behind this sequence number.
+    pub fn after(self, sequence: u64) -> Self {
+        self.change(|request| request.after_sequence = sequence)
+    }
+
+    /// Events at this time or later.
+    pub fn from(self, at: SystemTime) -> Self {
+        self.change(|request| request.from = Some(at.into()))
+    }
+
+    /// Events before this time.
+    pub fn to(self, at: SystemTime) -> Self {
+        self.change(|request| request.to = Some(at.into()))
+    }
+
+    /// The other way round: the newest first.
+    pub fn newest_first(self) -> Self {
+        self.change(|request| request.newest_first = true)
+    }
+
+    /// Events per page, at most 5000. Default: 1000. A page with large payloads has fewer.
+    pub fn page_size(self, events: u16) -> Self {
+        self.change(|request| request.page_size = events.into())
+    }
+
+    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
+    /// the filters and the order that it came from, and no others.
+    pub async fn page(&self, token: impl Into<String>) -> Result<HistoryPage, Error> {
+        let request = v1::ListRunEventsRequest { page_token: token.into(), ..self.request.clone() };
+        let read = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.list_run_events(request).await }
+        };
+        let mut page = self.client.call("read a run's history", Repeat::Safe, read).await?;
+        for event in &mut page.events {
+            let decoded = self.client.codecs.decode_event(event);
+            decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
+        }
+        Ok(HistoryPage {
+            events: page.events,
+            next_page_token: page.next_page_token,
+            prev_page_token: page.prev_page_token,
+        })
+    }
+
+    /// All of them.
+    pub async fn all(&self) -> Result<Vec<RunEvent>, Error> {
+        let mut events = Vec::new();
+        let mut token = String::new();
+        loop {
+            let page = self.page(token).await?;
+            events.extend(page.events);
+            token = page.next_page_token;
+            if token.is_empty() {
+                return Ok(events);
+            }
+        }
+    }
+
+    fn change(mut self, set: impl FnOnce(&mut v1::ListRunEventsRequest)) -> Self {
+        set(&mut self.request);
+        self
+    }
+}

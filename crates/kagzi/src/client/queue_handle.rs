@@ -1,0 +1,79 @@
+//! One queue, one type on it, or all queues of a namespace: to be paused, limited and looked at.
+
+use kagzi_proto::v1::{self, Gate, Queue};
+
+use crate::client::Repeat;
+use crate::client::admin::{Admin, call};
+use crate::error::Error;
+
+/// A queue, from [`Admin::queue`]; narrowed to one type by [`QueueHandle::workflow_type`]. Cheap to clone.
+#[derive(Clone)]
+pub struct QueueHandle {
+    admin: Admin,
+    /// Empty = every queue.
+    task_queue: String,
+    /// Empty = every type.
+    workflow_type: String,
+}
+
+impl QueueHandle {
+    pub(crate) fn new(admin: Admin, task_queue: String) -> QueueHandle {
+        QueueHandle { admin, task_queue, workflow_type: String::new() }
+    }
+
+    /// Only runs of this type on the queue.
+    pub fn workflow_type(&self, name: impl Into<String>) -> QueueHandle {
+        QueueHandle { workflow_type: name.into(), ..self.clone() }
+    }
+
+    /// Claims nothing more from now on, on any server; what runs goes on. The note is for whoever wonders.
+    pub async fn pause(&self, note: impl Into<String>) -> Result<Gate, Error> {
+        let request = v1::PauseQueueRequest {
+            namespace_id: self.admin.namespace_id(),
+            task_queue: self.task_queue.clone(),
+            workflow_type: self.workflow_type.clone(),
+            note: note.into(),
+            by: self.admin.who(),
+        };
+        let answer = call!(self.admin.client(), AdminRpc, Safe, "pause a queue", pause_queue, request)?;
+        Ok(answer.gate.unwrap_or_default())
+    }
+
+    /// Lets it go on.
+    pub async fn resume(&self) -> Result<Gate, Error> {
+        let request = v1::ResumeQueueRequest {
+            namespace_id: self.admin.namespace_id(),
+            task_queue: self.task_queue.clone(),
+            workflow_type: self.workflow_type.clone(),
+        };
+        let answer = call!(self.admin.client(), AdminRpc, Safe, "resume a queue", resume_queue, request)?;
+        Ok(answer.gate.unwrap_or_default())
+    }
+
+    /// So many runs at once, over all workers and servers. A lowered limit takes no run away.
+    pub async fn limit(&self, runs: u32) -> Result<Gate, Error> {
+        self.set_limit(Some(runs)).await
+    }
+
+    /// No limit any more.
+    pub async fn unlimited(&self) -> Result<Gate, Error> {
+        self.set_limit(None).await
+    }
+
+    /// What waits and runs on the queue, type by type; none when it has no living run, no worker and no gate.
+    pub async fn depth(&self) -> Result<Option<Queue>, Error> {
+        let found = self.admin.list_queues(self.task_queue.clone()).await?;
+        Ok(found.queues.into_iter().find(|queue| queue.task_queue == self.task_queue))
+    }
+
+    async fn set_limit(&self, max_concurrent: Option<u32>) -> Result<Gate, Error> {
+        let request = v1::LimitQueueRequest {
+            namespace_id: self.admin.namespace_id(),
+            task_queue: self.task_queue.clone(),
+            workflow_type: self.workflow_type.clone(),
+            max_concurrent,
+        };
+        let answer = call!(self.admin.client(), AdminRpc, Safe, "limit a queue", limit_queue, request)?;
+        Ok(answer.gate.unwrap_or_default())
+    }
+}

@@ -1,0 +1,144 @@
+//! What operators do through the SDK: namespaces, queues and workers.
+
+use std::time::Duration;
+
+use kagzi::testing::TestEngine;
+use kagzi::{
+    Error, NamespaceField, NamespaceSettings, RetryPolicy, Timeouts, WorkflowContext, WorkflowStatus,
+};
+
+async fn greet(_: WorkflowContext, name: String) -> anyhow::Result<String> {
+    Ok(format!("hello {name}"))
+}
+
+fn refusal(error: Error) -> (tonic::Code, String) {
+    let Error::Refused { code, message, .. } = error else { panic!("not a refusal: {error}") };
+    (code, message)
+}
+
+#[tokio::test]
+async fn a_namespace_is_created_changed_disabled_and_enabled() {
+    let engine = TestEngine::start().await;
+    let admin = engine.client().admin().by("ada");
+    let day = Duration::from_secs(24 * 3600);
+    let settings = NamespaceSettings::default()
+        .description("orders and refunds")
+        .retry_policy(RetryPolicy::default().maximum_attempts(3))
+        .timeouts(Timeouts { execution: Some(day), ..Default::default() })
+        .retention(30 * day)
+        .max_concurrent(50)
+        .failure_handler_queue("alerts");
+
+    let made = admin.create_namespace("shop", settings.clone()).await.unwrap();
+    let again = admin.create_namespace("shop", settings).await.unwrap_err();
+    let settings =
+        NamespaceSettings::default().clear(NamespaceField::MaxConcurrent).clear(NamespaceField::Retention);
+    let changed = admin.update_namespace("shop", settings.retention(day)).await.unwrap();
+    let disabled = admin.disable_namespace("shop", "unpaid").await.unwrap();
+    let start = async || engine.client().namespace("shop").workflow("greet", "q", "x").id("one").await;
+    let refused = start().await.err().unwrap();
+    let enabled = admin.enable_namespace("shop").await.unwrap();
+
+    assert_eq!((made.description.as_str(), made.max_concurrent), ("orders and refunds", Some(50)));
+    assert_eq!(made.retention_ms, Some(30 * 24 * 3600 * 1000));
+    assert_eq!(made.retry_policy.unwrap().maximum_attempts, Some(3));
+    assert_eq!(made.timeouts.unwrap().execution_timeout_seconds, Some(24 * 3600));
+    assert_eq!(refusal(again).0, tonic::Code::AlreadyExists);
+    assert_eq!((changed.max_concurrent, changed.retention_ms), (None, Some(24 * 3600 * 1000)));
+    assert_eq!(changed.failure_handler_queue, "alerts", "what is not named stays");
+    assert_eq!((disabled.disabled_by.as_str(), disabled.disabled_note.as_str()), ("ada", "unpaid"));
+    assert!(refusal(refused).1.contains("unpaid"));
+    assert!(!enabled.disabled);
+    start().await.unwrap();
+    assert_eq!(admin.namespace("shop").await.unwrap(), enabled);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn namespaces_are_listed_by_name_in_one_piece_and_page_by_page() {
+    let engine = TestEngine::start().await;
+    let admin = engine.client().admin();
+    for number in 0..60 {
+        admin.create_namespace(format!("tenant-{number:02}"), NamespaceSettings::default()).await.unwrap();
+    }
+
+    let all: Vec<_> = admin.namespaces().await.unwrap().into_iter().map(|one| one.namespace_id).collect();
+    let first = admin.namespace_page(7, "").await.unwrap();
+    let second = admin.namespace_page(7, &first.next_page_token).await.unwrap();
+
+    let mut expected: Vec<_> = (0..60).map(|number| format!("tenant-{number:02}")).collect();
+    expected.insert(0, "default".into());
+    assert_eq!(all, expected);
+    let pages = first.namespaces.into_iter().chain(second.namespaces);
+    assert_eq!(pages.map(|one| one.namespace_id).collect::<Vec<_>>(), expected[..14]);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_paused_queue_or_type_waits_and_its_depth_is_told() {
+    let engine = TestEngine::start().await;
+    let admin = engine.client().admin().by("ada");
+    let orders = admin.queue("orders");
+    assert!(orders.depth().await.unwrap().is_none());
+    engine
+        .work("orders", |worker| {
+            worker.register("greet", greet);
+            worker.register("other", greet);
+        })
+        .await;
+
+    let gate = orders.workflow_type("greet").pause("deploy").await.unwrap();
+    let held = engine.client().workflow("greet", "orders", "ada").await.unwrap();
+    let free = engine.client().workflow("other", "orders", "bob").await.unwrap();
+    assert_eq!(free.result::<String>().await.unwrap(), "hello bob");
+    let depth = orders.depth().await.unwrap().unwrap();
+    let limited = orders.limit(5).await.unwrap();
+    let every = admin.every_queue().limit(9).await.unwrap();
+    let all = admin.queues().await.unwrap();
+
+    assert_eq!((gate.paused, gate.paused_by.as_str(), gate.paused_note.as_str()), (true, "ada", "deploy"));
+    assert_eq!((depth.ready, depth.leased, depth.workers), (1, 0, 1));
+    let kind = depth.types.iter().find(|kind| kind.workflow_type == "greet").unwrap();
+    assert!(kind.gate.as_ref().unwrap().paused && kind.oldest_ready_at.is_some());
+    assert_eq!(held.describe().await.unwrap().status(), WorkflowStatus::Pending);
+    assert_eq!((limited.max_concurrent, every.max_concurrent), (Some(5), Some(9)));
+    assert_eq!(all.queues.len(), 1);
+    assert_eq!(all.namespace_gate.unwrap().max_concurrent, Some(9));
+
+    orders.workflow_type("greet").resume().await.unwrap();
+    assert_eq!(held.result::<String>().await.unwrap(), "hello ada");
+    assert_eq!(orders.unlimited().await.unwrap().max_concurrent, None);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_is_listed_drained_and_taken_offline() {
+    let engine = TestEngine::start().await;
+    let admin = engine.client().admin();
+    for queue in ["one", "two"] {
+        engine
+            .work(queue, |worker| {
+                worker.register("greet", greet);
+            })
+            .await;
+    }
+
+    // A worker registers when its stream opens, which is soon.
+    let workers = loop {
+        let workers = admin.workers().await.unwrap();
+        if workers.len() == 2 {
+            break workers;
+        }
+    };
+    let [newest, oldest] = workers.as_slice() else { panic!("{workers:?}") };
+    let drained = admin.drain_worker(&newest.worker_id).await.unwrap();
+    let taken = admin.take_worker_offline(&oldest.worker_id).await.unwrap();
+    let unknown = admin.worker("00000000-0000-7000-8000-000000000000").await.unwrap_err();
+
+    assert_eq!(drained.worker_id, newest.worker_id);
+    assert_ne!(drained.status(), newest.status());
+    assert_eq!((taken.worker.worker_id.as_str(), taken.released), (oldest.worker_id.as_str(), 0));
+    assert_ne!(taken.worker.status(), oldest.status());
+    assert_eq!(refusal(unknown).0, tonic::Code::NotFound);
+    engine.close().await;
+}
