@@ -336,7 +336,7 @@ impl Stage {
             match self.workflows().wait_workflow_run(request.clone()).await {
                 Ok(answer) => {
                     let answer = answer.into_inner();
-                    if answer.finished { answer.workflow_run } else { None }
+                    answer.workflow_run.filter(|_| answer.finished).map(|run| *run)
                 }
                 Err(status) if outage(&status) => None,
                 Err(status) => panic!("waiting for run {run}: {status}"),

@@ -86,7 +86,7 @@ async fn serve(
     let Some(Up::Hello(hello)) = first else {
         return Err(Status::invalid_argument("the first message must be a Hello"));
     };
-    let (welcome, namespace, session) = welcome::greet(services, hello).await?;
+    let (welcome, namespace, session) = welcome::greet(services, *hello).await?;
     info!(worker = %session.worker, "worker connected");
     send(out, Down::Welcome(welcome)).await?;
     let mut stage = Stage {
@@ -145,7 +145,7 @@ impl Stage<'_> {
         for message in chunk {
             match message.map_err(clearer)?.message {
                 Some(Up::Report(report)) => reports.push(report),
-                Some(Up::StepStarted(started)) => self.note_step(started)?,
+                Some(Up::StepStarted(started)) => self.note_step(*started)?,
                 Some(Up::Heartbeat(heartbeat)) => self.beat(heartbeat).await?,
                 Some(Up::Draining(_)) => {
                     let engine = &self.services.engine;
@@ -276,7 +276,7 @@ impl Stage<'_> {
             schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
             scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
         };
-        send(self.out, Down::Assign(assign)).await?;
+        send(self.out, Down::Assign(Box::new(assign))).await?;
         while let Some(page) = pages.next() {
             let journal_continues = pages.peek().is_some();
             let page = v1::JournalPage { lease: Some(lease.clone()), journal: page, journal_continues };

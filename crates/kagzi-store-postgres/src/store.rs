@@ -45,6 +45,9 @@ impl PostgresStore {
                 .await?;
         let lane_options = LaneOptions {
             shared_poll_ms: Some(jittered(options.poll_ms(), server)),
+            // A batch is a fixed number of round trips, however long it is.
+            batch_len_max: 1024,
+            claim_len_max: 512,
             ..LaneOptions::default()
         };
         let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()));

@@ -8,7 +8,7 @@ use kagzi_store::{
 };
 
 use crate::{
-    db::Db,
+    db::{Db, Statement},
     file_lock::FileLock,
     retention,
     row::{self, lease_worker},
@@ -181,80 +181,6 @@ impl SqliteBackend {
         Ok(Some(aggregate))
     }
 
-    fn insert_run(&self, run: &Run) -> Result<usize, StoreError> {
-        self.db.execute(
-            INSERT_RUN,
-            bind![
-                run.namespace,
-                run.id,
-                row::chosen_business_id(run),
-                run.workflow_type,
-                run.task_queue,
-                run.state.status() as u8,
-                json(&run.state),
-                run.version,
-                run.epoch,
-                run.due_at(),
-                run.sweep_at(),
-                lease_worker(run),
-                run.attempts,
-                run.dispatch_count,
-                run.crashes,
-                run.created_at,
-                run.started_at,
-                run.finished_at,
-                run.deadline_at,
-                json(&*run.options),
-                run.state.error_code(),
-                row::stored_labels(run),
-                run.schedule(),
-            ],
-        )
-    }
-
-    fn update_run(&self, run: &Run) -> Result<usize, StoreError> {
-        self.db.execute(
-            UPDATE_RUN,
-            bind![
-                run.id,
-                run.state.status() as u8,
-                json(&run.state),
-                run.epoch,
-                run.due_at(),
-                run.sweep_at(),
-                lease_worker(run),
-                run.attempts,
-                run.dispatch_count,
-                run.crashes,
-                run.started_at,
-                run.finished_at,
-                run.version,
-                // Changes when a run is reopened after its deadline.
-                run.deadline_at,
-                run.state.error_code(),
-                row::stored_labels(run),
-            ],
-        )
-    }
-
-    fn insert_event(&self, row: &EventRow) -> Result<usize, StoreError> {
-        let event = &row.event;
-        let payload = event.payload.as_ref();
-        self.db.execute(
-            INSERT_EVENT,
-            bind![
-                row.run,
-                event.seq,
-                event.at,
-                event.kind.number(),
-                event.kind.step().map(|(step, _)| &**step),
-                json(&event.kind),
-                payload.map(|payload| &*payload.data),
-                payload.map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
-            ],
-        )
-    }
-
     fn put_worker(&self, worker: &Worker) -> Result<usize, StoreError> {
         let registration = &worker.registration;
         self.db.execute(
@@ -361,18 +287,21 @@ impl Backend for SqliteBackend {
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
-        // One prepared statement per row: SQLite has no round trip that a batch could save.
+        // One execution per row: SQLite has no round trip that a batch could save.
+        let mut insert = self.db.statement(INSERT_RUN)?;
         for run in &set.inserted {
-            self.insert_run(run)?;
+            insert_run(&mut insert, run)?;
         }
+        let mut update = self.db.statement(UPDATE_RUN)?;
         for run in &set.updated {
-            if self.update_run(run)? != 1 {
+            if update_run(&mut update, run)? != 1 {
                 // We are alone on the file, so memory and disk disagree: reload rather than overwrite.
                 return Err(StoreError::Conflict("a run has another version than memory says".into()));
             }
         }
+        let mut insert = self.db.statement(INSERT_EVENT)?;
         for event in &set.events {
-            self.insert_event(event)?;
+            insert_event(&mut insert, event)?;
         }
         for label in &set.labels {
             let LabelRow { namespace, run, name, value, created_at, finished_at } = label;
@@ -384,6 +313,71 @@ impl Backend for SqliteBackend {
         set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))?;
         crate::rules::write(&self.db, &set.rules)
     }
+}
+
+fn insert_run(insert: &mut Statement<'_>, run: &Run) -> Result<usize, StoreError> {
+    insert.execute(bind![
+        run.namespace,
+        run.id,
+        row::chosen_business_id(run),
+        run.workflow_type,
+        run.task_queue,
+        run.state.status() as u8,
+        json(&run.state),
+        run.version,
+        run.epoch,
+        run.due_at(),
+        run.sweep_at(),
+        lease_worker(run),
+        run.attempts,
+        run.dispatch_count,
+        run.crashes,
+        run.created_at,
+        run.started_at,
+        run.finished_at,
+        run.deadline_at,
+        json(&*run.options),
+        run.state.error_code(),
+        row::stored_labels(run),
+        run.schedule(),
+    ])
+}
+
+fn update_run(update: &mut Statement<'_>, run: &Run) -> Result<usize, StoreError> {
+    update.execute(bind![
+        run.id,
+        run.state.status() as u8,
+        json(&run.state),
+        run.epoch,
+        run.due_at(),
+        run.sweep_at(),
+        lease_worker(run),
+        run.attempts,
+        run.dispatch_count,
+        run.crashes,
+        run.started_at,
+        run.finished_at,
+        run.version,
+        // Changes when a run is reopened after its deadline.
+        run.deadline_at,
+        run.state.error_code(),
+        row::stored_labels(run),
+    ])
+}
+
+fn insert_event(insert: &mut Statement<'_>, row: &EventRow) -> Result<usize, StoreError> {
+    let event = &row.event;
+    let payload = event.payload.as_ref();
+    insert.execute(bind![
+        row.run,
+        event.seq,
+        event.at,
+        event.kind.number(),
+        event.kind.step().map(|(step, _)| &**step),
+        json(&event.kind),
+        payload.map(|payload| &*payload.data),
+        payload.map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
+    ])
 }
 
 fn run_key(row: &Row<'_>) -> Result<RunKey, StoreError> {

@@ -5,6 +5,8 @@
 //! let next: Option<Timestamp> = db.first(NEXT, bind![id], |row| row.get(0))?;
 //! let all = db.all(SQL, bind![namespace, limit], row::run)?;
 //! let changed = db.execute(UPDATE, bind![id, json(&state)])?;
+//! let mut insert = db.statement(INSERT)?;
+//! rows.iter().try_for_each(|row| insert.execute(bind![row.id, row.at]).map(drop))?;
 //! db.transaction(|| { .. })?;
 //! ```
 //!
@@ -29,6 +31,24 @@ pub enum Db {
     Turso(::turso::Connection),
 }
 
+/// A prepared statement in use.
+pub enum Statement<'c> {
+    Sqlite(rusqlite::CachedStatement<'c>),
+    #[cfg(feature = "turso")]
+    Turso(&'c ::turso::Connection, &'c str),
+}
+
+impl Statement<'_> {
+    /// Changes rows, and says how many.
+    pub fn execute(&mut self, bind: &[Value<'_>]) -> Result<usize, StoreError> {
+        match self {
+            Statement::Sqlite(statement) => sqlite::execute_prepared(statement, bind),
+            #[cfg(feature = "turso")]
+            Statement::Turso(connection, sql) => turso::execute(connection, sql, bind),
+        }
+    }
+}
+
 impl Db {
     /// Changes rows, and says how many. A statement that also answers rows (`RETURNING`) goes to [`Db::all`].
     pub fn execute(&self, sql: &str, bind: &[Value<'_>]) -> Result<usize, StoreError> {
@@ -37,6 +57,15 @@ impl Db {
             #[cfg(feature = "turso")]
             Db::Turso(connection) => turso::execute(connection, sql, bind),
         }
+    }
+
+    /// A statement that is executed many times in a row, looked up once.
+    pub fn statement<'c>(&'c self, sql: &'c str) -> Result<Statement<'c>, StoreError> {
+        Ok(match self {
+            Db::Sqlite(connection) => Statement::Sqlite(sqlite::prepare(connection, sql)?),
+            #[cfg(feature = "turso")]
+            Db::Turso(connection) => Statement::Turso(connection, sql),
+        })
     }
 
     /// The first row, if there is one.

@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use kagzi_store::StoreError;
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, ToSql, params_from_iter,
+    CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, params_from_iter,
     types::{ToSqlOutput, ValueRef},
 };
 
@@ -58,7 +58,17 @@ pub fn reader(path: &Path) -> Result<Db, StoreError> {
 
 /// Changes rows, and says how many.
 pub fn execute(connection: &Connection, sql: &str, bind: &[Value<'_>]) -> Result<usize, StoreError> {
-    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+    execute_prepared(&mut prepare(connection, sql)?, bind)
+}
+
+pub fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, StoreError> {
+    connection.prepare_cached(sql).map_err(from_sqlite)
+}
+
+pub fn execute_prepared(
+    statement: &mut CachedStatement<'_>,
+    bind: &[Value<'_>],
+) -> Result<usize, StoreError> {
     statement.execute(params_from_iter(bind)).map_err(from_sqlite)
 }
 
@@ -69,7 +79,7 @@ pub fn rows(
     bind: &[Value<'_>],
     mut see: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, StoreError>,
 ) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+    let mut statement = prepare(connection, sql)?;
     let mut rows = statement.query(params_from_iter(bind)).map_err(from_sqlite)?;
     while let Some(found) = rows.next().map_err(from_sqlite)? {
         if see(&Row::new(found))?.is_break() {

@@ -28,9 +28,10 @@ use crate::{
 pub struct LaneOptions {
     /// Messages that may wait; senders beyond it wait too.
     pub queue_len_max: usize,
-    /// Commands folded into one commit. More adds latency and no throughput: at 1024 the fsync is already
-    /// below a tenth of the batch's cost.
+    /// Commands folded into one commit, and runs claimed for one key in it. Everybody waits for the commit that is under
+    /// way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of its cost.
     pub batch_len_max: usize,
+    pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
     pub shared_poll_ms: Option<i64>,
 }
@@ -40,7 +41,7 @@ const CONFLICTS_MAX: usize = 5;
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        LaneOptions { queue_len_max: 4096, batch_len_max: 1024, shared_poll_ms: None }
+        LaneOptions { queue_len_max: 4096, batch_len_max: 256, claim_len_max: 128, shared_poll_ms: None }
     }
 }
 
@@ -339,14 +340,13 @@ impl<B: Backend> Lane<B> {
     ) -> Result<Done, (StoreError, Vec<DoubtfulLease>)> {
         let mut conflicts = 0;
         loop {
-            let shared = self.options.shared_poll_ms.is_some();
             let memory = Memory {
                 cache: &mut self.cache,
                 roster: &mut self.roster,
                 board: &mut self.board,
                 rules: &mut self.rules,
             };
-            let mut turn = Turn::new(now, shared, &mut self.backend, memory, &self.stats);
+            let mut turn = Turn::new(now, self.options, &mut self.backend, memory, &self.stats);
             match turn.run(returned, doubtful, batch, claims).await {
                 Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
                     self.backend.rollback().await;

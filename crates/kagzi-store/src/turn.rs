@@ -15,8 +15,8 @@ use kagzi_model::{
 };
 
 use crate::{
-    Assignment, Backend, Finished, LaneStats, LostLease, Outcome, QueueKey, RegistryError, RuleReply, RunKey,
-    ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
+    Assignment, Backend, Finished, LaneOptions, LaneStats, LostLease, Outcome, QueueKey, RegistryError,
+    RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
     hash::HashSet,
@@ -92,6 +92,8 @@ pub struct Turn<'a, B> {
     now: Timestamp,
     /// Other servers write to the same database, so that memory may be behind it.
     shared: bool,
+    /// For one key; the rest follows in the next turn.
+    claim_len_max: usize,
     backend: &'a mut B,
     fold: Fold<'a>,
     roster: &'a mut Roster,
@@ -121,18 +123,20 @@ pub struct Turn<'a, B> {
 impl<'a, B: Backend> Turn<'a, B> {
     pub fn new(
         now: Timestamp,
-        shared: bool,
+        options: LaneOptions,
         backend: &'a mut B,
         memory: Memory<'a>,
         stats: &'a LaneStats,
     ) -> Self {
         let Memory { cache, roster, board, rules } = memory;
+        let shared = options.shared_poll_ms.is_some();
         if shared {
             rules.forget_counts();
         }
         Turn {
             now,
             shared,
+            claim_len_max: options.claim_len_max,
             backend,
             fold: Fold::new(now, cache),
             roster,

@@ -61,14 +61,16 @@ impl Server {
 
     pub(crate) async fn start(
         self,
-        request: tonic::Request<v1::StartWorkflowRequest>,
+        request: tonic::Request<Box<v1::StartWorkflowRequest>>,
     ) -> Result<v1::StartWorkflowResponse, Status> {
         // What travels beside the message, a trace, has no place on a shared stream; and a start that is too large
         // for the server should fail alone, not with everybody's stream.
         let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
         if alone {
             let mut rpc = WorkflowServiceClient::new(self.channel);
-            return rpc.start_workflow(request).await.map(Response::into_inner);
+            return Box::pin(rpc.start_workflow(request.map(|request| *request)))
+                .await
+                .map(Response::into_inner);
         }
         self.conversation.start(request.into_inner()).await
     }
@@ -298,7 +300,8 @@ impl Client {
             let error = Error::refused(attempted, &status);
             if error.is_outage() && self.connection.server_count() > 1 {
                 self.connection.prefer_next();
-                let server = Server::on(self.connection.connect().await?);
+                // Boxed: a failover is large and rare, and this future is part of every call.
+                let server = Server::on(Box::pin(self.connection.connect()).await?);
                 *self.server.lock() = server;
                 if repeat == Repeat::Safe && servers_left > 0 {
                     continue;

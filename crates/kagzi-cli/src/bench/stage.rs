@@ -8,6 +8,7 @@ use kagzi_server::{Embedded, Settings, StoreUrl};
 use tokio::task::JoinHandle;
 
 use super::cleanup::Cleanup;
+use super::percentile::round;
 use super::store::{BenchStore, scratch_directory};
 use super::{resident_memory, worker};
 use crate::address::Address;
@@ -169,7 +170,7 @@ impl Stage {
             .iter()
             .map(|server| resident_memory::megabytes(server.pid()))
             .collect::<Option<_>>()?;
-        (!each.is_empty()).then(|| each.iter().sum())
+        (!each.is_empty()).then(|| round(each.iter().sum(), 1))
     }
 
     /// Of all worker processes together.
@@ -179,7 +180,7 @@ impl Stage {
             Hands::Task(_) => None,
         });
         let each: Vec<f64> = each.collect::<Option<_>>()?;
-        (!each.is_empty()).then(|| each.iter().sum())
+        (!each.is_empty()).then(|| round(each.iter().sum(), 1))
     }
 
     /// SIGKILL to every worker; each is gone when this returns.

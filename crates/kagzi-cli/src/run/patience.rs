@@ -37,7 +37,7 @@ pub async fn wait(
         let answer = workflows.wait_workflow_run(request).await?.into_inner();
         let run = answer.workflow_run.context("the server answered without a run")?;
         if answer.finished {
-            return Ok(run);
+            return Ok(*run);
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             let status = super::status::word(run.status());

@@ -147,7 +147,7 @@ async fn a_result_over_the_limit_is_refused_on_the_stream_by_its_code_and_the_st
     let failure = v1::Failure { code: refused.code.clone(), non_retryable: true, ..Default::default() };
     let step = Some(v1::StepRef { path: "charge".into(), position: 0 });
     let failed = v1::StepFailed { step, failure: Some(failure), attempt: 1, ..Default::default() };
-    report(&up, 2, &lease, Body::StepFailed(failed)).await;
+    report(&up, 2, &lease, Body::StepFailed(Box::new(failed))).await;
     let output = Some(Payload { data: noise(LIMIT), content_type: CONTENT_TYPE.into() });
     report(&up, 3, &lease, Body::RunCompleted(v1::RunCompleted { output, steps: Vec::new() })).await;
 
@@ -396,7 +396,7 @@ async fn hand_stream(stage: &Stage) -> (Up, Down) {
         ..Default::default()
     };
     let hello = v1::Hello { registration: Some(registration), ..Default::default() };
-    up.send(v1::WorkerMessage { message: Some(Message::Hello(hello)) }).await.unwrap();
+    up.send(v1::WorkerMessage { message: Some(Message::Hello(Box::new(hello))) }).await.unwrap();
     let messages = futures_util::stream::unfold(messages, |mut messages| async {
         messages.recv().await.map(|message| (message, messages))
     });

@@ -439,8 +439,8 @@ pub struct WaitWorkflowRunResponse {
     /// false = not within the timeout; ask again
     #[prost(bool, tag = "1")]
     pub finished: bool,
-    #[prost(message, optional, tag = "2")]
-    pub workflow_run: ::core::option::Option<WorkflowRun>,
+    #[prost(message, optional, boxed, tag = "2")]
+    pub workflow_run: ::core::option::Option<::prost::alloc::boxed::Box<WorkflowRun>>,
 }
 /// Whatever the client has to ask at the moment.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -461,7 +461,7 @@ pub mod ask {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Body {
         #[prost(message, tag = "2")]
-        Start(super::StartWorkflowRequest),
+        Start(::prost::alloc::boxed::Box<super::StartWorkflowRequest>),
         #[prost(message, tag = "3")]
         Wait(super::WaitWorkflowRunRequest),
         /// nobody waits for the reply to this number any more; not answered
@@ -2791,10 +2791,10 @@ pub mod worker_message {
     pub enum Message {
         /// first, once
         #[prost(message, tag = "1")]
-        Hello(super::Hello),
+        Hello(::prost::alloc::boxed::Box<super::Hello>),
         /// not durable, not acknowledged
         #[prost(message, tag = "2")]
-        StepStarted(super::StepStarted),
+        StepStarted(::prost::alloc::boxed::Box<super::StepStarted>),
         #[prost(message, tag = "3")]
         Report(super::Report),
         #[prost(message, tag = "4")]
@@ -2854,7 +2854,7 @@ pub mod report {
         #[prost(message, tag = "3")]
         StepRecorded(super::StepRecorded),
         #[prost(message, tag = "4")]
-        StepFailed(super::StepFailed),
+        StepFailed(::prost::alloc::boxed::Box<super::StepFailed>),
         #[prost(message, tag = "5")]
         SleepScheduled(super::SleepScheduled),
         #[prost(message, tag = "6")]
@@ -2862,7 +2862,7 @@ pub mod report {
         #[prost(message, tag = "7")]
         RunCompleted(super::RunCompleted),
         #[prost(message, tag = "8")]
-        RunFailed(super::RunFailed),
+        RunFailed(::prost::alloc::boxed::Box<super::RunFailed>),
         #[prost(message, tag = "9")]
         RunParked(super::RunParked),
         #[prost(message, tag = "10")]
@@ -2982,7 +2982,7 @@ pub mod server_message {
         #[prost(message, tag = "1")]
         Welcome(super::Welcome),
         #[prost(message, tag = "2")]
-        Assign(super::Assign),
+        Assign(::prost::alloc::boxed::Box<super::Assign>),
         #[prost(message, tag = "3")]
         JournalPage(super::JournalPage),
         #[prost(message, tag = "4")]

@@ -20,7 +20,7 @@ pub async fn handle(
     if count > STARTS_MAX {
         return Err(invalid("requests", count, format_args!("at most {STARTS_MAX} starts fit in one call")));
     }
-    let starts = request.requests.into_iter().map(|start| (start, trace.clone())).collect();
+    let starts = request.requests.into_iter().map(|start| (Box::new(start), trace.clone())).collect();
     let results = start_each(engine, starts).await?.into_iter().map(|answer| match answer {
         Ok(started) => v1::StartResult {
             run_id: started.run_id,
@@ -39,12 +39,12 @@ pub async fn handle(
 /// Starts each on its own and in its trace, all in one commit; what is wrong with one does not stop the others.
 pub async fn start_each(
     engine: &Engine,
-    requests: Vec<(v1::StartWorkflowRequest, Option<Name>)>,
+    requests: Vec<(Box<v1::StartWorkflowRequest>, Option<Name>)>,
 ) -> Result<Vec<Result<v1::StartWorkflowResponse, Status>>, Status> {
     let mut good = Vec::with_capacity(requests.len());
     let mut refused = Vec::with_capacity(requests.len());
     for (request, trace) in requests {
-        match start_workflow::read(engine, limits(engine), request) {
+        match start_workflow::read(engine, limits(engine), *request) {
             Ok(mut start) => {
                 start.options.trace = trace;
                 good.push(start);

@@ -22,7 +22,7 @@ pub async fn handle(
     let view = engine.wait(&namespace, id, timeout).await.map_err(from_engine)?;
     Ok(v1::WaitWorkflowRunResponse {
         finished: view.run.state.finished(),
-        workflow_run: Some(wire::run(view.run, view.input, view.output)),
+        workflow_run: Some(Box::new(wire::run(view.run, view.input, view.output))),
     })
 }
 

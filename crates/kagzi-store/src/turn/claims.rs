@@ -5,9 +5,6 @@ use kagzi_model::{Command, RunId, State, WorkerId};
 use super::Turn;
 use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError, hash::HashSet};
 
-/// Runs claimed for one key in one turn; the rest follows in the next.
-const CLAIM_LEN_MAX: usize = 512;
-
 impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
@@ -100,7 +97,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             if room == 0 {
                 continue;
             }
-            let limit = room.min(CLAIM_LEN_MAX).min(self.rules.room(&key));
+            let limit = room.min(self.claim_len_max).min(self.rules.room(&key));
             if limit == 0 {
                 self.board.hold(&key);
                 continue;

@@ -47,7 +47,7 @@ impl Conversation {
 
     pub(crate) async fn start(
         &self,
-        request: v1::StartWorkflowRequest,
+        request: Box<v1::StartWorkflowRequest>,
     ) -> Result<v1::StartWorkflowResponse, Status> {
         match self.ask(Asked::Start(request)).await? {
             Said::Started(started) => Ok(started),

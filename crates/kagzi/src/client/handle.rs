@@ -56,7 +56,7 @@ impl RunHandle {
                 Ok(v1::WaitWorkflowRunResponse { finished: true, workflow_run }) => {
                     let mut run = workflow_run.unwrap_or_default();
                     let decoded = self.client.codecs.decode_run(&mut run);
-                    return decoded.map(|()| run).map_err(|error| Error::undecodable("the run", &error));
+                    return decoded.map(|()| *run).map_err(|error| Error::undecodable("the run", &error));
                 }
                 Ok(v1::WaitWorkflowRunResponse { finished: false, .. }) => outage = Outage::default(),
                 Err(error) => outage.bear(error).await?,

@@ -44,7 +44,7 @@ impl Timeouts {
 #[must_use = "a run is started by .await"]
 pub struct StartBuilder {
     client: Client,
-    request: Result<v1::StartWorkflowRequest, Error>,
+    request: Result<Box<v1::StartWorkflowRequest>, Error>,
     retry_policy: RetryPolicy,
     /// None = the run does not ask for retries of the whole run. An empty policy does.
     run_retry_policy: Option<RetryPolicy>,
@@ -59,12 +59,14 @@ impl StartBuilder {
         input: &impl Serialize,
     ) -> StartBuilder {
         let request = payload::encode(input)
-            .map(|input| v1::StartWorkflowRequest {
-                task_queue,
-                workflow_type,
-                input: Some(input),
-                namespace_id: client.namespace_id().to_owned(),
-                ..Default::default()
+            .map(|input| {
+                Box::new(v1::StartWorkflowRequest {
+                    task_queue,
+                    workflow_type,
+                    input: Some(input),
+                    namespace_id: client.namespace_id().to_owned(),
+                    ..Default::default()
+                })
             })
             .map_err(|error| Error::Encode { what: "the run's input", message: error.to_string() });
         StartBuilder {
@@ -153,7 +155,7 @@ impl StartBuilder {
         self
     }
 
-    pub(crate) fn into_request(self) -> Result<v1::StartWorkflowRequest, Error> {
+    pub(crate) fn into_request(self) -> Result<Box<v1::StartWorkflowRequest>, Error> {
         let mut request = self.request?;
         request.retry_policy = self.retry_policy.to_proto();
         request.run_retry_policy = self.run_retry_policy.map(|policy| policy.to_proto().unwrap_or_default());
@@ -165,8 +167,8 @@ impl StartBuilder {
 /// The request as it is sent.
 pub(crate) fn encoded(
     client: &Client,
-    mut request: v1::StartWorkflowRequest,
-) -> Result<v1::StartWorkflowRequest, Error> {
+    mut request: Box<v1::StartWorkflowRequest>,
+) -> Result<Box<v1::StartWorkflowRequest>, Error> {
     if let Some(input) = request.input.take() {
         let encoded = client.codecs.encode(input);
         let failed =
@@ -184,7 +186,7 @@ pub(crate) async fn repeated(
     refused: Error,
 ) -> Result<RunHandle, Error> {
     let taken = matches!(refused, Error::Refused { code: Code::AlreadyExists, .. });
-    if !taken || client.codecs.is_empty() || request.business_id.is_empty() {
+    if !taken || request.business_id.is_empty() {
         return Err(refused);
     }
     let there = client.get_by_id(request.business_id.clone()).await?;
@@ -201,8 +203,9 @@ impl IntoFuture for StartBuilder {
     fn into_future(self) -> Self::IntoFuture {
         async move {
             let client = self.client.clone();
-            let plain = self.into_request()?;
-            let request = encoded(&client, plain.clone())?;
+            let request = self.into_request()?;
+            let plain = (!client.codecs.is_empty()).then(|| request.clone());
+            let request = encoded(&client, request)?;
             // Without an id a repeated start would be a second run.
             let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
             let span = tracing::info_span!(
@@ -220,9 +223,11 @@ impl IntoFuture for StartBuilder {
                 })
                 .instrument(span)
                 .await;
-            match started {
-                Ok(started) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),
-                Err(refused) => repeated(&client, &plain, refused).await,
+            match (started, plain) {
+                (Ok(started), _) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),
+                // Boxed, because it is large and rare.
+                (Err(refused), Some(plain)) => Box::pin(repeated(&client, &plain, refused)).await,
+                (Err(refused), None) => Err(refused),
             }
         }
         .boxed()

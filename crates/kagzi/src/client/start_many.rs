@@ -15,16 +15,17 @@ pub(crate) async fn start_many(client: &Client, starts: Vec<StartBuilder>) -> Ve
     let mut answers = Vec::with_capacity(starts.len());
     let mut batch = Batch::default();
     for start in starts {
-        let encoded = start.into_request().and_then(|plain| Ok((encoded(client, plain.clone())?, plain)));
+        let encoded = start.into_request().and_then(|request| {
+            let plain = (!client.codecs.is_empty()).then(|| request.clone());
+            Ok((encoded(client, request)?, plain))
+        });
         match encoded {
             Ok((request, plain)) => {
                 if batch.is_full_for(&request) {
                     std::mem::take(&mut batch).send(client, &mut answers).await;
                 }
-                batch.add(answers.len(), request);
-                if !client.codecs.is_empty() {
-                    batch.plain.push(plain);
-                }
+                batch.add(answers.len(), *request);
+                batch.plain.extend(plain);
                 // Overwritten by the answer of its batch.
                 answers.push(Err(unanswered()));
             }
@@ -41,7 +42,7 @@ struct Batch {
     places: Vec<usize>,
     requests: Vec<v1::StartWorkflowRequest>,
     /// The same before codecs changed them; empty without codecs.
-    plain: Vec<v1::StartWorkflowRequest>,
+    plain: Vec<Box<v1::StartWorkflowRequest>>,
     bytes: usize,
 }
 

@@ -20,12 +20,12 @@ use crate::{failure, limits};
 
 /// Executes an assigned run and returns when the server has acknowledged how it ended. Until then the
 /// run counts as in flight, so that its lease is renewed and survives an outage.
-pub(crate) async fn execute(mut assign: v1::Assign, handlers: Arc<Handlers>, uplink: Uplink) {
+pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>, uplink: Uplink) {
     let handler = handlers.get(&assign.workflow_type);
     let decoded = uplink.codecs.decode_assign(&mut assign);
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
-    let run = RunState::new(assign, uplink);
+    let run = RunState::new(*assign, uplink);
     let Some(handler) = handler else {
         let reason = format!("no handler for workflow type '{workflow_type}'");
         return report_end(&run, RunEnd::Released(reason)).await;
@@ -133,7 +133,9 @@ fn body(end: RunEnd) -> report::Body {
         RunEnd::Completed(output, steps) => {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
         }
-        RunEnd::Failed(failure) => report::Body::RunFailed(v1::RunFailed { failure: Some(failure) }),
+        RunEnd::Failed(failure) => {
+            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure) }))
+        }
         RunEnd::Parked => report::Body::RunParked(v1::RunParked {}),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),

@@ -81,15 +81,11 @@ impl RunState {
     }
 
     /// Failures are encoded here, the last place that all of them pass; payloads were, when they were measured.
-    pub(crate) async fn submit(&self, mut body: report::Body) -> Verdict {
+    pub(crate) fn submit(&self, mut body: report::Body) -> impl Future<Output = Verdict> {
         match &mut body {
-            report::Body::StepFailed(v1::StepFailed { failure: Some(failure), .. })
-            | report::Body::RunFailed(v1::RunFailed { failure: Some(failure) }) => {
-                *failure = self.uplink.codecs.encode_failure(std::mem::take(failure));
-            }
-            report::Body::StepFailed(_)
-            | report::Body::RunFailed(_)
-            | report::Body::StepRecorded(_)
+            report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure),
+            report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure),
+            report::Body::StepRecorded(_)
             | report::Body::StepProgressed(_)
             | report::Body::SleepScheduled(_)
             | report::Body::SleepOver(_)
@@ -99,7 +95,11 @@ impl RunState {
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}
         }
-        self.uplink.submit(self.lease.clone(), body).await
+        self.uplink.submit(self.lease.clone(), body)
+    }
+
+    fn encode_failure(&self, failure: &mut Option<v1::Failure>) {
+        *failure = failure.take().map(|failure| self.uplink.codecs.encode_failure(failure));
     }
 
     /// The payload as it is sent, or the failure of one that cannot be.

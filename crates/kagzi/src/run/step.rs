@@ -208,7 +208,7 @@ where
             retry_policy: options.retry_policy.to_proto(),
             elapsed_ms,
         };
-        match run.submit(report::Body::StepFailed(failed)).await {
+        match run.submit(report::Body::StepFailed(Box::new(failed))).await {
             Verdict::Retry { delay, attempt: failed } => {
                 let failed = attempt.max(failed);
                 let delay_ms = retry_policy::millis(delay);

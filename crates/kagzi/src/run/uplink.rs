@@ -13,16 +13,17 @@ use crate::run::announced::Announced;
 /// From a run to the owner of the stream.
 pub(crate) enum Outgoing {
     /// Told so that the server can time the step out by itself, and for the console's sake; may be lost.
-    Started(v1::StepStarted),
+    Started(Box<v1::StepStarted>),
     /// To be made durable.
-    Report(Submission),
+    Report(Box<Submission>),
 }
 
-/// A report on its way. The sequence number is given by the owner of the stream.
+/// A report on its way, until it is acknowledged. The sequence number is given by the owner of the stream.
 pub(crate) struct Submission {
     pub(crate) lease: v1::LeaseRef,
     pub(crate) body: report::Body,
-    pub(crate) verdict: oneshot::Sender<Verdict>,
+    /// None when nobody waits: a run that was given back.
+    pub(crate) verdict: Option<oneshot::Sender<Verdict>>,
 }
 
 /// What the server made of a report. Lost leases and refusals that are worth another try never get here.
@@ -91,25 +92,32 @@ impl Uplink {
         if let Some(probe) = &self.probe {
             probe.step_started(started.step.as_ref());
         }
-        if self.outgoing.try_send(Outgoing::Started(started)).is_err() {
+        if self.outgoing.try_send(Outgoing::Started(Box::new(started))).is_err() {
             tracing::debug!("dropped a notice that a step has started");
         }
     }
 
     /// Waits for the verdict. It never comes when the lease was lost or the worker ends: the caller then
     /// stays where it is until its task is aborted, instead of running into code that must not run.
-    pub(crate) async fn submit(&self, lease: v1::LeaseRef, body: report::Body) -> Verdict {
+    ///
+    /// Packed before anything is awaited: a report in the future of every step would make each run kilobytes larger.
+    pub(crate) fn submit(&self, lease: v1::LeaseRef, body: report::Body) -> impl Future<Output = Verdict> {
         #[cfg(feature = "testing")]
-        if let Some(probe) = &self.probe {
-            let said = crate::testing::in_words(&body);
-            return probe.watch(said, self.submit_unwatched(lease, body)).await;
-        }
-        self.submit_unwatched(lease, body).await
+        let said = self.probe.as_ref().map(|_| crate::testing::in_words(&body));
+        let (verdict, heard) = oneshot::channel();
+        let submitted = self.send(Box::new(Submission { lease, body, verdict: Some(verdict) }), heard);
+        #[cfg(feature = "testing")]
+        let submitted = async move {
+            match (&self.probe, said) {
+                (Some(probe), Some(said)) => probe.watch(said, submitted).await,
+                (_, _) => submitted.await,
+            }
+        };
+        submitted
     }
 
-    async fn submit_unwatched(&self, lease: v1::LeaseRef, body: report::Body) -> Verdict {
-        let (verdict, heard) = oneshot::channel();
-        let sent = self.outgoing.send(Outgoing::Report(Submission { lease, body, verdict })).await;
+    async fn send(&self, submission: Box<Submission>, heard: oneshot::Receiver<Verdict>) -> Verdict {
+        let sent = self.outgoing.send(Outgoing::Report(submission)).await;
         if sent.is_ok()
             && let Ok(verdict) = heard.await
         {
@@ -117,10 +125,11 @@ impl Uplink {
         }
         std::future::pending().await
     }
+
     /// Sends without waiting for the verdict, which nobody would do anything about.
     pub(crate) async fn tell(&self, lease: v1::LeaseRef, body: report::Body) {
-        let (verdict, _) = oneshot::channel();
-        if self.outgoing.send(Outgoing::Report(Submission { lease, body, verdict })).await.is_err() {
+        let submission = Box::new(Submission { lease, body, verdict: None });
+        if self.outgoing.send(Outgoing::Report(submission)).await.is_err() {
             tracing::debug!("the worker ends, a report nobody waits for was dropped");
         }
     }

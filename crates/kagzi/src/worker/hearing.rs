@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    fn on_assigned(&mut self, assign: Option<v1::Assign>) {
+    fn on_assigned(&mut self, assign: Option<Box<v1::Assign>>) {
         let Some(assign) = assign else { return };
         let Some(lease) = assign.lease.clone() else {
             tracing::warn!(workflow_type = %assign.workflow_type, "ignored an assignment without a lease");
@@ -71,7 +71,10 @@ impl Session {
             return;
         }
         // An older execution of the same run: the server has moved on, so its word is worth nothing.
-        self.lose(&lease);
+        if let Some(older) = self.in_flight.abort(&lease) {
+            self.outbox.forget(&older);
+        }
+        self.outbox.forget_unattended(&lease);
         let span = tracing::info_span!(
             "run",
             namespace = %assign.namespace_id,

@@ -17,7 +17,7 @@ pub(crate) struct InFlight {
     runs_on: Option<Handle>,
     runs: HashMap<String, Held>,
     /// Assigned, but with more journal to come. They count as held, or the server would think them lost.
-    arriving: HashMap<String, Assign>,
+    arriving: HashMap<String, Box<Assign>>,
     /// Steps began that the server may have to hear of.
     pub(crate) has_untold: bool,
 }
@@ -31,7 +31,7 @@ struct Held {
 
 struct Running {
     began: Instant,
-    started: StepStarted,
+    started: Box<StepStarted>,
     /// The server has heard of it.
     told: bool,
 }
@@ -40,7 +40,7 @@ impl Running {
     /// The notice for the server.
     fn tell(&mut self) -> StepStarted {
         self.told = true;
-        StepStarted { elapsed_ms: retry_policy::millis(self.began.elapsed()), ..self.started.clone() }
+        StepStarted { elapsed_ms: retry_policy::millis(self.began.elapsed()), ..*self.started.clone() }
     }
 }
 
@@ -50,7 +50,7 @@ impl InFlight {
     }
 
     /// The assignment, once its journal is complete.
-    pub(crate) fn begin_arrival(&mut self, assign: Assign) -> Option<Assign> {
+    pub(crate) fn begin_arrival(&mut self, assign: Box<Assign>) -> Option<Box<Assign>> {
         if !assign.journal_continues {
             return Some(assign);
         }
@@ -59,7 +59,7 @@ impl InFlight {
         None
     }
 
-    pub(crate) fn continue_arrival(&mut self, page: JournalPage) -> Option<Assign> {
+    pub(crate) fn continue_arrival(&mut self, page: JournalPage) -> Option<Box<Assign>> {
         let lease = page.lease?;
         let assign = self.arriving.get_mut(&lease.run_id)?;
         if assign.lease.as_ref() != Some(&lease) {
@@ -93,7 +93,7 @@ impl InFlight {
 
     /// A step began. The server hears of it only if it still runs a moment later: a notice for every step cost a
     /// tenth of all messages' work, and a short step has no use for it.
-    pub(crate) fn step_began(&mut self, started: StepStarted) {
+    pub(crate) fn step_began(&mut self, started: Box<StepStarted>) {
         let Some(lease) = &started.lease else { return };
         if let Some(held) = self.runs.get_mut(&lease.run_id)
             && held.epoch == lease.epoch
@@ -227,7 +227,8 @@ mod tests {
             journal: vec![JournalEntry::default()],
             journal_continues,
         };
-        let assign = Assign { lease: Some(lease(1)), journal_continues: true, ..Default::default() };
+        let assign =
+            Box::new(Assign { lease: Some(lease(1)), journal_continues: true, ..Default::default() });
 
         assert!(in_flight.begin_arrival(assign).is_none());
         assert_eq!(in_flight.held(), [lease(1)]);

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use kagzi_proto::v1::{self, report, worker_message};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::limits;
@@ -13,7 +12,9 @@ use crate::run::uplink::{Submission, Verdict};
 pub(crate) struct Outbox {
     next_seq: u64,
     unwritten: VecDeque<Unwritten>,
-    unacknowledged: BTreeMap<u64, Unacknowledged>,
+    unacknowledged: BTreeMap<u64, Box<Submission>>,
+    /// How many of them nobody waits for.
+    unattended: usize,
     /// Refused for now. All wait equally long, so the first in is the first due.
     deferred: VecDeque<(Instant, u64)>,
 }
@@ -26,18 +27,13 @@ enum Unwritten {
     Notice(Box<worker_message::Message>),
 }
 
-struct Unacknowledged {
-    report: v1::Report,
-    /// None when nobody waits: a run that was given back.
-    verdict: Option<oneshot::Sender<Verdict>>,
-}
-
 impl Outbox {
     pub(crate) fn new() -> Outbox {
         Outbox {
             next_seq: 1,
             unwritten: VecDeque::new(),
             unacknowledged: BTreeMap::new(),
+            unattended: 0,
             deferred: VecDeque::new(),
         }
     }
@@ -50,22 +46,18 @@ impl Outbox {
         self.unwritten.push_back(Unwritten::Started(Box::new(started)));
     }
 
-    pub(crate) fn push_submission(&mut self, submission: Submission) {
-        let Submission { lease, body, verdict } = submission;
-        self.push(lease, body, Some(verdict));
+    pub(crate) fn push_submission(&mut self, submission: Box<Submission>) {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.unattended += usize::from(submission.verdict.is_none());
+        self.unacknowledged.insert(seq, submission);
+        self.unwritten.push_back(Unwritten::Report(seq));
     }
 
     /// Gives a run back on behalf of a task that no longer exists.
     pub(crate) fn push_release(&mut self, lease: v1::LeaseRef, reason: &str) {
-        self.push(lease, report::Body::RunReleased(v1::RunReleased { reason: reason.to_owned() }), None);
-    }
-
-    fn push(&mut self, lease: v1::LeaseRef, body: report::Body, verdict: Option<oneshot::Sender<Verdict>>) {
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        let report = v1::Report { seq, lease: Some(lease), body: Some(body) };
-        self.unacknowledged.insert(seq, Unacknowledged { report, verdict });
-        self.unwritten.push_back(Unwritten::Report(seq));
+        let body = report::Body::RunReleased(v1::RunReleased { reason: reason.to_owned() });
+        self.push_submission(Box::new(Submission { lease, body, verdict: None }));
     }
 
     /// The next message for the stream. A report stays here until it is acknowledged.
@@ -73,10 +65,14 @@ impl Outbox {
         while let Some(next) = self.unwritten.pop_front() {
             let message = match next {
                 Unwritten::Notice(notice) => *notice,
-                Unwritten::Started(started) => worker_message::Message::StepStarted(*started),
+                Unwritten::Started(started) => worker_message::Message::StepStarted(started),
                 // Its run may have been lost in the meantime.
                 Unwritten::Report(seq) => match self.unacknowledged.get(&seq) {
-                    Some(waiting) => worker_message::Message::Report(waiting.report.clone()),
+                    Some(waiting) => worker_message::Message::Report(v1::Report {
+                        seq,
+                        lease: Some(waiting.lease.clone()),
+                        body: Some(waiting.body.clone()),
+                    }),
                     None => continue,
                 },
             };
@@ -106,15 +102,17 @@ impl Outbox {
 
     pub(crate) fn settle(&mut self, seq: u64, verdict: Verdict) {
         // Unknown numbers are acknowledged reports sent twice, or those of lost runs.
-        if let Some(Unacknowledged { verdict: Some(waiting), .. }) = self.unacknowledged.remove(&seq) {
+        let Some(settled) = self.unacknowledged.remove(&seq) else { return };
+        match settled.verdict {
             // Nobody listens when user code dropped the step, e.g. in a select. The result stays recorded.
-            let _ = waiting.send(verdict);
+            Some(waiting) => drop(waiting.send(verdict)),
+            None => self.unattended -= 1,
         }
     }
 
     /// Whose report it was, as long as somebody cares.
     pub(crate) fn lease(&self, seq: u64) -> Option<&v1::LeaseRef> {
-        self.unacknowledged.get(&seq)?.report.lease.as_ref()
+        self.unacknowledged.get(&seq).map(|waiting| &waiting.lease)
     }
 
     pub(crate) fn defer(&mut self, seq: u64) {
@@ -133,14 +131,21 @@ impl Outbox {
 
     /// The lease is gone: nothing that was said under it can be recorded any more.
     pub(crate) fn forget(&mut self, lease: &v1::LeaseRef) {
-        self.unacknowledged.retain(|_, waiting| waiting.report.lease.as_ref() != Some(lease));
+        self.unacknowledged.retain(|_, waiting| waiting.lease != *lease);
+        self.unattended = self.unacknowledged.values().filter(|waiting| waiting.verdict.is_none()).count();
+    }
+
+    /// The same for a lease that no run is executed under: only what nobody waits for can be of it. Assignments come by
+    /// the hundred, and a look at every report for each of them was a tenth of this thread's work.
+    pub(crate) fn forget_unattended(&mut self, lease: &v1::LeaseRef) {
+        if self.unattended > 0 {
+            self.forget(lease);
+        }
     }
 
     /// The run's execution is over and only the acknowledgement is missing.
     pub(crate) fn has_end_of(&self, lease: &v1::LeaseRef) -> bool {
-        let is_end_of = |waiting: &Unacknowledged| {
-            waiting.report.lease.as_ref() == Some(lease) && waiting.report.body.as_ref().is_some_and(is_end)
-        };
+        let is_end_of = |waiting: &Box<Submission>| waiting.lease == *lease && is_end(&waiting.body);
         self.unacknowledged.values().any(is_end_of)
     }
 }
@@ -159,6 +164,8 @@ fn is_end(body: &report::Body) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
     use super::*;
 
     fn lease(run_id: &str) -> v1::LeaseRef {
@@ -202,6 +209,22 @@ mod tests {
         assert_eq!(written(&mut outbox), [2]);
         assert!(!outbox.has_end_of(&lease("a")));
         assert!(outbox.has_end_of(&lease("b")));
+    }
+
+    #[test]
+    fn a_run_that_comes_back_is_not_given_away_by_an_old_release() {
+        let mut outbox = outbox_with_releases(&["a", "b"]);
+        let (waiting, _) = oneshot::channel();
+        let body = report::Body::RunParked(v1::RunParked {});
+        outbox.push_submission(Box::new(Submission { lease: lease("c"), body, verdict: Some(waiting) }));
+
+        outbox.forget_unattended(&lease("a"));
+        assert_eq!(written(&mut outbox), [2, 3]);
+
+        outbox.settle(2, Verdict::Committed);
+        assert_eq!(outbox.unattended, 0);
+        outbox.forget_unattended(&lease("c"));
+        assert!(outbox.has_end_of(&lease("c")));
     }
 
     #[tokio::test(start_paused = true)]

@@ -150,7 +150,7 @@ impl Session {
             worker_id: self.worker_id.clone(),
             holding: self.in_flight.executing(),
         };
-        let hello = v1::WorkerMessage { message: Some(worker_message::Message::Hello(hello)) };
+        let hello = v1::WorkerMessage { message: Some(worker_message::Message::Hello(Box::new(hello))) };
         wire.try_send(hello).expect("a new channel has room");
         self.wire = Some(wire);
         self.link.dial(messages);

@@ -49,7 +49,7 @@ async fn a_newer_assignment_replaces_the_older_execution() {
 
     let newer = v1::LeaseRef { run_id: "r1".into(), epoch: 2 };
     let assign = v1::Assign { lease: Some(newer), workflow_type: "one_step".into(), ..Default::default() };
-    stream.send(server_message::Message::Assign(assign)).await;
+    stream.send(server_message::Message::Assign(Box::new(assign))).await;
     let (_, new, _) = stream.next_report().await;
     // The old execution's word comes late; the new one goes on undisturbed.
     let lost = v1::LostLease { lease: Some(lease("r1")), ..Default::default() };

@@ -154,7 +154,7 @@ async fn a_journal_in_pages_is_replayed_as_one() {
         journal_continues: true,
         ..Default::default()
     };
-    stream.send(server_message::Message::Assign(assign)).await;
+    stream.send(server_message::Message::Assign(Box::new(assign))).await;
     assert_eq!(stream.next_heartbeat().await, ["r1"], "held although its journal is still arriving");
     let result = v1::Payload { data: "5".into(), content_type: String::new() };
     let recorded = v1::JournalEntry {

@@ -68,7 +68,7 @@ impl ScriptedServer {
         let worker_message::Message::Hello(hello) = stream.next().await else { panic!("no hello first") };
         let welcome = v1::Welcome { worker_id: "w1".into(), heartbeat_interval_ms: 3000, ..welcome };
         stream.send(server_message::Message::Welcome(welcome)).await;
-        (stream, hello)
+        (stream, *hello)
     }
 }
 
@@ -94,7 +94,7 @@ impl Stream {
             workflow_type: workflow_type.to_owned(),
             ..Default::default()
         };
-        self.send(server_message::Message::Assign(assign)).await;
+        self.send(server_message::Message::Assign(Box::new(assign))).await;
     }
 
     pub async fn commit(&self, seq: u64) {
@@ -126,7 +126,7 @@ impl Stream {
             if let worker_message::Message::StepStarted(started) = self.next().await
                 && started.lease == Some(lease(run_id))
             {
-                return started;
+                return *started;
             }
         }
     }

@@ -67,7 +67,7 @@ impl ScriptedServer {
         handlers.insert("test", f);
         let (uplink, inbox) = Uplink::new(64);
         uplink.set_payload_bytes_max(bytes_max);
-        let task = tokio::spawn(executor::execute(assign, Arc::new(handlers), uplink));
+        let task = tokio::spawn(executor::execute(Box::new(assign), Arc::new(handlers), uplink));
         ScriptedServer { inbox, unfolding: None, task }
     }
 
@@ -81,7 +81,7 @@ impl ScriptedServer {
     pub(super) async fn next_report(&mut self) -> Submission {
         loop {
             if let Outgoing::Report(submission) = self.next_message().await {
-                return submission;
+                return *submission;
             }
         }
     }
@@ -103,7 +103,7 @@ impl ScriptedServer {
         }
         let (_, report) = self.unfolding.take().expect("filled above");
         let Submission { body, verdict: waiting, .. } = report;
-        let heard = waiting.send(verdict).is_ok();
+        let heard = waiting.is_some_and(|waiting| waiting.send(verdict).is_ok());
         let nobody_waits = matches!(body, report::Body::StepProgressed(_));
         assert!(heard || nobody_waits, "the run waits for the verdict");
         body
@@ -137,7 +137,7 @@ pub(super) fn recorded(body: report::Body) -> (String, u32, u32, String) {
 pub(super) fn failed_step(body: report::Body) -> (v1::StepFailed, v1::Failure) {
     let report::Body::StepFailed(mut failed) = body else { panic!("not a failed step: {body:?}") };
     let failure = failed.failure.take().unwrap();
-    (failed, failure)
+    (*failed, failure)
 }
 
 pub(super) fn run_output(body: report::Body) -> u64 {

@@ -42,7 +42,7 @@ async fn the_next_step_begins_only_after_the_commit_of_the_results_before_it() {
     let first = server.next_report().await;
     tokio::task::yield_now().await;
     assert!(!began.load(Ordering::SeqCst), "a step began before what it builds on was durable");
-    first.verdict.send(Verdict::Committed).unwrap();
+    first.verdict.unwrap().send(Verdict::Committed).unwrap();
 
     assert_eq!(recorded(server.commit().await).0, "b");
     assert!(began.load(Ordering::SeqCst));
@@ -61,7 +61,7 @@ async fn a_sleep_is_scheduled_after_the_results_before_it() {
     assert_eq!(recorded(first.body).0, "a");
     tokio::task::yield_now().await;
     assert!(server.is_silent());
-    first.verdict.send(Verdict::Committed).unwrap();
+    first.verdict.unwrap().send(Verdict::Committed).unwrap();
 
     assert!(matches!(server.commit().await, report::Body::SleepScheduled(_)));
 }
@@ -100,7 +100,7 @@ async fn results_that_are_large_together_are_sent_before_the_end() {
     assert_eq!(recorded(first.body).0, "a");
     tokio::task::yield_now().await;
     assert!(server.is_silent(), "the end overtook a result");
-    first.verdict.send(Verdict::Committed).unwrap();
+    first.verdict.unwrap().send(Verdict::Committed).unwrap();
 
     assert_eq!(run_output(server.commit_end().await), limits::TRAILING_BYTES_MAX as u64);
 }
