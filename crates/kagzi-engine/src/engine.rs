@@ -103,16 +103,13 @@ impl Engine {
     /// Starts runs, each answered on its own.
     pub async fn start_runs(&self, starts: Vec<StartRun>) -> Result<Vec<Outcome>, EngineError> {
         let ids: Vec<_> = starts.iter().map(|start| start.id).collect();
-        // On a shared database a run may end through another server, whose end does not pass through here.
-        if !self.store().shared() {
-            ids.iter().for_each(|id| self.hub().starting(*id));
-        }
+        ids.iter().for_each(|id| self.hub().starting(*id));
         let commands = starts.into_iter().map(|start| Command::Start(Box::new(start))).collect();
         let outcomes = self.store().apply(commands).await;
         let started = |outcome: &Outcome| matches!(outcome, Ok(Reply::Started { existed: false, .. }));
         for (at, id) in ids.iter().enumerate() {
             if !outcomes.as_ref().is_ok_and(|outcomes| started(&outcomes[at])) {
-                self.hub().not_started(*id);
+                self.hub().not_live(*id);
             }
         }
         Ok(outcomes?)

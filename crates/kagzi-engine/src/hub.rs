@@ -10,7 +10,7 @@ use tracing::{debug, info};
 
 use crate::{SessionEvent, running::Running};
 
-/// Most runs remembered as started here and not ended; beyond it a waiter reads the store first.
+/// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
 const LIVE_MAX: usize = 100_000;
 
 /// Waiters and sessions of this process.
@@ -62,7 +62,8 @@ impl Alarm {
 #[derive(Default)]
 struct Waiters {
     by_run: HashMap<RunId, Vec<oneshot::Sender<Finished>>>,
-    /// Started here and not ended: their end will pass through here, so nobody needs to read first.
+    /// Started here and not ended as far as we know: their end will pass through here or be told of, so nobody needs to
+    /// read first.
     live: HashSet<RunId>,
 }
 
@@ -70,17 +71,18 @@ impl Hub {
     /// Remembers a run that is about to be started.
     pub(crate) fn starting(&self, run: RunId) {
         let mut waiters = self.waiters.lock();
-        if waiters.live.len() < LIVE_MAX {
-            waiters.live.insert(run);
+        if waiters.live.len() >= LIVE_MAX {
+            waiters.live.clear();
         }
+        waiters.live.insert(run);
     }
 
-    /// Forgets a run that was not started after all.
-    pub(crate) fn not_started(&self, run: RunId) {
+    /// Forgets a run that was not started after all, or has ended elsewhere.
+    pub(crate) fn not_live(&self, run: RunId) {
         self.waiters.lock().live.remove(&run);
     }
 
-    /// Subscribes to the end of a run. `true` says that it certainly has not ended yet.
+    /// Subscribes to the end of a run. `true` says that it has not ended yet as far as we know.
     pub(crate) fn subscribe(&self, run: RunId) -> (oneshot::Receiver<Finished>, bool) {
         let (send, end) = oneshot::channel();
         let mut waiters = self.waiters.lock();
@@ -170,7 +172,10 @@ impl Observer for Hub {
     fn ended_elsewhere(&self, runs: &[RunId]) {
         // Dropping the senders wakes the waiters, which then read for themselves.
         let mut waiters = self.waiters.lock();
-        runs.iter().for_each(|run| drop(waiters.by_run.remove(run)));
+        for run in runs {
+            waiters.live.remove(run);
+            waiters.by_run.remove(run);
+        }
     }
 
     fn sweep_due(&self, at: Timestamp) {

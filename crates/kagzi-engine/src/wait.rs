@@ -7,20 +7,29 @@ use kagzi_store::RunView;
 
 use crate::{Engine, EngineError};
 
-/// How often a waiter looks for itself: another server may have ended the run.
+/// How often a waiter looks for itself: on a shared database another server may have ended the run, and its hint may be
+/// lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// The run as soon as it has ended, or as it stands when the timeout passes.
+    ///
+    /// A run that was started here is not read first. On PostgreSQL these reads were a quarter of all processor time under
+    /// full load, for runs of which nearly all end here a moment later.
     pub async fn wait(&self, namespace: &Name, id: RunId, timeout: Duration) -> Result<RunView, EngineError> {
         let until = self.clock().now() + timeout.min(self.settings().wait_max);
         let subscribed = Subscribed { engine: self, id };
+        let mut trusting = true;
         loop {
             // Subscribe, then look, then wait: an end in between would otherwise be missed.
             let (mut end, live) = self.hub().subscribe(id);
-            if !live {
+            if !(live && trusting) {
                 let view = self.read_run(namespace, id).await?;
-                if view.run.state.finished() || self.clock().now() >= until {
+                let finished = view.run.state.finished();
+                if finished {
+                    self.hub().not_live(id);
+                }
+                if finished || self.clock().now() >= until {
                     return Ok(view);
                 }
             }
@@ -32,11 +41,11 @@ impl Engine {
                     {
                         return Ok(RunView { run: finished.run, input: None, output: finished.output });
                     }
+                    trusting = false;
                 }
                 () = self.clock().sleep_until(look_again) => {
-                    if live && self.clock().now() >= until {
-                        return self.read_run(namespace, id).await;
-                    }
+                    // Alone on the store, nobody else can have ended it.
+                    trusting = !self.store().shared() && self.clock().now() < until;
                 }
             }
             drop(end);

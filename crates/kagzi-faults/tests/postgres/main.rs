@@ -12,6 +12,7 @@ mod races;
 mod restarts;
 mod schedules;
 mod ten_thousand_runs;
+mod waits;
 
 use kagzi_faults::Stage;
 use tokio::sync::{Mutex, MutexGuard};

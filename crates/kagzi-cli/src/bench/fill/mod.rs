@@ -25,6 +25,11 @@ const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
 /// Copies of one transaction: few enough for memory, enough to be fast.
 const CHUNK_LEN: u64 = 50_000;
 
+/// Copies that keep the disk busy for a while, and the runs that outlast it.
+const SETTLE_FROM: u64 = 100_000;
+const SETTLE_RUNS: u64 = 30_000;
+const SETTLE_CONCURRENCY: u32 = 512;
+
 /// Counting stops here.
 const COUNTED_MAX: u64 = 10_000;
 
@@ -55,7 +60,20 @@ pub async fn fill(stage: &mut Stage, crowd: Crowd) -> anyhow::Result<Duration> {
         let counted = stage.clients[0].runs().task_queue(&stage.queue).status(status).count().await?.count;
         ensure!(counted >= there.min(COUNTED_MAX), "of {there} copies the server knows {counted}");
     }
-    Ok(began.elapsed())
+    let filled = began.elapsed();
+    if crowd.asleep + crowd.finished >= SETTLE_FROM {
+        settle(stage).await?;
+    }
+    Ok(filled)
+}
+
+/// Runs that count for nothing: for seconds after a gigabyte of copies the disk behind ours was slow, whatever it was asked.
+async fn settle(stage: &mut Stage) -> anyhow::Result<()> {
+    let driver = Driver::new(stage, Workload::W3.shape());
+    let bar = progress::bar("settling", SETTLE_RUNS);
+    let tally = stage.watch(driver.drive(SETTLE_RUNS, SETTLE_CONCURRENCY, &bar)).await?;
+    ensure!(tally.errors == 0, "a run failed: {}", tally.first_error.unwrap_or_default());
+    Ok(())
 }
 
 /// One run that sleeps and one that has ended.
