@@ -103,7 +103,7 @@ impl Engine {
     /// Starts runs, each answered on its own.
     pub async fn start_runs(&self, starts: Vec<StartRun>) -> Result<Vec<Outcome>, EngineError> {
         let ids: Vec<_> = starts.iter().map(|start| start.id).collect();
-        ids.iter().for_each(|id| self.hub().starting(*id));
+        starts.iter().for_each(|start| self.hub().starting(start.id, start.namespace.clone()));
         let commands = starts.into_iter().map(|start| Command::Start(Box::new(start))).collect();
         let outcomes = self.store().apply(commands).await;
         let started = |outcome: &Outcome| matches!(outcome, Ok(Reply::Started { existed: false, .. }));

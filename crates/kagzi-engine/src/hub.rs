@@ -1,8 +1,8 @@
 //! The hub: committed facts go to whoever waits for them in this process.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use kagzi_model::{RunId, State, Timestamp, WorkerId};
+use kagzi_model::{Name, RunId, State, Timestamp, WorkerId};
 use kagzi_store::{Finished, LostLease, Observer};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -64,17 +64,17 @@ struct Waiters {
     by_run: HashMap<RunId, Vec<oneshot::Sender<Finished>>>,
     /// Started here and not ended as far as we know: their end will pass through here or be told of, so nobody needs to
     /// read first.
-    live: HashSet<RunId>,
+    live: HashMap<RunId, Name>,
 }
 
 impl Hub {
     /// Remembers a run that is about to be started.
-    pub(crate) fn starting(&self, run: RunId) {
+    pub(crate) fn starting(&self, run: RunId, namespace: Name) {
         let mut waiters = self.waiters.lock();
         if waiters.live.len() >= LIVE_MAX {
             waiters.live.clear();
         }
-        waiters.live.insert(run);
+        waiters.live.insert(run, namespace);
     }
 
     /// Forgets a run that was not started after all, or has ended elsewhere.
@@ -83,10 +83,10 @@ impl Hub {
     }
 
     /// Subscribes to the end of a run. `true` says that it has not ended yet as far as we know.
-    pub(crate) fn subscribe(&self, run: RunId) -> (oneshot::Receiver<Finished>, bool) {
+    pub(crate) fn subscribe(&self, namespace: &Name, run: RunId) -> (oneshot::Receiver<Finished>, bool) {
         let (send, end) = oneshot::channel();
         let mut waiters = self.waiters.lock();
-        let live = waiters.live.contains(&run);
+        let live = waiters.live.get(&run) == Some(namespace);
         let list = waiters.by_run.entry(run).or_default();
         // Waiters that gave up would pile up on a long run.
         list.retain(|waiter| !waiter.is_closed());
@@ -178,6 +178,10 @@ impl Observer for Hub {
         }
     }
 
+    fn in_doubt(&self) {
+        *self.waiters.lock() = Waiters::default();
+    }
+
     fn sweep_due(&self, at: Timestamp) {
         self.sweep.ring(at);
     }
@@ -211,5 +215,75 @@ fn log_end(finished: &Finished) {
         | State::Paused { .. } => {
             debug!(%namespace, run = %run.id, %workflow_type, %task_queue, outcome, "run ended");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot::error::TryRecvError;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn shop() -> Name {
+        Name::from("shop")
+    }
+
+    fn started(hub: &Hub) -> RunId {
+        let run = RunId(Uuid::now_v7());
+        hub.starting(run, shop());
+        run
+    }
+
+    #[test]
+    fn a_run_is_trusted_from_its_start_to_its_end_and_in_its_namespace_only() {
+        let hub = Hub::default();
+        let run = started(&hub);
+
+        assert!(hub.subscribe(&shop(), run).1);
+        assert!(!hub.subscribe(&Name::from("other"), run).1);
+        hub.not_live(run);
+        assert!(!hub.subscribe(&shop(), run).1);
+    }
+
+    #[test]
+    fn an_end_elsewhere_wakes_who_waits_and_is_remembered() {
+        let hub = Hub::default();
+        let (run, other) = (started(&hub), started(&hub));
+        let (mut end, _) = hub.subscribe(&shop(), run);
+        let (mut untouched, _) = hub.subscribe(&shop(), other);
+
+        hub.ended_elsewhere(&[run]);
+
+        assert_eq!(end.try_recv().err(), Some(TryRecvError::Closed));
+        assert_eq!(untouched.try_recv().err(), Some(TryRecvError::Empty));
+        assert!(!hub.subscribe(&shop(), run).1);
+        assert!(hub.subscribe(&shop(), other).1);
+    }
+
+    #[test]
+    fn after_a_commit_in_doubt_everybody_looks() {
+        let hub = Hub::default();
+        let run = started(&hub);
+        let (mut end, _) = hub.subscribe(&shop(), run);
+
+        hub.in_doubt();
+
+        assert_eq!(end.try_recv().err(), Some(TryRecvError::Closed));
+        assert!(!hub.subscribe(&shop(), run).1);
+    }
+
+    #[test]
+    fn who_waits_is_not_forgotten_when_too_many_runs_are_remembered() {
+        let hub = Hub::default();
+        let run = started(&hub);
+        let (mut end, _) = hub.subscribe(&shop(), run);
+
+        for _ in 0..LIVE_MAX {
+            started(&hub);
+        }
+
+        assert_eq!(end.try_recv().err(), Some(TryRecvError::Empty));
+        assert!(!hub.subscribe(&shop(), run).1);
     }
 }

@@ -7,8 +7,8 @@ use kagzi_store::RunView;
 
 use crate::{Engine, EngineError};
 
-/// How often a waiter looks for itself: on a shared database another server may have ended the run, and its hint may be
-/// lost.
+/// How often a waiter looks for itself where several servers share a database: another one may have ended the run, and its
+/// hint may be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -22,18 +22,20 @@ impl Engine {
         let mut trusting = true;
         loop {
             // Subscribe, then look, then wait: an end in between would otherwise be missed.
-            let (mut end, live) = self.hub().subscribe(id);
+            let (mut end, live) = self.hub().subscribe(namespace, id);
             if !(live && trusting) {
-                let view = self.read_run(namespace, id).await?;
-                let finished = view.run.state.finished();
-                if finished {
+                let view = self.read_run(namespace, id).await;
+                let over = view.as_ref().map_or(true, |view| view.run.state.finished());
+                if over {
                     self.hub().not_live(id);
                 }
-                if finished || self.clock().now() >= until {
-                    return Ok(view);
+                if over || self.clock().now() >= until {
+                    return view;
                 }
             }
-            let look_again = (self.clock().now() + LOOK_AGAIN).min(until);
+            // Alone on the store, nobody else can end it.
+            let shared = self.store().shared();
+            let look_again = if shared { (self.clock().now() + LOOK_AGAIN).min(until) } else { until };
             tokio::select! {
                 finished = &mut end => {
                     if let Ok(finished) = finished
@@ -43,10 +45,7 @@ impl Engine {
                     }
                     trusting = false;
                 }
-                () = self.clock().sleep_until(look_again) => {
-                    // Alone on the store, nobody else can have ended it.
-                    trusting = !self.store().shared() && self.clock().now() < until;
-                }
+                () = self.clock().sleep_until(look_again) => trusting = false,
             }
             drop(end);
             subscribed.engine.hub().unsubscribe(id);

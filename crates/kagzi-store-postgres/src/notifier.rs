@@ -144,6 +144,10 @@ impl Observer for Ringing {
     fn ended_elsewhere(&self, runs: &[RunId]) {
         self.inner.ended_elsewhere(runs);
     }
+
+    fn in_doubt(&self) {
+        self.inner.in_doubt();
+    }
 }
 
 /// Sends what is put into the outbox, and a greeting now and then, until it is stopped.

@@ -201,6 +201,9 @@ pub trait Observer: Send + Sync + 'static {
     fn opened(&self, _gates: Vec<GateKey>) {}
     /// Runs ended through another server: whoever waits for one should look. A hint, and hints may be lost.
     fn ended_elsewhere(&self, _runs: &[RunId]) {}
+    /// A commit failed, or only its answer was lost: ends may have happened that nobody was told of. Whoever waits should
+    /// look.
+    fn in_doubt(&self) {}
 }
 
 /// A key with runs that wait.

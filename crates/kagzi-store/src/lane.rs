@@ -28,8 +28,9 @@ use crate::{
 pub struct LaneOptions {
     /// Messages that may wait; senders beyond it wait too.
     pub queue_len_max: usize,
-    /// Commands folded into one commit, and runs claimed for one key in it. Everybody waits for the commit that is under
-    /// way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of its cost.
+    /// Commands folded into one commit (a request with more is not split), and runs claimed for one key in it. Everybody waits
+    /// for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of
+    /// its cost.
     pub batch_len_max: usize,
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
@@ -325,6 +326,7 @@ impl<B: Backend> Lane<B> {
                 self.doubtful.extend(leases);
                 self.claims_after = now.plus_ms(1000);
                 batch.into_iter().for_each(|message| message.refuse(&error));
+                self.observer.in_doubt();
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) async fn start_many(client: &Client, starts: Vec<StartBuilder>) -> Ve
                     std::mem::take(&mut batch).send(client, &mut answers).await;
                 }
                 batch.add(answers.len(), *request);
-                batch.plain.extend(plain);
+                batch.plain.extend(plain.map(|plain| *plain));
                 // Overwritten by the answer of its batch.
                 answers.push(Err(unanswered()));
             }
@@ -42,7 +42,7 @@ struct Batch {
     places: Vec<usize>,
     requests: Vec<v1::StartWorkflowRequest>,
     /// The same before codecs changed them; empty without codecs.
-    plain: Vec<Box<v1::StartWorkflowRequest>>,
+    plain: Vec<v1::StartWorkflowRequest>,
     bytes: usize,
 }
 

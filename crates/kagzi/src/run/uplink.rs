@@ -128,7 +128,8 @@ impl Uplink {
 
     /// Sends without waiting for the verdict, which nobody would do anything about.
     pub(crate) async fn tell(&self, lease: v1::LeaseRef, body: report::Body) {
-        let submission = Box::new(Submission { lease, body, verdict: None });
+        let (verdict, _) = oneshot::channel();
+        let submission = Box::new(Submission { lease, body, verdict: Some(verdict) });
         if self.outgoing.send(Outgoing::Report(submission)).await.is_err() {
             tracing::debug!("the worker ends, a report nobody waits for was dropped");
         }

@@ -13,7 +13,7 @@ pub(crate) struct Outbox {
     next_seq: u64,
     unwritten: VecDeque<Unwritten>,
     unacknowledged: BTreeMap<u64, Box<Submission>>,
-    /// How many of them nobody waits for.
+    /// How many of them nobody waits for: runs that were given back.
     unattended: usize,
     /// Refused for now. All wait equally long, so the first in is the first due.
     deferred: VecDeque<(Instant, u64)>,
@@ -131,12 +131,16 @@ impl Outbox {
 
     /// The lease is gone: nothing that was said under it can be recorded any more.
     pub(crate) fn forget(&mut self, lease: &v1::LeaseRef) {
-        self.unacknowledged.retain(|_, waiting| waiting.lease != *lease);
-        self.unattended = self.unacknowledged.values().filter(|waiting| waiting.verdict.is_none()).count();
+        let unattended = &mut self.unattended;
+        self.unacknowledged.retain(|_, waiting| {
+            let goes = waiting.lease == *lease;
+            *unattended -= usize::from(goes && waiting.verdict.is_none());
+            !goes
+        });
     }
 
-    /// The same for a lease that no run is executed under: only what nobody waits for can be of it. Assignments come by
-    /// the hundred, and a look at every report for each of them was a tenth of this thread's work.
+    /// The same for a lease that no run is executed under: what it may have left behind is that it was given back.
+    /// Assignments come by the hundred, and a look at every report for each of them was a tenth of this thread's work.
     pub(crate) fn forget_unattended(&mut self, lease: &v1::LeaseRef) {
         if self.unattended > 0 {
             self.forget(lease);
@@ -145,8 +149,7 @@ impl Outbox {
 
     /// The run's execution is over and only the acknowledgement is missing.
     pub(crate) fn has_end_of(&self, lease: &v1::LeaseRef) -> bool {
-        let is_end_of = |waiting: &Box<Submission>| waiting.lease == *lease && is_end(&waiting.body);
-        self.unacknowledged.values().any(is_end_of)
+        self.unacknowledged.values().any(|waiting| waiting.lease == *lease && is_end(&waiting.body))
     }
 }
 

@@ -25,9 +25,8 @@ const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
 /// Copies of one transaction: few enough for memory, enough to be fast.
 const CHUNK_LEN: u64 = 50_000;
 
-/// Copies that keep the disk busy for a while, and the runs that outlast it.
-const SETTLE_FROM: u64 = 100_000;
-const SETTLE_RUNS: u64 = 30_000;
+/// Three seconds of runs for a million copies.
+const COPIES_PER_SETTLING_RUN: u64 = 30;
 const SETTLE_CONCURRENCY: u32 = 512;
 
 /// Counting stops here.
@@ -61,17 +60,15 @@ pub async fn fill(stage: &mut Stage, crowd: Crowd) -> anyhow::Result<Duration> {
         ensure!(counted >= there.min(COUNTED_MAX), "of {there} copies the server knows {counted}");
     }
     let filled = began.elapsed();
-    if crowd.asleep + crowd.finished >= SETTLE_FROM {
-        settle(stage).await?;
-    }
+    settle(stage, (crowd.asleep + crowd.finished) / COPIES_PER_SETTLING_RUN).await?;
     Ok(filled)
 }
 
 /// Runs that count for nothing: for seconds after a gigabyte of copies the disk behind ours was slow, whatever it was asked.
-async fn settle(stage: &mut Stage) -> anyhow::Result<()> {
+async fn settle(stage: &mut Stage, runs: u64) -> anyhow::Result<()> {
     let driver = Driver::new(stage, Workload::W3.shape());
-    let bar = progress::bar("settling", SETTLE_RUNS);
-    let tally = stage.watch(driver.drive(SETTLE_RUNS, SETTLE_CONCURRENCY, &bar)).await?;
+    let bar = progress::bar("settling", runs);
+    let tally = stage.watch(driver.drive(runs, SETTLE_CONCURRENCY, &bar)).await?;
     ensure!(tally.errors == 0, "a run failed: {}", tally.first_error.unwrap_or_default());
     Ok(())
 }
