@@ -325,8 +325,8 @@ impl<B: Backend> Lane<B> {
                 self.doubtful = doubtful;
                 self.doubtful.extend(leases);
                 self.claims_after = now.plus_ms(1000);
-                batch.into_iter().for_each(|message| message.refuse(&error));
                 self.observer.in_doubt();
+                batch.into_iter().for_each(|message| message.refuse(&error));
             }
         }
     }

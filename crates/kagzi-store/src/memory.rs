@@ -54,11 +54,12 @@ impl MemoryStore {
     #[cfg(test)]
     pub(crate) fn open_lossy(
         clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
         lose_answer: Arc<std::sync::atomic::AtomicBool>,
     ) -> LaneStore<MemoryReads> {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
-        MemoryStore::serve(backend, clock, Arc::new(crate::Silent), tables)
+        MemoryStore::serve(backend, clock, observer, tables)
     }
 
     fn serve(

@@ -63,14 +63,58 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{Demand, ManualClock, MemoryStore, Reads, Store, WorkerCommand};
+    use crate::{
+        Demand, Finished, LostLease, ManualClock, MemoryStore, Observer, Reads, Silent, Store, WorkerCommand,
+    };
+
+    /// Whether it was told to look.
+    #[derive(Default)]
+    struct Doubtful(AtomicBool);
+
+    impl Observer for Doubtful {
+        fn finished(&self, _: Finished) {}
+        fn lease_lost(&self, _: LostLease) {}
+        fn in_doubt(&self) {
+            self.0.store(true, SeqCst);
+        }
+    }
+
+    fn charge(id: RunId) -> StartRun {
+        StartRun {
+            namespace: "default".into(),
+            id,
+            business_id: "order-1".into(),
+            workflow_type: "charge".into(),
+            task_queue: "orders".into(),
+            input: Payload::new(&b"1"[..]),
+            deadline_at: None,
+            options: RunOptions::default(),
+            labels: Default::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_to_look_after_a_commit_that_was_not_answered() {
+        let (clock, lose_answer) =
+            (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
+        let observer = Arc::new(Doubtful::default());
+        let store = MemoryStore::open_lossy(clock, observer.clone(), lose_answer.clone());
+        let start = |n| vec![Command::Start(Box::new(charge(RunId(Uuid::from_u128(n)))))];
+
+        assert!(store.apply(start(1)).await.is_ok());
+        assert!(!observer.0.load(SeqCst), "this commit was answered");
+        lose_answer.store(true, SeqCst);
+        assert!(store.apply(start(2)).await.is_err());
+
+        assert!(observer.0.load(SeqCst));
+    }
 
     #[tokio::test]
     async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_at_no_charge() {
         let namespace = Name::from("default");
         let (clock, lose_answer) =
             (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
-        let store = MemoryStore::open_lossy(clock.clone(), lose_answer.clone());
+        let store = MemoryStore::open_lossy(clock.clone(), Arc::new(Silent), lose_answer.clone());
         let worker = WorkerId(Uuid::from_u128(1));
         let registration = Registration {
             namespace: namespace.clone(),
@@ -88,17 +132,7 @@ mod tests {
         let demand = Demand { id: 1, worker, types, once: false, lease_ms: 30_000, deliver };
         store.stand_by(demand).await.unwrap().unwrap();
         let id = RunId(Uuid::from_u128(2));
-        let start = StartRun {
-            namespace: namespace.clone(),
-            id,
-            business_id: "order-1".into(),
-            workflow_type: "charge".into(),
-            task_queue: "orders".into(),
-            input: Payload::new(&b"1"[..]),
-            deadline_at: None,
-            options: RunOptions::default(),
-            labels: Default::default(),
-        };
+        let start = charge(id);
 
         lose_answer.store(true, SeqCst);
         let lost = store.apply(vec![Command::Start(Box::new(start.clone()))]).await;
