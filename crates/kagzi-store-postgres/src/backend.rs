@@ -59,14 +59,15 @@ const DUE: &str = "SELECT due_at, run_id
   LIMIT $5
     FOR UPDATE SKIP LOCKED";
 
+// Passes nothing over, so that it tells of what DUE did not see.
 const NEXT_DUE: &str = "SELECT due_at
    FROM kagzi.runs
   WHERE namespace_id = $1
     AND task_queue = $2
     AND workflow_type = $3
-    AND due_at > $4
+    AND due_at IS NOT NULL
   ORDER BY due_at
-  LIMIT 1";
+  LIMIT 1 OFFSET $4";
 
 const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM kagzi.runs
@@ -382,8 +383,8 @@ impl Backend for PostgresBackend {
         rows.iter().map(|found| Ok((Timestamp(row::get(found, 0)?), RunId(row::get(found, 1)?)))).collect()
     }
 
-    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let bind: Bind<'_> = &[&&*key.namespace, &&*key.task_queue, &&*key.workflow_type, &now.0];
+    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
+        let bind: Bind<'_> = &[&&*key.namespace, &&*key.task_queue, &&*key.workflow_type, &(skip as i64)];
         let rows = self.query(NEXT_DUE, bind).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }

@@ -199,9 +199,7 @@ async fn a_worker_that_stands_by_at_two_servers_never_holds_more_than_it_may() {
 
 #[tokio::test]
 async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
-    // The poll is part of it: while the other server holds the run's row for a claim that will fail, ours sees nothing to claim,
-    // and only the next poll looks again.
-    let (_, one, two) = pair(PostgresOptions { poll_ms: Some(50), ..PostgresOptions::default() }).await;
+    let (_, one, two) = pair(PostgresOptions::default()).await;
     let worker = one.register("charge", 1).await;
     let mut assignments = one.stand_by(worker, "charge").await;
     // A greeting that was given up long ago reaches the other server at last.
@@ -210,6 +208,25 @@ async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
     let run = one.start("charge").await;
     let beat = Beat { id: worker, runs: Vec::new(), lease_ms: LEASE_MS, unlisted_after_ms: None };
     one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+
+    assert_eq!(next(&mut assignments, SOON).await.run.id, run);
+}
+
+#[tokio::test]
+async fn a_run_that_a_failed_claim_elsewhere_held_is_found_long_before_the_poll() {
+    let url = fixture::database().await;
+    let options = PostgresOptions { poll_ms: Some(60_000), ..PostgresOptions::default() };
+    let server = Server::open(&url, options).await;
+    let run = server.start("charge").await;
+    let worker = server.register("charge", 1).await;
+    // What a claim of another server does, up to the commit that fails.
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; SELECT FROM kagzi.runs FOR UPDATE").await.unwrap();
+
+    let mut assignments = server.stand_by(worker, "charge").await;
+    assert!(assignments.try_recv().is_err(), "it is passed over");
+    client.batch_execute("ROLLBACK").await.unwrap();
 
     assert_eq!(next(&mut assignments, SOON).await.run.id, run);
 }

@@ -52,10 +52,9 @@ const NEXT_DUE: &str = "SELECT due_at
   WHERE namespace_id = ?1
     AND task_queue = ?2
     AND workflow_type = ?3
-    AND due_at > ?4
     AND due_at IS NOT NULL
   ORDER BY due_at
-  LIMIT 1";
+  LIMIT 1 OFFSET ?4";
 
 const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM runs INDEXED BY runs_sweep
@@ -245,9 +244,9 @@ impl Backend for SqliteBackend {
         })
     }
 
-    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
         let QueueKey { namespace, task_queue, workflow_type } = key;
-        self.db.first(NEXT_DUE, bind![namespace, task_queue, workflow_type, now], |row| row.get(0))
+        self.db.first(NEXT_DUE, bind![namespace, task_queue, workflow_type, skip], |row| row.get(0))
     }
 
     async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {

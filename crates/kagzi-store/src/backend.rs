@@ -134,11 +134,12 @@ pub trait Backend: RuleBackend + ScheduleRows {
         &mut self,
         query: &DueQuery<'_>,
     ) -> impl Future<Output = Result<Vec<(Timestamp, RunId)>, StoreError>> + Send;
-    /// When the next claimable run of the key is due, after `now`.
+    /// When the claimable run of the key is due that comes after the first `skip`: those that `due` has just found. On a
+    /// shared database it may be due already, and in the hands of another server.
     fn next_due(
         &mut self,
         key: &QueueKey,
-        now: Timestamp,
+        skip: usize,
     ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
     /// Runs whose lease or deadline passed, earliest first.
     fn sweep_due(

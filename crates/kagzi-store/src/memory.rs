@@ -123,8 +123,10 @@ impl Backend for MemoryBackend {
         Ok(due)
     }
 
-    async fn next_due(&mut self, key: &QueueKey, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.working.waiting(key).map(|(at, _)| at).filter(|at| *at > now).min())
+    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
+        let mut due: Vec<_> = self.working.waiting(key).map(|(at, _)| at).collect();
+        due.sort_unstable();
+        Ok(due.get(skip).copied())
     }
 
     async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {

@@ -5,6 +5,10 @@ use kagzi_model::{Command, RunId, State, WorkerId};
 use super::Turn;
 use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError, hash::HashSet};
 
+/// When to look again for a due run that another server holds. It holds it for a commit, a few milliseconds; that the
+/// commit failed, nobody says.
+const HELD_ELSEWHERE_MS: i64 = 50;
+
 impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
@@ -104,9 +108,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
             let query = DueQuery { key: &key, now: self.now, limit };
             let due = self.backend.due(&query).await?;
-            let found = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
-            self.load_runs(due.iter().map(|(_, id)| found(id)).collect()).await?;
-            let short = due.len() < limit;
+            let key_of = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
+            self.load_runs(due.iter().map(|(_, id)| key_of(id)).collect()).await?;
+            let found = due.len();
             // Several demands of one worker promise its free slots more than once, so some may be left over.
             let mut left_over = false;
             for (_, id) in due {
@@ -115,8 +119,10 @@ impl<'a, B: Backend> Turn<'a, B> {
                     break;
                 }
             }
-            if short && !left_over {
-                let next_due = self.backend.next_due(&key, self.now).await?;
+            if found < limit && !left_over {
+                let next_due = self.backend.next_due(&key, found).await?;
+                let again = self.now.plus_ms(HELD_ELSEWHERE_MS);
+                let next_due = next_due.map(|at| if at > self.now { at } else { again });
                 if let Some(state) = self.board.key_mut(&key) {
                     state.backlog = false;
                     state.next_due = next_due;
