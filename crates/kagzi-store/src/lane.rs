@@ -403,6 +403,7 @@ impl<B: Backend> Lane<B> {
             self.observer.opened(done.opened);
         }
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
+        self.cache.make_room();
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);
             self.roster.settle(id);
