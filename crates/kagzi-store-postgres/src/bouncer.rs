@@ -75,7 +75,8 @@ impl Bouncer {
         let config: Config = direct.parse().expect("a URL of the fixture");
         let database = config.get_dbname().expect("a URL of the fixture names its database");
         let host = percent(&self.folder.display().to_string());
-        format!("postgres://postgres@{host}:6432/{}?pgbouncer=true", percent(database))
+        let user = percent(config.get_user().unwrap_or("postgres"));
+        format!("postgres://{user}@{host}:6432/{}?pgbouncer=true", percent(database))
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 use kagzi_model::Timestamp;
 use kagzi_store::{Clock, StoreError, SystemClock};
+use tokio::time::timeout;
 use tokio_postgres::Config;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
@@ -40,7 +41,7 @@ pub struct PostgresClock {
 }
 
 struct Inner {
-    local: SystemClock,
+    local: Arc<dyn Clock>,
     /// Database time minus local time.
     offset_us: AtomicI64,
     latest: AtomicI64,
@@ -49,14 +50,18 @@ struct Inner {
 impl PostgresClock {
     /// Measures the database's clock now, and again every half minute.
     pub async fn start(url: &str, options: &PostgresOptions) -> Result<Self, StoreError> {
+        PostgresClock::start_from(Arc::new(SystemClock::new()), url, options).await
+    }
+
+    /// The same over another clock than this machine's.
+    pub async fn start_from(
+        local: Arc<dyn Clock>,
+        url: &str,
+        options: &PostgresOptions,
+    ) -> Result<Self, StoreError> {
         let (config, options) = options::parse(url, options)?;
-        let inner = Arc::new(Inner {
-            local: SystemClock::new(),
-            offset_us: AtomicI64::new(0),
-            latest: AtomicI64::new(0),
-        });
-        let session = Session::connect(&config, &options, Purpose::Read).await?;
-        inner.measure(&session).await?;
+        let inner = Arc::new(Inner { local, offset_us: AtomicI64::new(0), latest: AtomicI64::new(0) });
+        inner.measure(&config, &options).await?;
         info!(skew_ms = inner.skew_ms(), "measured the database's clock");
         let stop = CancellationToken::new();
         let measuring = keep_measuring(inner.clone(), config, options);
@@ -93,7 +98,14 @@ impl Inner {
         self.offset_us.load(Relaxed) / 1000
     }
 
-    async fn measure(&self, session: &Session) -> Result<(), StoreError> {
+    /// A connection is made for each measurement: two a minute are not worth keeping one.
+    async fn measure(&self, config: &Config, options: &PostgresOptions) -> Result<(), StoreError> {
+        let session = Session::connect(config, options, Purpose::Read).await?;
+        let asking = timeout(options.statement_timeout, self.ask(&session)).await;
+        asking.unwrap_or_else(|_| Err(too_slow("measuring the clock")))
+    }
+
+    async fn ask(&self, session: &Session) -> Result<(), StoreError> {
         let mut best: Option<(i64, i64)> = None;
         for _ in 0..SAMPLES {
             let before = self.local.now().0;
@@ -115,16 +127,10 @@ impl Inner {
     }
 }
 
-/// A connection is made for each measurement: two a minute are not worth keeping one.
 async fn keep_measuring(inner: Arc<Inner>, config: Config, options: PostgresOptions) {
     loop {
         tokio::time::sleep(MEASURE_EVERY).await;
-        let measure = async {
-            let session = Session::connect(&config, &options, Purpose::Read).await?;
-            inner.measure(&session).await
-        };
-        let measured = tokio::time::timeout(options.connect_timeout * 2, measure).await;
-        if let Err(error) = measured.unwrap_or_else(|_| Err(too_slow("measuring the clock"))) {
+        if let Err(error) = inner.measure(&config, &options).await {
             // The last offset stays good: the monotonic clock drifts by some milliseconds a minute at worst.
             warn!(%error, "could not measure the database's clock");
         }

@@ -32,6 +32,8 @@ pub fn from_postgres(error: Error) -> StoreError {
                 "a pooler in transaction mode seems to stand in between; add ?pgbouncer=true to the URL";
             StoreError::Unavailable(format!("{why}; {hint}"))
         }
+        // A migration of a newer server changed a column under a prepared statement: a new connection prepares it anew.
+        &SqlState::FEATURE_NOT_SUPPORTED => StoreError::Unavailable(why),
         &SqlState::DISK_FULL => StoreError::Full(format!("{why}; free some space, nothing was lost")),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(why),
         code if away(code.code()) => StoreError::Unavailable(why),

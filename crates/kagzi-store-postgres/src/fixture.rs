@@ -1,6 +1,8 @@
 //! A throw-away PostgreSQL for tests: one per test process, from the system's own binaries, as root or not.
 //! `TEST_DATABASE_URL` names a server to use instead; its user must be allowed to create databases.
 
+mod pair;
+
 use std::{
     io::{BufRead, Write},
     os::unix::{fs::chown, process::CommandExt},
@@ -15,8 +17,10 @@ use std::{
 
 use tokio_postgres::{Config, NoTls};
 
+pub use pair::Pair;
+
 /// Runs the database and does what each line says: `crash` (without a warning, then again), `restart` (politely, as
-/// for an update), `stop` and `start`. When the test process ends, however it ends, its end of the pipe closes, and
+/// for an update), `die` (without a warning), `stop` and `start`. When the test process ends, however it ends, its end of the pipe closes, and
 /// the database goes with it. Only the process that was started here is ended, by its id.
 const KEEPER: &str = r#"
 start() {
@@ -32,6 +36,7 @@ while read -r word; do
     case $word in
         crash) end QUIT; start "$1" "$2" ;;
         restart) end INT; start "$1" "$2" ;;
+        die) end QUIT ;;
         stop) end INT ;;
         start) start "$1" "$2" ;;
     esac
@@ -106,6 +111,11 @@ impl Server {
         self.tell("restart");
     }
 
+    /// Ends the server without a warning; it stays away.
+    fn die(&mut self) {
+        self.tell("die");
+    }
+
     /// Ends the server until [`Server::start`].
     pub fn stop(&mut self) {
         self.tell("stop");
@@ -175,15 +185,8 @@ fn server() -> &'static Server {
 }
 
 fn start(prepare: impl FnOnce(&Path)) -> Server {
-    let bin = binaries();
-    let folder = tempfile::Builder::new().prefix("kagzi-pg-").tempdir().expect("a temporary folder").keep();
-    // PostgreSQL refuses to run as root.
-    let owner = postgres_user();
-    if let Some((uid, gid)) = owner {
-        chown(&folder, Some(uid), Some(gid)).expect("root may give a folder away");
-    }
-    let command = |program: &Path| as_user(program, &folder);
-    let made = command(&bin.join("initdb"))
+    let folder = own_folder();
+    let made = as_user(&binaries().join("initdb"), &folder)
         .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync", "-D"])
         .arg(folder.join("data"))
         .output()
@@ -193,16 +196,30 @@ fn start(prepare: impl FnOnce(&Path)) -> Server {
     let old = std::fs::read_to_string(&conf).expect("initdb wrote its settings");
     std::fs::write(&conf, old + SETTINGS).expect("the settings can be written");
     prepare(&folder.join("data"));
-    let keeper = command(Path::new("/bin/sh"))
+    serve(&folder)
+}
+
+/// A new folder for a server's data, owned by the user that it runs as: PostgreSQL refuses to run as root.
+fn own_folder() -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("kagzi-pg-").tempdir().expect("a temporary folder").keep();
+    if let Some((uid, gid)) = postgres_user() {
+        chown(&folder, Some(uid), Some(gid)).expect("root may give a folder away");
+    }
+    folder
+}
+
+/// A server on the data in this folder.
+fn serve(folder: &Path) -> Server {
+    let keeper = as_user(Path::new("/bin/sh"), folder)
         .args(["-c", KEEPER, "keeper"])
-        .arg(&bin)
-        .arg(&folder)
+        .arg(binaries())
+        .arg(folder)
         .stdin(Stdio::piped())
         .spawn()
         .expect("a shell starts");
     let mut url = Config::new();
-    url.host_path(&folder).user("postgres").dbname("postgres");
-    wait_until_it_answers(&folder);
+    url.host_path(folder).user("postgres").dbname("postgres");
+    wait_until_it_answers(folder);
     Server { url, keeper: Some(keeper) }
 }
 
@@ -218,10 +235,10 @@ pub(crate) fn as_user(program: &Path, folder: &Path) -> Command {
 
 fn wait_until_it_answers(folder: &Path) {
     let began = Instant::now();
-    // The last line of the file says `ready` once connections are accepted.
+    // The last line of the file says `ready` once connections are accepted, on a standby `standby`.
     let ready = || {
         let pid_file = std::fs::read(folder.join("data/postmaster.pid")).unwrap_or_default();
-        pid_file.lines().map_while(Result::ok).any(|line| line.trim() == "ready")
+        pid_file.lines().map_while(Result::ok).any(|line| matches!(line.trim(), "ready" | "standby"))
     };
     while !ready() {
         let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();

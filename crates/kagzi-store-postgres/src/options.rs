@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use kagzi_store::StoreError;
-use tokio_postgres::config::{Config, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Config, Host, SslMode, TargetSessionAttrs};
 
 /// Whether and how the connection is protected. In a URL: `sslmode` and `sslrootcert`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,11 +131,52 @@ fn configure(url: &str, options: &PostgresOptions) -> Result<Config, StoreError>
     Ok(config)
 }
 
+/// The same connection to each host of the URL by itself, in its order.
+pub fn each_host(config: &Config) -> Vec<Config> {
+    let count = config.get_hosts().len().max(config.get_hostaddrs().len());
+    if count < 2 {
+        return vec![config.clone()];
+    }
+    (0..count).map(|at| only_host(config, at)).collect()
+}
+
+fn only_host(config: &Config, at: usize) -> Config {
+    let mut one = Config::new();
+    match config.get_hosts().get(at) {
+        Some(Host::Tcp(name)) => drop(one.host(name)),
+        Some(Host::Unix(path)) => drop(one.host_path(path)),
+        None => {}
+    }
+    if let Some(address) = config.get_hostaddrs().get(at) {
+        one.hostaddr(*address);
+    }
+    // One port is for all of them.
+    if let Some(port) = config.get_ports().get(at).or(config.get_ports().first()) {
+        one.port(*port);
+    }
+    config.get_user().map(|user| one.user(user));
+    config.get_password().map(|password| one.password(password));
+    config.get_dbname().map(|name| one.dbname(name));
+    config.get_options().map(|options| one.options(options));
+    config.get_application_name().map(|name| one.application_name(name));
+    config.get_connect_timeout().map(|timeout| one.connect_timeout(*timeout));
+    config.get_tcp_user_timeout().map(|timeout| one.tcp_user_timeout(*timeout));
+    config.get_keepalives_interval().map(|interval| one.keepalives_interval(interval));
+    config.get_keepalives_retries().map(|retries| one.keepalives_retries(retries));
+    one.keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .target_session_attrs(config.get_target_session_attrs())
+        .channel_binding(config.get_channel_binding());
+    one
+}
+
 /// Where the database is, for people: never with the password.
 pub fn describe(config: &Config) -> String {
     let host = match config.get_hosts().first() {
-        Some(tokio_postgres::config::Host::Tcp(name)) => name.clone(),
-        Some(tokio_postgres::config::Host::Unix(path)) => path.display().to_string(),
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(path)) => path.display().to_string(),
         None => "localhost".into(),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432);
@@ -180,6 +221,26 @@ mod tests {
         let config = read("postgres://kagzi@one,two/kagzi").unwrap();
 
         assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
+    fn each_host_is_the_same_connection_to_another_place() {
+        let url = "postgres://me:secret@one:5433,two:5434/kagzi?options=-c%20jit%3Doff&keepalives_idle=7";
+        let config = read(url).unwrap();
+
+        let each = each_host(&config);
+
+        let places: Vec<String> = each.iter().map(describe).collect();
+        assert_eq!(places, ["postgres://one:5433/kagzi", "postgres://two:5434/kagzi"]);
+        for (one, place) in each.iter().zip(["one:5433", "two:5434"]) {
+            let alone =
+                read(&format!("postgres://me:secret@{place}/kagzi?options=-c%20jit%3Doff&keepalives_idle=7"));
+            let mut alone = alone.unwrap();
+            alone.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            assert_eq!(*one, alone);
+        }
+        let one_port = each_host(&read("host=one,two port=5433 dbname=kagzi").unwrap());
+        assert_eq!(describe(&one_port[1]), "postgres://two:5433/kagzi");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A few connections for reading.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use kagzi_store::StoreError;
 use parking_lot::Mutex;
@@ -54,7 +54,9 @@ impl ReadPool {
             None => Arc::new(Session::connect(&self.config, &self.options, Purpose::Read).await?),
         };
         // A read that is given up takes its connection with it: what it left in flight disturbs nobody.
-        match timeout(self.options.statement_timeout, read(session.clone())).await {
+        // The database is the first to give up, and says why; what it still did for us it does no longer.
+        let patience = self.options.statement_timeout + Duration::from_secs(1);
+        match timeout(patience, read(session.clone())).await {
             Ok(Err(StoreError::Unavailable(why))) => {
                 session.abandon();
                 Err(StoreError::Unavailable(why))

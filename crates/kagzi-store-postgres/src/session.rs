@@ -1,7 +1,8 @@
 //! One connection: its settings, its prepared statements, its end.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, future::Future, time::Duration};
 
+use futures_util::future::{join_all, join3};
 use kagzi_store::StoreError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -32,6 +33,9 @@ pub struct Session {
     statements: Mutex<HashMap<String, Statement>>,
     /// Behind a pooler, instead of prepared statements.
     unnamed: Option<Unnamed>,
+    /// Where a session keeps no settings, a transaction that has them is begun by this.
+    begin: Option<String>,
+    purpose: Purpose,
 }
 
 impl Session {
@@ -47,8 +51,9 @@ impl Session {
                 debug!(%error, "a database connection ended");
             }
         });
-        let unnamed = options.pooler.then(|| Unnamed::new(purpose == Purpose::Write));
-        let session = Session { client, task, statements: Mutex::default(), unnamed };
+        let begin = (!options.notify).then(|| format!("BEGIN; {}", settings("SET LOCAL", options, purpose)));
+        let unnamed = options.pooler.then(|| Unnamed::new(purpose == Purpose::Write, begin.clone()));
+        let session = Session { client, task, statements: Mutex::default(), unnamed, begin, purpose };
         let set_up = tokio::time::timeout(options.connect_timeout, session.set_up(options, purpose));
         set_up.await.map_err(|_| too_slow("setting up a connection"))??;
         Ok(session)
@@ -84,9 +89,10 @@ impl Session {
             let statements: Vec<&str> = statements.map(|(_, sql)| *sql).collect();
             return unnamed.learn(&self.client, &statements).await.map_err(from_postgres);
         }
-        let preparing = statements.map(|(_, sql)| self.statement(sql));
-        let prepared = futures_util::future::join_all(preparing).await;
-        prepared.into_iter().try_for_each(|prepared| prepared.map(drop)).map_err(from_postgres)
+        let preparing = join_all(statements.map(|(_, sql)| self.prepare(sql)));
+        let prepared = within(&self.client, self.begin.as_deref(), async { Ok(preparing.await) }).await;
+        let mut prepared = prepared.map_err(from_postgres)?.into_iter();
+        prepared.try_for_each(|prepared| prepared.map(drop)).map_err(from_postgres)
     }
 
     /// Runs a statement, prepared on first use.
@@ -94,8 +100,14 @@ impl Session {
         if let Some(unnamed) = &self.unnamed {
             return unnamed.query(&self.client, sql, bind).await;
         }
-        let statement = self.statement(sql).await?;
-        self.client.query(&statement, bind).await
+        // Whoever writes is within a transaction already, and has prepared everything before it.
+        let begin = self.begin.as_deref().filter(|_| self.purpose != Purpose::Write);
+        let known = self.statements.lock().get(sql).cloned();
+        let statement = match known {
+            Some(statement) => statement,
+            None => within(&self.client, begin, self.prepare(sql)).await?,
+        };
+        within(&self.client, begin, self.client.query(&statement, bind)).await
     }
 
     /// Runs a statement that is not worth keeping. Its types are named, so it takes one round trip, also behind a
@@ -113,6 +125,11 @@ impl Session {
         self.client.batch_execute(sql).await
     }
 
+    /// A pooler in transaction mode stands in between.
+    pub fn pooled(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
     pub fn closed(&self) -> bool {
         self.client.is_closed()
     }
@@ -122,14 +139,25 @@ impl Session {
         self.task.abort();
     }
 
-    async fn statement(&self, sql: &str) -> Result<Statement, Error> {
-        if let Some(statement) = self.statements.lock().get(sql) {
-            return Ok(statement.clone());
-        }
+    async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
         let statement = self.client.prepare(sql).await?;
         self.statements.lock().insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
+}
+
+/// Sends something, in a transaction of its own if `begin` begins one, without waiting in between.
+pub async fn within<T>(
+    client: &Client,
+    begin: Option<&str>,
+    query: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let Some(begin) = begin else { return query.await };
+    let (begun, answer, ended) =
+        join3(client.batch_execute(begin), query, client.batch_execute("COMMIT")).await;
+    begun?;
+    let answer = answer?;
+    ended.map(|()| answer)
 }
 
 /// The settings of a session (`SET`) or, behind a pooler, of a transaction (`SET LOCAL`).

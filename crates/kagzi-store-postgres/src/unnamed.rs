@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio_postgres::{Client, Error, Row, types::Type};
 
-use crate::session::Bind;
+use crate::session::{Bind, within};
 
 /// What a session needs to run statements without preparing them: the types of their values.
 pub struct Unnamed {
@@ -15,13 +15,15 @@ pub struct Unnamed {
     /// Outside a transaction the pooler may take the connection away after each answer, so that one statement must be
     /// answered before the next is sent. Inside one, flights of many are fine.
     turn: Option<tokio::sync::Mutex<()>>,
+    /// Begins a transaction of our own, with settings that a session must not keep.
+    begin: Option<String>,
 }
 
 impl Unnamed {
     /// For a session that sends everything within transactions, or for one that does not.
-    pub fn new(in_transactions: bool) -> Self {
+    pub fn new(in_transactions: bool, begin: Option<String>) -> Self {
         let turn = (!in_transactions).then(|| tokio::sync::Mutex::new(()));
-        Unnamed { types: Mutex::default(), turn }
+        Unnamed { types: Mutex::default(), turn, begin }
     }
 
     /// Runs a statement. It is sent when this is first polled, if its types are known.
@@ -36,7 +38,8 @@ impl Unnamed {
         }
         let types = self.types.lock().get(sql).cloned().unwrap_or_default();
         let bind: Vec<_> = bind.iter().copied().zip(types).collect();
-        client.query_typed(sql, &bind).await
+        let begin = self.begin.as_deref().filter(|_| self.turn.is_some());
+        within(client, begin, client.query_typed(sql, &bind)).await
     }
 
     /// Asks for the types of statements ahead.
@@ -51,7 +54,7 @@ impl Unnamed {
     /// Prepares statements and forgets them again, within one transaction and so on one connection: nothing is left
     /// there for the next to stumble over.
     async fn ask(&self, client: &Client, statements: &[&str]) -> Result<(), Error> {
-        client.batch_execute("BEGIN").await?;
+        client.batch_execute(self.begin.as_deref().unwrap_or("BEGIN")).await?;
         let prepared = join_all(statements.iter().map(|sql| client.prepare(sql))).await;
         let learnt = prepared.iter().zip(statements).filter_map(|(prepared, sql)| {
             let types = prepared.as_ref().ok()?.params().to_vec();

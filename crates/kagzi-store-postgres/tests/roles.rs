@@ -14,11 +14,14 @@ async fn two_roles() -> (String, String) {
     let number = uuid::Uuid::new_v4().simple().to_string();
     let (owner, server) = (format!("owner_{number}"), format!("server_{number}"));
     let make = format!(
-        "CREATE ROLE {owner} LOGIN; CREATE ROLE {server} LOGIN; CREATE SCHEMA kagzi AUTHORIZATION {owner};
+        "CREATE ROLE {owner} LOGIN PASSWORD '{number}'; CREATE ROLE {server} LOGIN PASSWORD '{number}';
+         CREATE SCHEMA kagzi AUTHORIZATION {owner};
          GRANT USAGE ON SCHEMA kagzi TO {server};"
     );
     fixture::sql(&admin, &make).await;
-    let as_role = |role: &str| admin.replace("postgres://postgres@", &format!("postgres://{role}@"));
+    // Whoever the administrator is, and wherever.
+    let (_, place) = admin.split_once('@').unwrap();
+    let as_role = |role: &str| format!("postgres://{role}:{number}@{place}");
     (as_role(&owner), as_role(&server))
 }
 
@@ -26,7 +29,7 @@ async fn two_roles() -> (String, String) {
 async fn a_server_that_may_not_migrate_serves_what_its_owner_made() {
     let (owner, served) = two_roles().await;
     Server::open(&owner, PostgresOptions::default()).await.store_closed().await;
-    let role = served.split_once("//").and_then(|(_, rest)| rest.split_once('@')).unwrap().0;
+    let role = served.split_once("//").and_then(|(_, rest)| rest.split_once(':')).unwrap().0;
     let grant = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kagzi TO {role}");
     fixture::sql(&owner, &grant).await;
 

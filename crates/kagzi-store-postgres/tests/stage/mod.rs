@@ -13,8 +13,9 @@ use kagzi_model::{
     Command, LeaseRef, Name, Payload, Registration, Reply, RunId, RunOptions, StartRun, StepRef, WorkerId,
 };
 use kagzi_store::{Assignment, Demand, LaneStore, Observer, Outcome, Silent, Store, WorkerCommand};
-use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresReads, PostgresStore};
+use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresReads, PostgresStore, fixture};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
 
 pub const LEASE_MS: i64 = 30_000;
@@ -136,4 +137,22 @@ pub async fn next(assignments: &mut UnboundedReceiver<Assignment>, within: Durat
         .await
         .expect("a run arrives in time")
         .expect("still open")
+}
+
+/// A connection of somebody else.
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until a statement answers this.
+pub async fn until(url: &str, sql: &str, answer: &str) {
+    let seen = async {
+        while fixture::sql(url, sql).await != [answer] {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let seen = tokio::time::timeout(Duration::from_secs(20), seen).await;
+    seen.unwrap_or_else(|_| panic!("{sql} does not become {answer}"));
 }
