@@ -1,12 +1,9 @@
 //! Why a run is where it is, in one true sentence.
 
 use kagzi_model::{Name, Run, RunId, State, Timestamp, WorkerStatus};
-use kagzi_store::{Direction, PageRequest, WorkerFilter, WorkerView};
+use kagzi_store::WorkerView;
 
 use crate::{Engine, EngineError};
-
-/// Workers looked at; more than these on one queue hardly change the sentence.
-const WORKERS_MAX: usize = 1_000;
 
 /// The sentence, and the reason in one word (`finished` when there is none).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +78,11 @@ impl Engine {
     }
 
     async fn ready(&self, run: &Run, since: Timestamp, now: Timestamp) -> Result<String, EngineError> {
-        let filter = WorkerFilter { task_queue: Some(run.task_queue.clone()), status: None };
-        let page = PageRequest { from: None, direction: Direction::Next, limit: WORKERS_MAX };
-        let (workers, _) = self.store().workers(&run.namespace, &filter, &page).await?;
+        let workers = self.living_workers(&run.namespace, Some(&run.task_queue)).await?;
         let registers =
             |view: &&WorkerView| view.worker.registration.workflow_types.contains(&run.workflow_type);
         let online: Vec<_> =
-            workers.rows.iter().filter(|view| view.worker.status == WorkerStatus::Online).collect();
+            workers.iter().filter(|view| view.worker.status == WorkerStatus::Online).collect();
         let able: Vec<_> = online.iter().copied().filter(registers).collect();
         let (queue, kind) = (&run.task_queue, &run.workflow_type);
         let waiting = format!("it has been ready for {}", ago(now, since));
@@ -96,7 +91,6 @@ impl Engine {
         }
         if able.is_empty() {
             let draining = workers
-                .rows
                 .iter()
                 .filter(registers)
                 .filter(|view| view.worker.status == WorkerStatus::Draining)

@@ -17,6 +17,7 @@ mod session;
 mod settings;
 mod sweeper;
 mod wait;
+mod workers;
 
 pub use assigned::Assigned;
 pub use engine::{Delivery, Engine};

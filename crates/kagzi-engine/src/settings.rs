@@ -5,6 +5,9 @@ use std::time::Duration;
 use kagzi_model::{Defaults, Millis, RetryPolicy, Timeouts, limits::PAYLOAD_LIMIT_BYTES_MAX};
 use kagzi_store::ServerRules;
 
+/// The longest retention that is a number and not a wish.
+const RETENTION_MAX: Duration = Duration::from_secs(36_500 * 86_400);
+
 /// Settings of one engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -129,6 +132,12 @@ impl Settings {
                     "it is {:?} and must not be shorter than worker.stale_after ({:?})",
                     self.lease, self.stale_after
                 ),
+            );
+        }
+        if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {
+            return broken(
+                "retention.finished_runs",
+                "it must be at most 36500d, a hundred years; 0s keeps ended runs for ever".into(),
             );
         }
         if self.payload_warn_bytes > self.payload_max_bytes {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kagzi_model::{Name, Rejection, RunId};
-use kagzi_store::RunView;
+use kagzi_store::{RunView, StoreError};
 
 use crate::{Engine, EngineError};
 
@@ -19,23 +19,27 @@ impl Engine {
     pub async fn wait(&self, namespace: &Name, id: RunId, timeout: Duration) -> Result<RunView, EngineError> {
         let until = self.clock().now() + timeout.min(self.settings().wait_max);
         let subscribed = Subscribed { engine: self, id };
-        let mut trusting = true;
+        let mut waited = false;
         loop {
             // Subscribe, then look, then wait: an end in between would otherwise be missed.
             let (mut end, live) = self.hub().subscribe(namespace, id);
-            if !(live && trusting) {
+            // Alone on the store, nobody else can end it.
+            let mut look_again = self.store().shared();
+            if waited || !live {
                 let view = self.read_run(namespace, id).await;
-                let over = view.as_ref().map_or(true, |view| view.run.state.finished());
+                // After a failed commit everybody looks at once, and a store that is busy with it turns most of them away.
+                // Whoever waits already looks again instead.
+                let unread = waited && matches!(view, Err(EngineError::Store(StoreError::Unavailable(_))));
+                let over = !unread && view.as_ref().map_or(true, |view| view.run.state.finished());
                 if over {
                     self.hub().not_live(id);
                 }
                 if over || self.clock().now() >= until {
                     return view;
                 }
+                look_again |= unread;
             }
-            // Alone on the store, nobody else can end it.
-            let shared = self.store().shared();
-            let look_again = if shared { (self.clock().now() + LOOK_AGAIN).min(until) } else { until };
+            let wake = if look_again { (self.clock().now() + LOOK_AGAIN).min(until) } else { until };
             tokio::select! {
                 finished = &mut end => {
                     if let Ok(finished) = finished
@@ -43,10 +47,10 @@ impl Engine {
                     {
                         return Ok(RunView { run: finished.run, input: None, output: finished.output });
                     }
-                    trusting = false;
                 }
-                () = self.clock().sleep_until(look_again) => trusting = false,
+                () = self.clock().sleep_until(wake) => {}
             }
+            waited = true;
             drop(end);
             subscribed.engine.hub().unsubscribe(id);
         }

@@ -28,6 +28,7 @@ pub fn hot() -> Vec<Hot> {
         attempt: 1,
         failure,
         policy: retry.clone(),
+        elapsed_ms: 0,
         park: true,
     };
     let trailing = StepResult { step: step.clone(), attempt: 1, result: payload(), elapsed_ms: 1 };

@@ -48,7 +48,7 @@ impl Aggregate {
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 self.put(at, (step, *position), *attempt, StepState::Completed);
             }
-            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality } => {
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
                     Some(due) => {

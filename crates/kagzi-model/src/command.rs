@@ -60,6 +60,7 @@ pub enum Command {
         attempt: u32,
         failure: Failure,
         policy: RetryPolicy,
+        elapsed_ms: Millis,
         park: bool,
     },
     /// Begins a sleep; with `park` the lease ends unless it is over already.

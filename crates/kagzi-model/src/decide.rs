@@ -60,8 +60,9 @@ pub fn decide(
         Command::RecordStep { lease, step, attempt, result, elapsed_ms } => {
             record_step::decide(seen, lease, step, (*attempt, *elapsed_ms), result)
         }
-        Command::FailStep { lease, step, attempt, failure, policy, park } => {
-            let failed = fail_step::Failed { step, attempt: *attempt, failure, policy, park: *park };
+        Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms, park } => {
+            let (attempt, elapsed_ms, park) = (*attempt, *elapsed_ms, *park);
+            let failed = fail_step::Failed { step, attempt, failure, policy, elapsed_ms, park };
             fail_step::decide(now, seen, lease, failed)
         }
         Command::Sleep { lease, step, duration_ms, park } => {

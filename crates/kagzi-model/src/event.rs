@@ -63,6 +63,8 @@ pub enum EventKind {
         /// Why there is no retry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finality: Option<Finality>,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        elapsed_ms: Millis,
     },
     SleepScheduled {
         step: Name,
@@ -289,6 +291,7 @@ mod tests {
                 failure: failure.clone(),
                 retry_at: None,
                 finality: None,
+                elapsed_ms,
             },
             EventKind::SleepScheduled { step: step.clone(), position, until: at },
             EventKind::SleepOver { step: step.clone() },

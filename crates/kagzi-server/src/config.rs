@@ -115,7 +115,7 @@ impl Loaded {
         }
         // Rules between values would only repeat what is known to be wrong already.
         if problems.is_empty()
-            && let Err(broken) = loaded.config.settings().check()
+            && let Err(broken) = loaded.config.store.check().and_then(|()| loaded.config.settings().check())
         {
             let origin = loaded.origin(broken.key);
             problems.push(Problem { key: broken.key.into(), origin, message: broken.rule });

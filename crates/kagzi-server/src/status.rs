@@ -57,6 +57,7 @@ fn from_schedule(rejection: &ScheduleRejection) -> Status {
         | ScheduleRejection::TooManyTimes { .. } => Status::invalid_argument(message),
         ScheduleRejection::Stale { .. } => Status::aborted(message),
         ScheduleRejection::TooManyBackfills { .. } => Status::resource_exhausted(message),
+        ScheduleRejection::NotAdmitted(refused) => from_rejection(refused),
     }
 }
 

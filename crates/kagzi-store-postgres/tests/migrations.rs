@@ -20,7 +20,7 @@ async fn one_index_behind() -> String {
     let server = Server::open(&url, PostgresOptions::default()).await;
     server.start("charge").await;
     server.store_closed().await;
-    fixture::sql(&url, "DROP INDEX kagzi.runs_error_code_finished").await;
+    fixture::sql(&url, "DROP INDEX kagzi.runs_scheduled_finished").await;
     fixture::sql(
         &url,
         "DELETE FROM kagzi.migrations WHERE number = (SELECT max(number) FROM kagzi.migrations)",
@@ -29,8 +29,8 @@ async fn one_index_behind() -> String {
     url
 }
 
-const VALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_error_code_finished') AND indisvalid";
-const INVALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_error_code_finished') AND NOT indisvalid";
+const VALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_scheduled_finished') AND indisvalid";
+const INVALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_scheduled_finished') AND NOT indisvalid";
 const BUILDERS: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'";
 const COMPLETE: &str = "SELECT count(*) = max(number) FROM kagzi.migrations";
@@ -108,6 +108,6 @@ async fn behind_a_pooler_an_index_on_a_full_table_asks_for_a_direct_url() {
     let refused = open(&pooler.url(&direct)).await.err().expect("refused").to_string();
     open(&direct).await.unwrap();
 
-    assert!(refused.contains("direct URL") && refused.contains("runs_error_code_finished"), "{refused}");
+    assert!(refused.contains("direct URL") && refused.contains("runs_scheduled_finished"), "{refused}");
     assert_eq!(fixture::sql(&direct, COMPLETE).await, ["t"]);
 }

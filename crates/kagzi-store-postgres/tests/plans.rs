@@ -139,6 +139,7 @@ const LISTED: &str = "
 UPDATE kagzi.runs SET finished_at = created_at + 5 WHERE status = 4;
 UPDATE kagzi.runs SET status = 5, error_code = 'BROKEN' WHERE status = 4 AND created_at % 100 = 0;
 UPDATE kagzi.runs SET workflow_type = 'refund', task_queue = 'slow' WHERE created_at % 1000 = 1;
+UPDATE kagzi.runs SET schedule_id = 'nightly' WHERE created_at % 10 = 3;
 INSERT INTO kagzi.run_labels (namespace_id, run_id, name, value, created_at, finished_at)
 SELECT namespace_id, run_id, 'tenant', 't-' || created_at % 50, created_at, finished_at FROM kagzi.runs;
 VACUUM ANALYZE kagzi.runs;
@@ -186,6 +187,11 @@ async fn every_filter_of_a_listing_has_an_index_behind_it() {
             "error code",
             RunFilter { error_code: some("BROKEN"), ..all() },
             ["runs_error_code", "runs_error_code"],
+        ),
+        (
+            "schedule",
+            RunFilter { schedule: some("nightly"), ..all() },
+            ["runs_scheduled", "runs_scheduled_finished"],
         ),
         ("label", RunFilter { labels, ..all() }, ["run_labels_", "run_labels_"]),
         (

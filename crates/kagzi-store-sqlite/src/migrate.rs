@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_schedules.sql"),
     include_str!("../migrations/0004_namespaces_gates.sql"),
     include_str!("../migrations/0005_listing.sql"),
+    include_str!("../migrations/0006_scheduled_by_end.sql"),
 ];
 
 /// The newest schema that this version can read.

@@ -74,7 +74,7 @@ pub async fn a_deadline_ends_a_retrying_run(stage: Stage) {
         unreachable!()
     };
     let failure = failure.retry_after(3_600_000);
-    stage.ok(Command::FailStep { lease, step, attempt, failure, policy, park: true }).await;
+    stage.ok(Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 0, park: true }).await;
 
     passes(&stage, run).await;
 }

@@ -11,6 +11,7 @@ pub mod durability;
 pub mod endings;
 mod factory;
 pub mod gates;
+pub mod held_schedules;
 pub mod history;
 pub mod labels;
 pub mod leases;

@@ -1,6 +1,6 @@
 //! Filters: each lists what its rule says, in every order, page by page and both ways.
 
-use kagzi_model::{Command, Name, Run, RunId, Status};
+use kagzi_model::{Command, Name, Run, RunId, Status, schedule::ScheduledBy};
 use kagzi_store::{Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 
 use crate::{Stage, TYPE};
@@ -19,6 +19,10 @@ async fn many_runs(stage: &Stage) -> Vec<Run> {
         }
         if number % 6 == 0 {
             start.task_queue = "slow".into();
+        }
+        if number % 4 == 0 {
+            let at = stage.now();
+            start.options.scheduled = Some(ScheduledBy { schedule: "nightly".into(), at });
         }
         let tenant = |name: &str| (Name::from("tenant"), Name::from(name));
         let labels = [tenant(["acme", "globex"][number % 2]), ("tier".into(), "gold".into())];
@@ -95,6 +99,9 @@ fn filters(runs: &[Run]) -> Vec<RunFilter> {
             ..all()
         },
         RunFilter { labels: vec![label("tenant", "nobody")], ..all() },
+        RunFilter { schedule: Some("nightly".into()), ..all() },
+        RunFilter { schedule: Some("nightly".into()), statuses: vec![Status::Completed], ..all() },
+        RunFilter { schedule: Some("hourly".into()), ..all() },
         RunFilter { created, ..all() },
         RunFilter { created: TimeRange { from: None, to: Some(middle) }, ..all() },
         RunFilter { finished: TimeRange { from: ended, to: None }, ..all() },

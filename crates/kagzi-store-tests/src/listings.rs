@@ -121,6 +121,21 @@ pub async fn workers_are_listed_counted_and_filtered(stage: Stage) {
     assert_eq!((total, more), (3, false));
     let (page, total, more) = list(WorkerFilter::default(), first(2)).await;
     assert_eq!((page.len(), total, more), (2, 3, true));
+    let last = stage
+        .store
+        .workers(&stage.namespace, &WorkerFilter::default(), &first(10))
+        .await
+        .unwrap()
+        .0
+        .rows
+        .pop();
+    let last = last.unwrap().worker;
+    let back = PageRequest {
+        from: Some(Cursor { at: last.registered_at, id: last.id.0 }),
+        direction: Direction::Prev,
+        limit: 1,
+    };
+    assert_eq!(list(WorkerFilter::default(), back).await, (vec![(draining, 0)], 3, true));
     let (online, total, _) = list(status(WorkerStatus::Online), first(10)).await;
     assert_eq!((online, total), (vec![(standing.worker, 1)], 1));
     assert_eq!(list(status(WorkerStatus::Draining), first(10)).await.0, [(draining, 0)]);

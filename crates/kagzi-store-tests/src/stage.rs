@@ -176,6 +176,7 @@ impl Stage {
             attempt,
             failure: Failure::new("BROKEN", "it broke"),
             policy: RetryPolicy::default(),
+            elapsed_ms: 0,
             park: true,
         }
     }

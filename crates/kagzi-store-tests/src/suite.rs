@@ -167,6 +167,11 @@ macro_rules! conformance {
                 what_is_started_how_late_and_what_is_left_out_is_counted,
                 a_buffered_time_is_counted_once_and_is_not_late,
             }
+            held_schedules {
+                a_disabled_namespace_holds_its_schedules_and_makes_up_for_the_times_when_it_is_enabled,
+                a_disabled_namespace_keeps_the_run_that_the_next_one_would_have_replaced,
+                what_would_make_runs_is_refused_with_the_reason_and_the_rest_is_not,
+            }
             retention {
                 a_run_goes_with_all_that_belongs_to_it_when_it_ended_long_ago_and_not_before,
                 a_business_id_is_free_again_when_its_run_is_gone,

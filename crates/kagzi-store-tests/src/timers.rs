@@ -56,6 +56,7 @@ pub async fn a_final_failure_leaves_the_run_with_its_worker(stage: Stage) {
             attempt: 1,
             failure: Failure::new("DECLINED", "no money").non_retryable(),
             policy: RetryPolicy::default(),
+            elapsed_ms: 0,
             park: true,
         })
         .await;

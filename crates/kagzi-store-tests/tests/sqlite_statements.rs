@@ -153,6 +153,11 @@ fn filters() -> Vec<(&'static str, RunFilter, [&'static str; 2])> {
             RunFilter { error_code: some("E"), ..all() },
             ["runs_error_code ", "runs_error_code_finished"],
         ),
+        (
+            "schedule",
+            RunFilter { schedule: some("nightly"), ..all() },
+            ["runs_scheduled ", "runs_scheduled_finished"],
+        ),
         ("label", RunFilter { labels, ..all() }, ["run_labels_created", "run_labels_finished"]),
     ]
 }
@@ -202,6 +207,7 @@ async fn listings_that_sort_find_their_few_rows_by_an_index() {
         ("business id", RunFilter { business_id: Some("order-1".into()), ..all() }, "runs_business"),
         ("prefix", RunFilter { business_id_prefix: Some("order".into()), ..all() }, "runs_business"),
         ("finished", RunFilter { finished: range, ..all() }, "runs_finished"),
+        ("retrying", RunFilter { reason: Some("retry".into()), ..all() }, "runs_by_status"),
         ("several", RunFilter { statuses: vec![Status::Failed, Status::Paused], ..all() }, "runs_by_status"),
     ];
 

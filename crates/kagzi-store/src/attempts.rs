@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Name, Timestamp, WorkerId};
+use kagzi_model::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepAttempt {
+    /// The event that told of it first: its place in the list, for ever. None for one that only a worker tells of.
+    pub seq: Option<u64>,
     pub path: Name,
     pub position: u32,
     pub attempt: u32,
@@ -48,6 +50,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 slept.iter().for_each(|step| end_sleep(&mut list, step, event.at));
             }
             EventKind::StepStarted { step, position, attempt, .. } => list.push(StepAttempt {
+                seq: Some(event.seq),
                 path: step.clone(),
                 position: *position,
                 attempt: *attempt,
@@ -58,8 +61,8 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 latest: true,
             }),
             EventKind::StepCompleted { step, position, attempt, elapsed_ms } => {
-                let took = (*elapsed_ms > 0).then(|| Timestamp(event.at.0 - elapsed_ms * 1000));
-                let ended = Ended { at: event.at, began: took, worker };
+                let ended =
+                    Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
                 finish(
                     &mut list,
                     (step, *position, *attempt),
@@ -67,12 +70,14 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                     AttemptState::Completed { recorded_seq: event.seq },
                 );
             }
-            EventKind::StepFailed { step, position, attempt, failure, retry_at, .. } => {
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, elapsed_ms, .. } => {
                 let state = AttemptState::Failed { failure: failure.clone(), retry_at: *retry_at };
-                let ended = Ended { at: event.at, began: None, worker };
+                let ended =
+                    Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
                 finish(&mut list, (step, *position, *attempt), ended, state);
             }
             EventKind::SleepScheduled { step, position, until } => list.push(StepAttempt {
+                seq: Some(event.seq),
                 path: step.clone(),
                 position: *position,
                 attempt: 1,
@@ -119,7 +124,13 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
     list
 }
 
+/// When an attempt began that took so long; none when its worker did not say.
+fn began(ended_at: Timestamp, elapsed_ms: Millis) -> Option<Timestamp> {
+    (elapsed_ms > 0).then(|| ended_at.plus_ms(-elapsed_ms))
+}
+
 struct Ended {
+    seq: u64,
     at: Timestamp,
     began: Option<Timestamp>,
     worker: Option<WorkerId>,
@@ -141,6 +152,7 @@ fn finish(
             known.state = state;
         }
         None => list.push(StepAttempt {
+            seq: Some(ended.seq),
             path: path.clone(),
             position,
             attempt,

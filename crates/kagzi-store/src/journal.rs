@@ -51,7 +51,7 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
                 let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 journal.set(step, *position, *attempt, JournalState::Completed { result });
             }
-            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality } => {
+            EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
                     Some(at) => JournalState::Retry { at: *at, failure },

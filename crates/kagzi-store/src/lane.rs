@@ -173,6 +173,15 @@ impl LaneHandle {
     }
 }
 
+/// A batch that was not answered.
+struct Failed {
+    error: StoreError,
+    /// Leases of the batch: they may exist or not.
+    leases: Vec<DoubtfulLease>,
+    /// The commit may have happened, and only its answer was lost.
+    in_doubt: bool,
+}
+
 /// The receiving side: owns the connection.
 pub struct Lane<B> {
     backend: B,
@@ -313,7 +322,7 @@ impl<B: Backend> Lane<B> {
         let claims = now >= self.claims_after;
         match self.attempt(now, (&returned, &doubtful), &batch, claims).await {
             Ok(done) => self.settle(batch, done),
-            Err((error, leases)) => {
+            Err(Failed { error, leases, in_doubt }) => {
                 self.backend.rollback().await;
                 error!(%error, commands = batch.len(), "batch not committed");
                 self.stats.failed(now);
@@ -325,21 +334,22 @@ impl<B: Backend> Lane<B> {
                 self.doubtful = doubtful;
                 self.doubtful.extend(leases);
                 self.claims_after = now.plus_ms(1000);
-                self.observer.in_doubt();
+                if in_doubt {
+                    self.observer.in_doubt();
+                }
                 batch.into_iter().for_each(|message| message.refuse(&error));
             }
         }
     }
 
-    /// Runs the batch, again if another server changed its rows meanwhile. After an error the leases of the batch may
-    /// exist or not: the commit may have happened, and only its answer was lost.
+    /// Runs the batch, again if another server changed its rows meanwhile.
     async fn attempt(
         &mut self,
         now: Timestamp,
         (returned, doubtful): (&[Command], &[DoubtfulLease]),
         batch: &[Message],
         claims: bool,
-    ) -> Result<Done, (StoreError, Vec<DoubtfulLease>)> {
+    ) -> Result<Done, Failed> {
         let mut conflicts = 0;
         loop {
             let memory = Memory {
@@ -362,7 +372,9 @@ impl<B: Backend> Lane<B> {
                     conflicts += 1;
                 }
                 Ok(done) => return Ok(done),
-                Err(error) => return Err((error, turn.doubtful())),
+                Err(error) => {
+                    return Err(Failed { error, leases: turn.doubtful(), in_doubt: turn.committing });
+                }
             }
         }
     }

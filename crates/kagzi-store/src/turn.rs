@@ -115,6 +115,8 @@ pub struct Turn<'a, B> {
     tally: tally::Tally,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
+    /// The commit was asked for: from here on only the database knows whether it has happened.
+    pub committing: bool,
     /// Commands decided so far.
     commands: u64,
     events_written: u64,
@@ -153,6 +155,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             schedules: schedules::Desk::default(),
             tally: tally::Tally::default(),
             wrote: false,
+            committing: false,
             commands: 0,
             events_written: 0,
         }
@@ -191,6 +194,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.promise();
         // Where a crash makes the difference: the fault tests end the process at each of these two lines in turn.
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committing");
+        self.committing = true;
         self.backend.commit().await?;
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committed");
         if self.wrote {

@@ -49,7 +49,7 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
     for (step, _, policy) in late {
         let named = StepRef { path: step.path.clone(), position: step.position };
         let failure = Failure::new("TIMEOUT", &format!("step '{}' ran longer than it may", step.path));
-        let (event, reply) = fail_step::judge(now, seen, &named, &failure, policy);
+        let (event, reply) = fail_step::judge(now, seen, &named, (&failure, 0), policy);
         any_final |= matches!(reply, Reply::StepFinal { .. });
         change.events.push((event, None));
     }

@@ -2,8 +2,8 @@
 
 use super::{guard, park};
 use crate::{
-    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Rejection, Reply, RetryPolicy, StepRef,
-    StepState, Timestamp, Verdict, backoff::seed,
+    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Millis, Rejection, Reply, RetryPolicy,
+    StepRef, StepState, Timestamp, Verdict, backoff::seed,
 };
 
 /// A failed attempt as its worker reports it.
@@ -12,6 +12,7 @@ pub struct Failed<'a> {
     pub attempt: u32,
     pub failure: &'a Failure,
     pub policy: &'a RetryPolicy,
+    pub elapsed_ms: Millis,
     pub park: bool,
 }
 
@@ -22,7 +23,7 @@ pub fn decide(
     lease: &LeaseRef,
     failed: Failed<'_>,
 ) -> Result<Change, Rejection> {
-    let Failed { step, attempt, failure, policy, park } = failed;
+    let Failed { step, attempt, failure, policy, elapsed_ms, park } = failed;
     let known = seen.steps.get(&step.path);
     if let Some(known) = known
         && seen.run.epoch == lease.epoch
@@ -63,7 +64,7 @@ pub fn decide(
         Some(StepState::Sleeping { .. } | StepState::Slept) | None => None,
     };
     let policy = &begun.map_or_else(|| policy.clone(), |begun| policy.or(begun));
-    let (event, reply) = judge(now, seen, step, failure, policy);
+    let (event, reply) = judge(now, seen, step, (failure, elapsed_ms), policy);
     // A failed attempt is progress too: the worker lived to tell.
     let retried = matches!(reply, Reply::StepRetry { .. });
     let change = Change { run: guard::progressed(seen), ..Change::event(event, None, reply) };
@@ -75,7 +76,7 @@ pub fn judge(
     now: Timestamp,
     seen: &Aggregate,
     step: &StepRef,
-    failure: &Failure,
+    (failure, elapsed_ms): (&Failure, Millis),
     policy: &RetryPolicy,
 ) -> (EventKind, Reply) {
     let known = seen.steps.get(&step.path);
@@ -103,6 +104,7 @@ pub fn judge(
         failure: failure.clone(),
         retry_at,
         finality,
+        elapsed_ms: elapsed_ms.max(0),
     };
     (event, reply)
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Backfill, Paused, Plan, Schedule, ScheduleState, Timetable, TimingError, key, tick};
-use crate::{Name, Payload, RunId, StartRun, Timestamp, limits};
+use crate::{Name, Payload, Rejection, RunId, StartRun, Timestamp, limits};
 
 /// Names a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +89,24 @@ pub enum ScheduleRejection {
     TooManyTimes { count: u64, max: u64 },
     #[error("{count} backfills of this schedule are not done yet, at most {max} may wait")]
     TooManyBackfills { count: usize, max: usize },
+    /// The namespace takes no runs.
+    #[error("{0}")]
+    NotAdmitted(Rejection),
+}
+
+impl ScheduleCommand {
+    /// It makes runs that were not there before, so the namespace must admit them.
+    pub fn makes_runs(&self) -> bool {
+        match self {
+            ScheduleCommand::Create(_) | ScheduleCommand::Trigger { .. } | ScheduleCommand::Backfill(_) => {
+                true
+            }
+            ScheduleCommand::Update { .. }
+            | ScheduleCommand::Delete
+            | ScheduleCommand::Pause { .. }
+            | ScheduleCommand::Resume { .. } => false,
+        }
+    }
 }
 
 /// Decides a request on what is known of the schedule.

@@ -171,7 +171,8 @@ pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestam
         workflow_type: plan.workflow_type.clone(),
         task_queue: plan.task_queue.clone(),
         input: schedule.input.clone(),
-        deadline_at: plan.options.timeouts.execution_ms.map(|ms| now.plus_ms(ms)),
+        // Zero is no timeout, as for every start.
+        deadline_at: plan.options.timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms)),
         options: RunOptions {
             scheduled: Some(ScheduledBy { schedule: schedule.id.clone(), at }),
             ..plan.options.clone()
@@ -214,6 +215,11 @@ impl Schedule {
         state.running.push(run);
         let surplus = state.running.len().saturating_sub(keep);
         state.running.drain(..surplus);
+    }
+
+    /// Nothing is decided before this time; what is due by then is made up for, as after an outage.
+    pub fn hold_until(&mut self, at: Timestamp) {
+        self.state.next_at = Some(at);
     }
 
     /// Sets the time at which there is something to do next.

@@ -148,6 +148,7 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         attempt: 1,
         failure: failure(),
         policy: RetryPolicy::default(),
+        elapsed_ms: 0,
         park,
     };
     let sleep = |park| Command::Sleep { lease: lease.clone(), step: step("new", 3), duration_ms: 100, park };
@@ -270,7 +271,15 @@ fn started(step: &str, position: u32, timeout_at: Option<Timestamp>) -> EventKin
 
 fn failed(step: &str, position: u32, retry_at: Option<Timestamp>) -> EventKind {
     let finality = retry_at.is_none().then_some(Finality::NonRetryable);
-    EventKind::StepFailed { step: step.into(), position, attempt: 1, failure: failure(), retry_at, finality }
+    EventKind::StepFailed {
+        step: step.into(),
+        position,
+        attempt: 1,
+        failure: failure(),
+        retry_at,
+        finality,
+        elapsed_ms: 0,
+    }
 }
 
 /// A leased run whose step `it` (position 0) is in every state.
@@ -316,6 +325,7 @@ pub fn step_commands() -> Vec<(String, Command)> {
         attempt,
         failure,
         policy: RetryPolicy::default(),
+        elapsed_ms: 0,
         park: false,
     };
     let sleep =

@@ -16,6 +16,7 @@ fn fail_step(play: &Play, attempt: u32) -> Command {
         attempt,
         failure: Failure::new("BROKEN", "it broke"),
         policy: RetryPolicy { initial_interval_ms: Some(0), ..Default::default() },
+        elapsed_ms: 0,
         park: false,
     }
 }

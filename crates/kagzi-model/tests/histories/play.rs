@@ -260,7 +260,7 @@ impl Play {
                 let failure = if *last { failure.non_retryable() } else { failure };
                 let policy = RetryPolicy { initial_interval_ms: Some(*delay_ms), ..Default::default() };
                 let (step, attempt) = (step(*index, false), attempt(*index, number));
-                Command::FailStep { lease, step, attempt, failure, policy, park: *park }
+                Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 2, park: *park }
             }
             What::Sleep { step: index, ms, park } => {
                 Command::Sleep { lease, step: step(*index, false), duration_ms: *ms, park: *park }

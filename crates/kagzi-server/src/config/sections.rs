@@ -3,13 +3,13 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use kagzi_engine::{SchedulerSettings, Settings};
+use kagzi_engine::{SchedulerSettings, SettingError, Settings};
 use kagzi_model::RetryPolicy;
 use serde_json::Value;
 
 use super::{
     section::{KeyDoc, SetError, Shown, config, section},
-    value::{Ratio, Raw, Setting, text},
+    value::{Endpoint, Ratio, Raw, Setting, text},
 };
 use crate::{DatabaseSettings, StoreUrl, TraceSettings};
 
@@ -162,7 +162,7 @@ section! {
     TraceSection as "trace" {
         /// Where to send spans by OTLP over gRPC, such as http://127.0.0.1:4317. When not set: nowhere. Needs a build
         /// with the feature `otel`.
-        otlp_endpoint: Option<String> = TraceSettings::default().otlp_endpoint,
+        otlp_endpoint: Option<Endpoint> = TraceSettings::default().otlp_endpoint.map(Endpoint),
         /// The share of traces that begin at the server; callers decide for theirs.
         sample_ratio: Ratio = Ratio(TraceSettings::default().sample_ratio),
         /// What the server is called in a trace.
@@ -174,7 +174,7 @@ impl TraceSection {
     /// As the exporter knows it.
     pub fn settings(&self) -> TraceSettings {
         TraceSettings {
-            otlp_endpoint: self.otlp_endpoint.clone(),
+            otlp_endpoint: self.otlp_endpoint.as_ref().map(|Endpoint(url)| url.clone()),
             sample_ratio: self.sample_ratio.0,
             service_name: self.service_name.clone(),
         }
@@ -202,6 +202,20 @@ impl RetrySection {
 }
 
 impl StoreSection {
+    /// Refuses settings under which no database could ever answer in time.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let zero = [
+            ("store.statement_timeout", self.statement_timeout.is_zero()),
+            ("store.connect_timeout", self.connect_timeout.is_zero()),
+            ("store.poll_interval", self.poll_interval.is_some_and(|interval| interval.is_zero())),
+            ("store.readers", self.readers == 0),
+        ];
+        match zero.into_iter().find(|(_, zero)| *zero) {
+            Some((key, _)) => Err(SettingError { key, rule: "it must be above zero".into() }),
+            None => Ok(()),
+        }
+    }
+
     /// How to talk to a database.
     pub fn database(&self) -> DatabaseSettings {
         DatabaseSettings {

@@ -149,6 +149,10 @@ fn senseless_values_are_refused_by_name() {
         ),
         ("[payload]\nmax_size_bytes = 0", "payload.max_size_bytes: it must be above zero"),
         ("[scheduler]\nbatch_size = 0", "scheduler.batch_size: it must be above zero"),
+        ("[store]\nstatement_timeout = \"0s\"", "store.statement_timeout: it must be above zero"),
+        ("[store]\nconnect_timeout = \"0s\"", "store.connect_timeout: it must be above zero"),
+        ("[store]\npoll_interval = \"0s\"", "store.poll_interval: it must be above zero"),
+        ("[retention]\nfinished_runs = \"40000d\"", "retention.finished_runs: it must be at most 36500d"),
         ("[retry]\njitter = 3.0", "retry.jitter: "),
         ("[retry]\nmaximum_attempts = 0", "retry.maximum_attempts: "),
     ];
@@ -183,8 +187,16 @@ fn a_password_is_neither_shown_nor_repeated_in_a_message() {
         let shown = format!("{:?}", load("", &variables, &[]).unwrap().values());
         assert!(shown.contains("me:***@db") && !shown.contains("hunter2"), "{shown}");
     }
-    let refused = load("", &[("KAGZI__STORE__URL", "mysql://me:hunter2@db/kagzi")], &[]).unwrap_err();
-    assert!(!refused.to_string().contains("hunter2"), "{refused}");
+    for url in ["mysql://me:hunter2@db/kagzi", "host=db user=me password=hunter2"] {
+        let refused = load("", &[("KAGZI__STORE__URL", url)], &[]).unwrap_err();
+        assert!(!refused.to_string().contains("hunter2"), "{refused}");
+    }
+    let collector = [("KAGZI__TRACE__OTLP_ENDPOINT", "https://me:hunter2@traces.example:4317/v1?a=b")];
+    let shown = format!("{:?}", load("", &collector, &[]).unwrap().values());
+    assert!(
+        shown.contains("https://***@traces.example:4317/v1?a=b") && !shown.contains("hunter2"),
+        "{shown}"
+    );
 }
 
 #[test]

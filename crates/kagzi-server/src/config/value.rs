@@ -150,6 +150,29 @@ impl Setting for String {
     }
 }
 
+/// A URL that may hold a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint(pub String);
+
+impl Setting for Endpoint {
+    const EXPECTED: &'static str = "a URL";
+
+    fn read(raw: &Raw) -> Option<Self> {
+        text(raw).map(|url| Endpoint(url.to_owned()))
+    }
+
+    /// Whoever it names, and by which secret, becomes `***`.
+    fn show(&self) -> Value {
+        let Endpoint(url) = self;
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+        Value::from(match authority.rfind('@') {
+            Some(at) => format!("{scheme}://***{}", &rest[at..]),
+            None => url.clone(),
+        })
+    }
+}
+
 impl Setting for Duration {
     const EXPECTED: &'static str = "a duration with a unit, such as \"500ms\", \"30s\", \"10m\" or \"90d\"";
 
@@ -193,7 +216,8 @@ impl Setting for StoreUrl {
         // The reader's own message is better, and it never repeats what follows a colon.
         url.parse().map_err(|_| match url.split_once(':') {
             Some((scheme, _)) => format!("expected {}, got a '{scheme}:' URL", Self::EXPECTED),
-            None => format!("expected {}, got '{url}'", Self::EXPECTED),
+            // Not a URL at all, such as `host=db password=…`: what it says is not ours to repeat.
+            None => format!("expected {}", Self::EXPECTED),
         })
     }
 }

@@ -20,7 +20,7 @@ pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1:
     }));
     let policy = check::retry_policy(request.retry_policy)?;
     // Without a stream nothing else of the run can be executing, so the lease ends with the retry.
-    let command = Command::FailStep { lease, step, attempt: 0, failure, policy, park: true };
+    let command = Command::FailStep { lease, step, attempt: 0, failure, policy, elapsed_ms: 0, park: true };
     match engine.apply_one(command).await.map_err(from_engine)? {
         Reply::StepRetry { at, attempt } => Ok(v1::FailStepResponse {
             scheduled_retry: true,

@@ -11,8 +11,8 @@ use tonic::Status;
 use super::get_namespace;
 use crate::{answer::fitting, check, page_token, status::from_engine, wire};
 
-/// Workers looked at, newest first: enough to have seen every type that somebody serves.
-const WORKERS_MAX: usize = 1_000;
+/// Workers that are gone and still looked at, newest first, for the types that they served.
+const OFFLINE_MAX: usize = 1_000;
 
 pub async fn handle(
     engine: &Engine,
@@ -26,13 +26,16 @@ pub async fn handle(
     let gates = get_namespace::gates(engine, &namespace).await?;
     let depths = engine.store().depths(&namespace, engine.clock().now()).await;
     let depths = depths.map_err(|error| from_engine(error.into()))?;
-    let page = PageRequest { from: None, direction: Direction::Next, limit: WORKERS_MAX };
-    let workers = engine.store().workers(&namespace, &WorkerFilter::default(), &page).await;
-    let (workers, _) = workers.map_err(|error| from_engine(error.into()))?;
+    let mut workers = engine.living_workers(&namespace, only.as_ref()).await.map_err(from_engine)?;
+    let page = PageRequest { from: None, direction: Direction::Next, limit: OFFLINE_MAX };
+    let gone = WorkerFilter { status: Some(WorkerStatus::Offline), task_queue: only.clone() };
+    let (gone, _) =
+        engine.store().workers(&namespace, &gone, &page).await.map_err(|error| from_engine(error.into()))?;
+    workers.extend(gone.rows);
 
     let mut queues = BTreeMap::new();
     depths.into_iter().for_each(|depth| add_depth(&mut queues, depth));
-    workers.rows.iter().for_each(|view| add_worker(&mut queues, view));
+    workers.iter().for_each(|view| add_worker(&mut queues, view));
     gates.iter().for_each(|gate| add_gate(&mut queues, gate));
     let whole = GateKey::namespace(&namespace);
     let mut queues: Vec<v1::Queue> = queues

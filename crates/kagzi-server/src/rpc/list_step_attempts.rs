@@ -32,27 +32,31 @@ pub async fn handle(
     let query = format!("attempts {namespace:?} {run} {:?} {statuses:?}", request.step_id);
     let page = page_token::read(&request.page_token, &query, limit)?;
     let (attempts, outline) = of_run(engine, &namespace, run).await?;
-    let mut list: Vec<_> = attempts
+    let list: Vec<_> = attempts
         .into_iter()
         .filter(|attempt| request.step_id.is_empty() || *attempt.path == *request.step_id)
-        .map(|attempt| wire::step_attempt(run, attempt))
-        .filter(|(attempt, _)| statuses.is_empty() || statuses.contains(&attempt.status))
+        .map(|attempt| (attempt.seq, wire::step_attempt(run, attempt)))
+        .filter(|(_, (attempt, _))| statuses.is_empty() || statuses.contains(&attempt.status))
         .collect();
     let total = list.len();
-    let (from, to) = cut(bounds(&page, total), page.direction, |at| {
+    let (places, mut list): (Vec<_>, Vec<_>) = list.into_iter().unzip();
+    // Those that only a worker tells of have no place yet; they are few, and come with the last page.
+    let places: Vec<u64> = places.into_iter().flatten().collect();
+    let (from, to) = cut(bounds(&page, &places), page.direction, |at| {
         let (attempt, recorded) = &list[at];
         attempt.encoded_len() + recorded.map_or(0, |seq| outline.payload_bytes(seq))
     });
-    let list: Vec<_> = list.drain(from..to).collect();
+    let last = to == places.len();
+    let list: Vec<_> = list.drain(from..if last { total } else { to }).collect();
     let seqs: Vec<_> = list.iter().filter_map(|(_, recorded)| *recorded).collect();
     let mut payloads = outline::payloads(engine, &namespace, run, &seqs).await?;
-    let token = |direction, wanted: bool, at: usize| match wanted {
-        true => page_token::write(direction, place(at), &query),
-        false => String::new(),
+    let token = |direction, at: Option<&u64>| match at {
+        Some(seq) => page_token::write(direction, place(*seq), &query),
+        None => String::new(),
     };
     Ok(v1::ListStepAttemptsResponse {
-        next_page_token: token(Direction::Next, to < total, to.saturating_sub(1)),
-        prev_page_token: token(Direction::Prev, from > 0, from),
+        next_page_token: token(Direction::Next, places.get(to.wrapping_sub(1)).filter(|_| !last)),
+        prev_page_token: token(Direction::Prev, places.get(from).filter(|_| from > 0)),
         total_count: total as u64,
         step_attempts: list
             .into_iter()
@@ -73,22 +77,21 @@ fn cut((from, to): (usize, usize), direction: Direction, bytes: impl Fn(usize) -
     }
 }
 
-/// Attempts are only ever added at the end, so their number in the list is their place.
-fn place(at: usize) -> Cursor {
-    Cursor { at: Timestamp(at as i64), id: Uuid::nil() }
+/// The event that told of an attempt first is its place, whatever becomes of it and of the others.
+fn place(seq: u64) -> Cursor {
+    Cursor { at: Timestamp(i64::try_from(seq).unwrap_or(i64::MAX)), id: Uuid::nil() }
 }
 
-/// From where to where the page goes in a list of this length.
-fn bounds(page: &PageRequest, len: usize) -> (usize, usize) {
-    let at = page.from.map(|from| usize::try_from(from.at.0).unwrap_or(0).min(len));
-    match (page.direction, at) {
-        (Direction::Next, None) => (0, page.limit.min(len)),
-        (Direction::Next, Some(at)) => {
-            let from = at.saturating_add(1).min(len);
-            (from, from.saturating_add(page.limit).min(len))
+/// From where to where the page goes among these places.
+fn bounds(page: &PageRequest, places: &[u64]) -> (usize, usize) {
+    let token = page.from.map(|from| u64::try_from(from.at.0).unwrap_or(0));
+    match page.direction {
+        Direction::Next => {
+            let from = token.map_or(0, |token| places.partition_point(|seq| *seq <= token));
+            (from, from.saturating_add(page.limit).min(places.len()))
         }
-        (Direction::Prev, at) => {
-            let to = at.unwrap_or(len);
+        Direction::Prev => {
+            let to = token.map_or(places.len(), |token| places.partition_point(|seq| *seq < token));
             (to.saturating_sub(page.limit), to)
         }
     }
@@ -123,6 +126,7 @@ pub async fn of_run(
         }
         list.iter_mut().filter(|known| known.path == step.path).for_each(|known| known.latest = false);
         list.push(StepAttempt {
+            seq: None,
             path: step.path,
             position: step.position,
             attempt: step.attempt,
@@ -142,15 +146,19 @@ mod tests {
     use crate::answer::ANSWER_BYTES_MAX;
 
     #[test]
-    fn pages_of_attempts_meet_and_do_not_overlap() {
-        let page = |direction, at: Option<usize>| PageRequest { from: at.map(place), direction, limit: 4 };
+    fn pages_of_attempts_meet_and_do_not_overlap_although_some_leave_the_list() {
+        let page = |direction, at: Option<u64>| PageRequest { from: at.map(place), direction, limit: 3 };
+        let all = [1, 4, 5, 9, 12, 13];
 
-        assert_eq!(bounds(&page(Direction::Next, None), 10), (0, 4));
-        assert_eq!(bounds(&page(Direction::Next, Some(3)), 10), (4, 8));
-        assert_eq!(bounds(&page(Direction::Next, Some(7)), 10), (8, 10));
-        assert_eq!(bounds(&page(Direction::Prev, Some(8)), 10), (4, 8));
-        assert_eq!(bounds(&page(Direction::Prev, Some(2)), 10), (0, 2));
-        assert_eq!(bounds(&page(Direction::Next, Some(99)), 10), (10, 10));
+        assert_eq!(bounds(&page(Direction::Next, None), &all), (0, 3));
+        assert_eq!(bounds(&page(Direction::Next, Some(5)), &all), (3, 6));
+        assert_eq!(bounds(&page(Direction::Prev, Some(9)), &all), (0, 3));
+        assert_eq!(bounds(&page(Direction::Prev, Some(4)), &all), (0, 1));
+        assert_eq!(bounds(&page(Direction::Next, Some(99)), &all), (6, 6));
+        // Two were retried since the last page, and a filter by status no longer shows them.
+        let fewer = [4, 9, 12, 13];
+        assert_eq!(bounds(&page(Direction::Next, Some(5)), &fewer), (1, 4));
+        assert_eq!(bounds(&page(Direction::Prev, Some(9)), &fewer), (0, 1));
     }
 
     #[test]

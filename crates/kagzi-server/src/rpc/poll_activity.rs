@@ -53,7 +53,7 @@ pub async fn handle(
     let Assignment { run, input, fresh } = assigned;
     let input = match input {
         Some(input) => Some(input),
-        None => engine.read_run(&namespace, run.id).await.map_err(from_engine)?.input,
+        None => engine.read_run(&run.namespace, run.id).await.map_err(from_engine)?.input,
     };
     let input = handler_input::of(engine, &run, input.unwrap_or_else(|| Payload::new(&b""[..]))).await?;
     let journal = match fresh {

@@ -50,7 +50,8 @@ pub fn read(engine: &Engine, spec: Option<v1::ScheduleSpec>) -> Result<NewSchedu
         workflow_type: check::name("spec.workflow_type", &spec.workflow_type)?,
         task_queue: check::name("spec.task_queue", &spec.task_queue)?,
         options: RunOptions {
-            retry: check::retry_policy(spec.retry_policy)?.or(&engine.settings().retry),
+            // The namespace and the server fill in what is open, when a run starts.
+            retry: check::retry_policy(spec.retry_policy)?,
             timeouts: check::timeouts(spec.timeouts, heartbeat_interval_ms(engine))?,
             run_retry,
             on_failure: on_failure(&spec.on_failure_workflow, &spec.on_failure_task_queue)?,

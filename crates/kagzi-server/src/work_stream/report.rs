@@ -69,6 +69,7 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             attempt: failed.attempt,
             failure: wire::read_failure(failed.failure),
             policy: check::retry_policy(failed.retry_policy)?,
+            elapsed_ms: failed.elapsed_ms.max(0),
             park: false,
         },
         Body::StepProgressed(progressed) => Command::Progress {

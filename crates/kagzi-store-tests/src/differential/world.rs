@@ -262,7 +262,8 @@ impl World {
                 let last = self.random.chance(20);
                 let failure = if last { failure.non_retryable() } else { failure };
                 let attempt = 1 + self.random.below(3) as u32;
-                Command::FailStep { lease, step, attempt, failure, policy: RetryPolicy::default(), park }
+                let policy = RetryPolicy::default();
+                Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 4, park }
             }
             10..12 => {
                 let duration_ms = self.random.below(10_000) as i64;

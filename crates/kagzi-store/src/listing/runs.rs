@@ -42,8 +42,8 @@ impl Query<'_> {
             return vec![self.labelled(name, value, others, &statuses)];
         }
         if filter.schedule.is_some() {
-            // By their end, the runs of one schedule are sorted: there are not that many.
-            return vec![self.runs("runs_scheduled", self.within(&statuses))];
+            let index = self.by_order("runs_scheduled", "runs_scheduled_finished");
+            return vec![self.runs(index, self.within(&statuses))];
         }
         if filter.error_code.is_some() {
             let index = self.by_order("runs_error_code", "runs_error_code_finished");

@@ -55,12 +55,7 @@ impl<B: Backend> Turn<'_, B> {
         &mut self,
         start: &StartRun,
     ) -> Result<Result<Option<StartRun>, Rejection>, StoreError> {
-        let mut admitted = self.admitted(&start.namespace).await?;
-        if admitted.is_err() && self.shared {
-            // A refusal writes nothing, so nothing would notice that another server knows better.
-            self.look_up(&start.namespace).await?;
-            admitted = self.admitted(&start.namespace).await?;
-        }
+        let admitted = self.admit_to(&start.namespace).await?;
         // The repeat of a start is answered, even when a new one would be refused.
         if let Err(refused) = admitted
             && !self.fold.taken(&start.namespace, &start.business_id)
@@ -68,6 +63,17 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(Err(refused));
         }
         Ok(Ok(self.fill(start)))
+    }
+
+    /// Whether a namespace takes new runs.
+    pub(super) async fn admit_to(&mut self, namespace: &Name) -> Result<Result<(), Rejection>, StoreError> {
+        let admitted = self.admitted(namespace).await?;
+        if admitted.is_err() && self.shared {
+            // A refusal writes nothing, so nothing would notice that another server knows better.
+            self.look_up(namespace).await?;
+            return self.admitted(namespace).await;
+        }
+        Ok(admitted)
     }
 
     async fn admitted(&mut self, namespace: &Name) -> Result<Result<(), Rejection>, StoreError> {

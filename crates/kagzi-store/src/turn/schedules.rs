@@ -14,6 +14,9 @@ use kagzi_model::{
 use super::Turn;
 use crate::{Backend, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
 
+/// How long a schedule is left alone whose namespace takes no runs.
+const HELD_MS: i64 = 30_000;
+
 /// What a turn did to schedules.
 #[derive(Default)]
 pub(super) struct Desk {
@@ -46,6 +49,11 @@ impl<B: Backend> Turn<'_, B> {
         &mut self,
         request: &ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
+        if request.command.makes_runs()
+            && let Err(refused) = self.admit_to(&request.key.namespace).await?
+        {
+            return Ok(Err(ScheduleRejection::NotAdmitted(refused)));
+        }
         // Earlier requests of this batch must be visible to the load.
         self.write().await?;
         let seen = self.backend.load_schedule(&request.key).await?;
@@ -130,6 +138,14 @@ impl<B: Backend> Turn<'_, B> {
 
     /// Decides one schedule and carries the decision out. Answers with how many runs it started.
     async fn tick(&mut self, schedule: &Schedule, slice: usize) -> Result<usize, StoreError> {
+        // Before anything is decided: a time that the namespace does not admit now is not lost, and no run is ended to
+        // make room for one that may not start.
+        if self.admit_to(&schedule.namespace).await?.is_err() {
+            let mut held = schedule.clone();
+            held.hold_until(self.now.plus_ms(HELD_MS));
+            self.schedules.put(held, false);
+            return Ok(0);
+        }
         let timetable = match schedule.plan.timing.timetable() {
             Ok(timetable) => timetable,
             Err(error) => {
