@@ -30,6 +30,16 @@ pub fn note(message: &str) {
     eprintln!("{message}");
 }
 
+/// Says how to read on in a list, and back.
+pub fn note_pages(next: Option<&str>, prev: Option<&str>) {
+    if let Some(token) = next {
+        note(&format!("more with: --page-token {token} (and the same filters)"));
+    }
+    if let Some(token) = prev {
+        note(&format!("back with: --page-token {token} (and the same filters)"));
+    }
+}
+
 /// Whether a stream is a terminal that wants colours (<https://no-color.org>).
 pub fn wants_colours(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

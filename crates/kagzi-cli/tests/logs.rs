@@ -122,3 +122,21 @@ async fn every_line_about_a_run_names_namespace_and_run_and_a_steps_lines_its_at
     assert!(retried["fields"]["delay_ms"].is_i64() || retried["fields"]["delay_ms"].is_u64(), "{retried}");
     assert_eq!(step_of(retried)["attempt"], 1);
 }
+
+#[tokio::test]
+async fn a_payload_above_a_mebibyte_is_taken_and_warned_about_with_its_field_and_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory);
+    let client = Client::connect(server.address.as_str()).await.unwrap();
+
+    client.workflow("order", "orders", "x".repeat(1024 * 1024 - 2)).await.unwrap();
+    client.workflow("order", "orders", "x".repeat(1024 * 1024 - 1)).await.unwrap();
+
+    let said = server.lines();
+    let warned: Vec<&Value> =
+        said.iter().filter(|line| line["level"] == "WARN" && line["size_bytes"].is_u64()).collect();
+    let [line] = warned.as_slice() else { panic!("{warned:#?}") };
+    assert_eq!((&line["context"], &line["size_bytes"]), (&"input".into(), &(1024 * 1024 + 1).into()));
+    let message = "payload exceeds 1048576 bytes; consider storing large data externally";
+    assert_eq!(line["message"], message);
+}

@@ -3,19 +3,7 @@
 mod stage;
 
 use serde_json::Value;
-use stage::{Server, complaint, kagzi, printed};
-
-/// The answer of a command as JSON.
-async fn json(server: &Server, args: &[&str]) -> Value {
-    let said = kagzi(&[&["--address", &server.address, "-o", "json"], args].concat()).await;
-    serde_json::from_str(&printed(&said)).unwrap()
-}
-
-/// The exit code and the complaint of a command that is refused.
-async fn refused(server: &Server, args: &[&str]) -> (Option<i32>, String) {
-    let said = kagzi(&[&["--address", &server.address], args].concat()).await;
-    (said.status.code(), complaint(&said))
-}
+use stage::{Server, json, refused};
 
 #[tokio::test]
 async fn namespaces_and_queues_are_set_shown_and_refused_with_their_exit_codes() {

@@ -1,15 +1,19 @@
 //! Starts runs, waits for them and stops them.
 
 pub(crate) mod admin;
+pub(crate) mod attempts;
 mod conversation;
 pub(crate) mod handle;
 pub(crate) mod history;
+pub(crate) mod page;
 pub(crate) mod queue_handle;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod schedule_handle;
+pub(crate) mod schedules;
 pub(crate) mod start;
 mod start_many;
+pub(crate) mod workers;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -36,6 +40,7 @@ use handle::RunHandle;
 use runs::Runs;
 use schedule::ScheduleBuilder;
 use schedule_handle::ScheduleHandle;
+use schedules::Schedules;
 use start::StartBuilder;
 
 /// Talks to a server. Cheap to clone; clones share one connection.
@@ -207,6 +212,11 @@ impl Client {
     /// Lists runs, the newest first: one page at a time, or all of them as a stream.
     pub fn runs(&self) -> Runs {
         Runs::new(self.clone())
+    }
+
+    /// Lists schedules, filtered. Nothing is asked before [`Schedules::page`] or [`Schedules::all`].
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(self.clone())
     }
 
     /// Sets and looks at what operators do: namespaces, queues, workers.

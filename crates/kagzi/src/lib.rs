@@ -84,13 +84,17 @@ mod workflow_failed;
 pub use addresses::Addresses;
 pub use client::Client;
 pub use client::admin::{Admin, NamespaceField, NamespacePage, NamespaceSettings, Queues, TakenOffline};
+pub use client::attempts::StepAttempts;
 pub use client::handle::RunHandle;
 pub use client::history::{HistoryPage, RunHistory};
+pub use client::page::Page;
 pub use client::queue_handle::QueueHandle;
 pub use client::runs::{RunCount, RunPage, Runs};
 pub use client::schedule::{Overlap, ScheduleBuilder};
-pub use client::schedule_handle::{Backfill, Missed, ScheduleHandle};
+pub use client::schedule_handle::{Backfill, Missed, NextTimes, ScheduleHandle};
+pub use client::schedules::Schedules;
 pub use client::start::{StartBuilder, Timeouts};
+pub use client::workers::Workers;
 #[cfg(feature = "compression")]
 pub use codec::compression::CompressionCodec;
 #[cfg(feature = "encryption")]
@@ -100,8 +104,8 @@ pub use codec::{CodecError, PayloadCodec};
 pub use embedded::Embedded;
 pub use error::{Error, RunFailed};
 pub use kagzi_proto::v1::{
-    Gate, Namespace, Payload, Queue, QueueType, RunEvent, Schedule, Worker as RegisteredWorker, WorkflowRun,
-    WorkflowStatus,
+    Gate, Namespace, Payload, Queue, QueueType, RunEvent, Schedule, StepAttempt, StepStatus,
+    Worker as RegisteredWorker, WorkerStatus, WorkflowRun, WorkflowStatus,
 };
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;

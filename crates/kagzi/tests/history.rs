@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use kagzi::testing::TestEngine;
-use kagzi::{Error, HistoryPage, RetryPolicy, RunEvent, RunHandle, RunHistory, WorkflowContext};
+use kagzi::{
+    Error, HistoryPage, RetryPolicy, RunEvent, RunHandle, RunHistory, StepAttempt, StepStatus,
+    WorkflowContext,
+};
 
 async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
     for item in 0..5 {
@@ -133,5 +136,42 @@ async fn what_makes_no_sense_is_refused_with_field_and_value() {
     assert!(kind.starts_with("kinds is \"step_exploded\": it must be one of run_started,"), "{kind}");
     assert!(range.starts_with("from is ") && range.contains("later than to"), "{range}");
     assert_eq!(run.history().page_size(3).page(&token).await.unwrap().events.len(), 3, "sizes may change");
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn step_attempts_are_listed_filtered_and_in_pages_both_ways() {
+    let engine = TestEngine::start().await;
+    let run = ended(&engine).await;
+    let paths = |attempts: &[StepAttempt]| {
+        attempts
+            .iter()
+            .map(|one| format!("{} {}", one.step.clone().unwrap().path, one.attempt))
+            .collect::<Vec<_>>()
+    };
+
+    let by_three = run.attempts().page_size(3);
+    let mut there = Vec::new();
+    let mut page = by_three.page("").await.unwrap();
+    loop {
+        there.extend(paths(&page.rows));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        page = by_three.page(&page.next_page_token).await.unwrap();
+    }
+    let mut back = paths(&page.rows);
+    while !page.prev_page_token.is_empty() {
+        page = by_three.page(&page.prev_page_token).await.unwrap();
+        back.splice(0..0, paths(&page.rows));
+    }
+
+    assert_eq!(there, paths(&run.attempts().all().await.unwrap()));
+    assert_eq!(back, there);
+    assert_eq!((there.len(), there.last().unwrap().as_str()), (8, "charge 2"));
+    let failed = run.attempts().status(StepStatus::Failed).all().await.unwrap();
+    assert_eq!(paths(&failed), ["charge 1", "charge 2"]);
+    assert_eq!(failed[0].error.as_ref().unwrap().message, "no money");
+    assert_eq!(paths(&run.attempts().step("pack-3").all().await.unwrap()), ["pack-3 1"]);
     engine.close().await;
 }

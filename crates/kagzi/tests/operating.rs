@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use kagzi::testing::TestEngine;
 use kagzi::{
-    Error, NamespaceField, NamespaceSettings, RetryPolicy, Timeouts, WorkflowContext, WorkflowStatus,
+    Error, NamespaceField, NamespaceSettings, RegisteredWorker, RetryPolicy, Timeouts, WorkerStatus,
+    WorkflowContext, WorkflowStatus,
 };
 
 async fn greet(_: WorkflowContext, name: String) -> anyhow::Result<String> {
@@ -125,7 +126,7 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
 
     // A worker registers when its stream opens, which is soon.
     let workers = loop {
-        let workers = admin.workers().await.unwrap();
+        let workers = admin.workers().all().await.unwrap();
         if workers.len() == 2 {
             break workers;
         }
@@ -140,5 +141,17 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
     assert_eq!((taken.worker.worker_id.as_str(), taken.released), (oldest.worker_id.as_str(), 0));
     assert_ne!(taken.worker.status(), oldest.status());
     assert_eq!(refusal(unknown).0, tonic::Code::NotFound);
+    let ids =
+        |workers: &[RegisteredWorker]| workers.iter().map(|one| one.worker_id.clone()).collect::<Vec<_>>();
+    let offline = admin.workers().status(WorkerStatus::Offline).all().await.unwrap();
+    // The drained one had nothing to finish, so it may have left as well.
+    assert!(ids(&offline).contains(&oldest.worker_id), "{offline:?}");
+    let queue = admin.workers().task_queue(&newest.task_queue).all().await.unwrap();
+    assert_eq!(ids(&queue), [newest.worker_id.clone()]);
+    let one_by_one = admin.workers().page_size(1);
+    let first = one_by_one.page("").await.unwrap();
+    let second = one_by_one.page(&first.next_page_token).await.unwrap();
+    let back = one_by_one.page(&second.prev_page_token).await.unwrap();
+    assert_eq!((ids(&second.rows), ids(&back.rows)), (ids(&workers[1..]), ids(&first.rows)));
     engine.close().await;
 }

@@ -70,8 +70,9 @@ async fn a_scheduled_run_knows_its_schedule_and_its_nominal_time() {
     assert_eq!(result, ("sales".into(), Some("hourly".into()), Some(hour)));
     let described = schedule.describe().await.unwrap();
     assert_eq!((described.started_total, described.last_run_id), (1, run.run_id.clone()));
-    let next: Vec<u64> = schedule.next(2).await.unwrap().into_iter().map(second).collect();
-    assert_eq!(next, [hour + 3600, hour + 7200]);
+    let next = schedule.next(2).await.unwrap();
+    assert_eq!(next.times.into_iter().map(second).collect::<Vec<_>>(), [hour + 3600, hour + 7200]);
+    assert_eq!((next.time_zone.as_str(), next.paused), ("UTC", false));
 }
 
 #[tokio::test]
@@ -143,4 +144,44 @@ async fn a_bad_expression_is_refused_with_its_place() {
     let refused = client.schedule("bad", "report", "reports", ()).cron("0 0 31 2 *").await.err().unwrap();
 
     assert!(refused.to_string().contains("never comes: at character 5"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_schedule_can_be_looked_at_in_words_before_it_is_made() {
+    let (_engine, client) = engine().await;
+    let weekdays = || {
+        client.schedule("work", "report", "reports", "sales").cron("0 9 * * 1-5").time_zone("Europe/Berlin")
+    };
+
+    let preview = weekdays().preview(3).await.unwrap();
+
+    assert!(preview.words.contains("09:00") && preview.words.contains("Monday"), "{}", preview.words);
+    assert_eq!((preview.times.len(), preview.time_zone.as_str()), (3, "Europe/Berlin"));
+    assert!(client.schedules().all().await.unwrap().is_empty(), "nothing was made");
+    assert_eq!(weekdays().await.unwrap().next(3).await.unwrap(), preview);
+}
+
+#[tokio::test]
+async fn schedules_are_listed_filtered_and_in_pages_both_ways() {
+    let (engine, client) = engine().await;
+    for id in ["a", "b", "c"] {
+        let kind = if id == "b" { "stuck" } else { "report" };
+        client.schedule(id, kind, "reports", ()).cron("@hourly").await.unwrap();
+        engine.advance(Duration::from_millis(1));
+    }
+    client.schedule_handle("c").pause("holidays").await.unwrap();
+    let ids = |schedules: &[kagzi::Schedule]| {
+        schedules.iter().map(|one| one.schedule_id.clone()).collect::<Vec<_>>()
+    };
+
+    let by_two = client.schedules().page_size(2);
+    let first = by_two.page("").await.unwrap();
+    let second = by_two.page(&first.next_page_token).await.unwrap();
+    let back = by_two.page(&second.prev_page_token).await.unwrap();
+
+    assert_eq!((ids(&first.rows), ids(&second.rows)), (vec!["c".into(), "b".into()], vec!["a".to_owned()]));
+    assert_eq!((ids(&back.rows), second.next_page_token.as_str()), (ids(&first.rows), ""));
+    assert_eq!(ids(&by_two.all().await.unwrap()), ["c", "b", "a"]);
+    assert_eq!(ids(&client.schedules().paused(true).all().await.unwrap()), ["c"]);
+    assert_eq!(ids(&client.schedules().workflow_type("stuck").all().await.unwrap()), ["b"]);
 }

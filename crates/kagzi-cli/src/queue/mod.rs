@@ -5,6 +5,7 @@ mod list;
 mod pause;
 mod resume;
 mod show;
+mod types;
 pub mod view;
 mod which;
 
@@ -16,6 +17,8 @@ pub enum Verb {
     List,
     /// Show one queue, type by type.
     Show(show::Args),
+    /// List the workflow types that are known: by a living run, a worker of now or lately, or a gate.
+    Types,
     /// Claim nothing more of a queue, or of one type on it; what runs goes on.
     Pause(pause::Args),
     /// Let a paused queue, or one type on it, go on.
@@ -28,6 +31,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
     match verb {
         Verb::List => list::perform(session).await,
         Verb::Show(args) => show::perform(args, session).await,
+        Verb::Types => types::perform(session).await,
         Verb::Pause(args) => pause::perform(args, session).await,
         Verb::Resume(args) => resume::perform(args, session).await,
         Verb::Limit(args) => limit::perform(args, session).await,

@@ -95,12 +95,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             if let Some(total) = &page.total {
                 output::note(&format!("{} in all", total.text()));
             }
-            if let Some(token) = page.next_page_token {
-                output::note(&format!("more with: --page-token {token} (and the same filters)"));
-            }
-            if let Some(token) = page.prev_page_token {
-                output::note(&format!("back with: --page-token {token}"));
-            }
+            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())
         }
     }

@@ -16,6 +16,7 @@ mod show;
 mod start;
 pub mod status;
 mod step;
+mod steps;
 mod terminate;
 mod view;
 mod wait;
@@ -32,6 +33,8 @@ pub enum Verb {
     List(list::Args),
     /// Show one run and its steps.
     Show(show::Args),
+    /// List what a run's steps did, attempt by attempt.
+    Steps(steps::Args),
     /// Show what happened to a run, oldest first.
     History(history::Args),
     /// Say in one sentence why a run is where it is.
@@ -57,6 +60,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Start(args) => start::perform(args, session).await,
         Verb::List(args) => list::perform(args, session).await,
         Verb::Show(args) => show::perform(args, session).await,
+        Verb::Steps(args) => steps::perform(args, session).await,
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,

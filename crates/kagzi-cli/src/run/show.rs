@@ -7,7 +7,7 @@ use crate::session::Session;
 use kagzi_proto::v1::ListStepAttemptsRequest;
 use serde::Serialize;
 
-/// Enough for a screen and a script; `run history` has everything.
+/// Enough for a screen and a script; `run steps` has everything.
 const STEPS_MAX: i32 = 200;
 
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
     if !attempts.next_page_token.is_empty() {
         output::note(&format!(
-            "only the first {STEPS_MAX} step attempts are shown; all of them: kagzi run history {}",
+            "only the first {STEPS_MAX} step attempts are shown; all of them: kagzi run steps {}",
             args.id
         ));
     }

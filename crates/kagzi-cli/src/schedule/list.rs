@@ -54,9 +54,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         }
         Format::Table => {
             output::print(&as_table(&page.schedules, moment::now()))?;
-            if let Some(token) = page.next_page_token {
-                output::note(&format!("more with: --page-token {token}"));
-            }
+            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())
         }
     }

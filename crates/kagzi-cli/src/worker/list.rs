@@ -1,5 +1,6 @@
 use super::view::WorkerView;
 use crate::output::{self, Format};
+use crate::run::some_text;
 use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
@@ -33,7 +34,10 @@ enum Status {
 struct Page {
     workers: Vec<WorkerView>,
     next_page_token: Option<String>,
+    prev_page_token: Option<String>,
     total_count: i32,
+    /// There are more than were counted.
+    total_capped: bool,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
@@ -55,9 +59,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         }
         Format::Table => {
             output::print(&as_table(&page.workers, moment::now()))?;
-            if let Some(token) = page.next_page_token {
-                output::note(&format!("more with: --page-token {token}"));
-            }
+            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())
         }
     }
@@ -75,8 +77,10 @@ impl From<ListWorkersResponse> for Page {
     fn from(answer: ListWorkersResponse) -> Self {
         Page {
             workers: answer.workers.into_iter().map(WorkerView::from).collect(),
-            next_page_token: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+            next_page_token: some_text(answer.next_page_token),
+            prev_page_token: some_text(answer.prev_page_token),
             total_count: answer.total_count,
+            total_capped: answer.total_capped,
         }
     }
 }

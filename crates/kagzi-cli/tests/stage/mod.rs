@@ -65,3 +65,17 @@ pub fn printed(output: &Output) -> String {
 pub fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
+
+/// The answer of a command as JSON.
+#[allow(dead_code, reason = "not every test reads JSON")]
+pub async fn json(server: &Server, args: &[&str]) -> serde_json::Value {
+    let said = kagzi(&[&["--address", &server.address, "-o", "json"], args].concat()).await;
+    serde_json::from_str(&printed(&said)).unwrap()
+}
+
+/// The exit code and the complaint of a command that is refused.
+#[allow(dead_code, reason = "not every test is refused")]
+pub async fn refused(server: &Server, args: &[&str]) -> (Option<i32>, String) {
+    let said = kagzi(&[&["--address", &server.address], args].concat()).await;
+    (said.status.code(), complaint(&said))
+}

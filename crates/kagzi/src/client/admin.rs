@@ -6,6 +6,7 @@ use kagzi_proto::v1::{self, Gate, Namespace, Queue, Worker as RegisteredWorker};
 
 use crate::client::queue_handle::QueueHandle;
 use crate::client::start::Timeouts;
+use crate::client::workers::Workers;
 use crate::client::{Client, Repeat};
 use crate::error::Error;
 use crate::retry_policy::{RetryPolicy, millis};
@@ -32,7 +33,7 @@ use crate::retry_policy::{RetryPolicy, millis};
 /// if let Some(depth) = orders.depth().await? {
 ///     println!("{} ready, {} running", depth.ready, depth.leased);
 /// }
-/// for worker in admin.workers().await? {
+/// for worker in admin.workers().task_queue("orders").all().await? {
 ///     admin.drain_worker(worker.worker_id).await?;
 /// }
 /// # Ok(()) }
@@ -204,24 +205,9 @@ impl Admin {
         QueueHandle::new(self.clone(), String::new())
     }
 
-    /// All workers of the registry, newest first, those that went offline included.
-    pub async fn workers(&self) -> Result<Vec<RegisteredWorker>, Error> {
-        let mut all = Vec::new();
-        let mut page_token = String::new();
-        loop {
-            let request = v1::ListWorkersRequest {
-                namespace_id: self.namespace_id(),
-                page_size: 1_000,
-                page_token,
-                ..Default::default()
-            };
-            let page = call!(self.client, WorkersRpc, Safe, "list workers", list_workers, request)?;
-            all.extend(page.workers);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                return Ok(all);
-            }
-        }
+    /// The workers of the registry, to be filtered and read. Nothing is asked yet.
+    pub fn workers(&self) -> Workers {
+        Workers::new(self.client.clone())
     }
 
     /// Reads one worker. A unique prefix of its id is enough.

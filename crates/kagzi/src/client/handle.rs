@@ -4,6 +4,7 @@ use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::client::attempts::StepAttempts;
 use crate::client::history::RunHistory;
 use crate::client::{Client, Repeat, Server};
 use crate::error::{Error, RunFailed};
@@ -158,6 +159,11 @@ impl RunHandle {
     /// The run's history, to be filtered and read from either end. Nothing is asked yet.
     pub fn history(&self) -> RunHistory {
         RunHistory::new(self.client.clone(), self.run_id.clone())
+    }
+
+    /// What the run's steps did, to be filtered and read. Nothing is asked yet.
+    pub fn attempts(&self) -> StepAttempts {
+        StepAttempts::new(self.client.clone(), self.run_id.clone())
     }
 
     /// Reads the run as it is now.

@@ -9,7 +9,7 @@ use kagzi_proto::v1;
 use serde::Serialize;
 use tonic::Code;
 
-use crate::client::schedule_handle::ScheduleHandle;
+use crate::client::schedule_handle::{NextTimes, ScheduleHandle};
 use crate::client::start::Timeouts;
 use crate::client::{Client, Repeat};
 use crate::codec::CodecError;
@@ -146,6 +146,16 @@ impl ScheduleBuilder {
     /// The workflow type that is started when a run of the schedule fails or times out.
     pub fn on_failure(self, workflow_type: impl Into<String>) -> Self {
         self.change(|spec| spec.on_failure_workflow = workflow_type.into())
+    }
+
+    /// When it would fire, in words and as so many times. Nothing is made, and no schedule need exist.
+    pub async fn preview(self, count: usize) -> Result<NextTimes, Error> {
+        let client = self.client.clone();
+        // Only its timing is read.
+        let spec = Some(v1::ScheduleSpec { input: None, ..self.into_spec()? });
+        let namespace_id = client.namespace_id().to_owned();
+        let request = v1::NextScheduleTimesRequest { namespace_id, spec, ..Default::default() };
+        NextTimes::ask(&client, request, count).await
     }
 
     /// Gives a schedule that exists this description. A new timetable holds from now on.

@@ -34,6 +34,42 @@ pub enum Backfill {
     OneByOne,
 }
 
+/// When a schedule fires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextTimes {
+    /// Its timetable in words, e.g. "at 09:00, Monday through Friday".
+    pub words: String,
+    /// In which it is read; empty for an interval.
+    pub time_zone: String,
+    /// The next ones, without jitter.
+    pub times: Vec<SystemTime>,
+    /// It fires at none of them until somebody resumes it.
+    pub paused: bool,
+}
+
+impl NextTimes {
+    pub(crate) async fn ask(
+        client: &Client,
+        request: v1::NextScheduleTimesRequest,
+        count: usize,
+    ) -> Result<NextTimes, Error> {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let request = v1::NextScheduleTimesRequest { count, ..request };
+        let ask = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.next_schedule_times(request).await }
+        };
+        let answer = client.call_schedules("ask for a schedule's times", Repeat::Safe, ask).await?;
+        let times = answer.times.into_iter().filter_map(|at| SystemTime::try_from(at).ok());
+        Ok(NextTimes {
+            times: times.collect(),
+            words: answer.words,
+            time_zone: answer.time_zone,
+            paused: answer.paused,
+        })
+    }
+}
+
 /// Awaits one call on the schedule service.
 macro_rules! call {
     ($self:ident, $attempted:literal, $method:ident, $request:expr) => {{
@@ -115,14 +151,11 @@ impl ScheduleHandle {
         Ok(call!(self, "backfill a schedule", backfill_schedule, request)?.times)
     }
 
-    /// The next times at which it fires, without jitter.
-    pub async fn next(&self, count: usize) -> Result<Vec<SystemTime>, Error> {
+    /// When it fires next, in words and as so many times, without jitter.
+    pub async fn next(&self, count: usize) -> Result<NextTimes, Error> {
         let (schedule_id, namespace_id) = self.key();
-        let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let request =
-            v1::NextScheduleTimesRequest { schedule_id, namespace_id, count, spec: None, after: None };
-        let answer = call!(self, "ask for a schedule's times", next_schedule_times, request)?;
-        Ok(answer.times.into_iter().filter_map(|at| SystemTime::try_from(at).ok()).collect())
+        let request = v1::NextScheduleTimesRequest { schedule_id, namespace_id, ..Default::default() };
+        NextTimes::ask(&self.client, request, count).await
     }
 
     /// The runs that it started, newest first; narrow the list down as any other.

@@ -1,6 +1,6 @@
-//! Everything that the server says, decoded where it arrives: an assigned run, a run, a line of history.
+//! Everything that the server says, decoded where it arrives: an assigned run, a run, a step attempt, a line of history.
 
-use kagzi_proto::v1::{Assign, JournalEntry, RunEvent, WorkflowRun};
+use kagzi_proto::v1::{Assign, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
 use serde_json::Value;
 
 use super::{CodecError, Codecs};
@@ -41,6 +41,15 @@ impl Codecs {
         }
         self.decode_in_place(&mut run.output)?;
         run.error.as_mut().map_or(Ok(()), |error| self.decode_failure(error))
+    }
+
+    /// Decodes what a step did.
+    pub(crate) fn decode_attempt(&self, attempt: &mut StepAttempt) -> Result<(), CodecError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.decode_in_place(&mut attempt.output)?;
+        attempt.error.as_mut().map_or(Ok(()), |error| self.decode_failure(error))
     }
 
     /// Decodes a line of history, the messages inside its details too.

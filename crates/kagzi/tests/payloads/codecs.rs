@@ -101,3 +101,25 @@ async fn error_messages_are_encoded_too() {
     assert!(seen.contains("nobody is there"), "{seen}");
     assert!(!stored.contains("nobody"), "{stored}");
 }
+
+#[tokio::test]
+async fn a_schedules_input_is_encoded_and_making_it_twice_makes_one() {
+    let engine = engine_with_greeter().await;
+    let client = engine.client().codec(Rot13);
+    let make = |name: &'static str| client.schedule("daily", "greet", "q", name).cron("@daily");
+
+    make("Ada").await.unwrap();
+    make("Ada").await.unwrap();
+    let other = make("Bob").await;
+
+    assert!(other.is_err(), "the same id with another input");
+    let stored =
+        engine.client().schedule_handle("daily").describe().await.unwrap().spec.unwrap().input.unwrap();
+    assert_eq!(stored.data, "\"Nqn\"");
+    let read = client.schedule_handle("daily").describe().await.unwrap().spec.unwrap().input.unwrap();
+    assert_eq!(read.data, "\"Ada\"");
+    let triggered = client.schedule_handle("daily").trigger().await.unwrap();
+    assert_eq!(triggered.result::<String>().await.unwrap(), "hello Ada");
+    let attempts = triggered.attempts().all().await.unwrap();
+    assert_eq!(attempts[0].output.as_ref().unwrap().data, "\"hello Ada\"");
+}

@@ -1,0 +1,64 @@
+//! `client.schedules()`: lists of schedules, filtered, one page at a time or all.
+
+use kagzi_proto::v1::{self, Schedule};
+
+use crate::client::page::{self, Page};
+use crate::client::{Client, Repeat};
+use crate::error::Error;
+
+/// Schedules that are being asked for, newest first and without their inputs. What is not set does not filter.
+#[must_use = "nothing is asked before .page(..) or .all()"]
+#[derive(Clone)]
+pub struct Schedules {
+    client: Client,
+    request: v1::ListSchedulesRequest,
+}
+
+impl Schedules {
+    pub(crate) fn new(client: Client) -> Schedules {
+        let namespace_id = client.namespace_id().to_owned();
+        let request = v1::ListSchedulesRequest { namespace_id, ..Default::default() };
+        Schedules { client, request }
+    }
+
+    /// Schedules that start this workflow type.
+    pub fn workflow_type(self, name: impl Into<String>) -> Self {
+        self.change(|request| request.workflow_type = name.into())
+    }
+
+    /// Those that are paused, or those that are not.
+    pub fn paused(self, paused: bool) -> Self {
+        self.change(|request| request.paused = Some(paused))
+    }
+
+    /// Schedules per page, at most 1000. Default: 50.
+    pub fn page_size(self, schedules: u16) -> Self {
+        self.change(|request| request.page_size = schedules.into())
+    }
+
+    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
+    /// the filters that it came from, and no others.
+    pub async fn page(&self, token: impl Into<String>) -> Result<Page<Schedule>, Error> {
+        let request = v1::ListSchedulesRequest { page_token: token.into(), ..self.request.clone() };
+        let read = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
+            let request = request.clone();
+            async move { rpc.list_schedules(request).await }
+        };
+        let page = self.client.call_schedules("list schedules", Repeat::Safe, read).await?;
+        Ok(Page {
+            rows: page.schedules,
+            next_page_token: page.next_page_token,
+            prev_page_token: page.prev_page_token,
+        })
+    }
+
+    /// All of them.
+    pub async fn all(&self) -> Result<Vec<Schedule>, Error> {
+        page::all(|token| self.page(token)).await
+    }
+
+    fn change(mut self, set: impl FnOnce(&mut v1::ListSchedulesRequest)) -> Self {
+        set(&mut self.request);
+        self
+    }
+}
