@@ -10,7 +10,7 @@ export KAGZI_EXAMPLES_BUILT=1
 unset KAGZI_ADDRESS KAGZI_NAMESPACE KAGZI_STORE KAGZI KAGZI_TEST_STORE KAGZI_FAULTS_STORE
 debug=${CARGO_TARGET_DIR:-target}/debug
 
-stage_count=11
+stage_count=12
 stage_number=0
 summary=
 
@@ -45,7 +45,7 @@ tools() {
     local missing=()
     has cc || missing+=(build-essential) # SQLite is C and is built from source
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
-    [ -n "${TEST_DATABASE_URL:-}" ] || has_initdb || missing+=(postgresql)
+    has_initdb || missing+=(postgresql) # also with TEST_DATABASE_URL: some tests crash a server of their own
     has openssl || missing+=(openssl) # makes the certificate of the TLS test
     has strace || missing+=(strace) # the witness of the test that counts syncs
     has valgrind || missing+=(valgrind) # counts instructions
@@ -126,6 +126,7 @@ stage "build" build
 stage "tests" tests
 stage "examples and Python" examples
 stage "demo" "$debug/kagzi" demo
+stage "metrics" scripts/check-metrics.sh
 stage "speed" speed
 stage "instructions" scripts/instructions.sh
 

@@ -11,6 +11,7 @@ mod durable_answers;
 mod fencing;
 mod handlers;
 mod invariants;
+mod metrics;
 mod operators;
 mod payloads;
 mod readiness;

@@ -80,8 +80,8 @@ async fn a_schedule_fires_once_per_second_for_a_minute_although_its_server_is_ki
         late[late.len() * 9 / 10],
         late[late.len() - 1]
     );
-    // On a quiet machine 100 ms hold for each; on a busy one at least the median does not depend on the poll (5 s).
-    assert!(late[late.len() / 2] < 1_000, "{late:?}");
+    // On a quiet machine 100 ms hold for each; on a busy one, and over the death of a server, at least for most.
+    assert!(late[late.len() / 2] < 100, "{late:?}");
     eventually_within(PATIENCE, "all runs complete", async || {
         let open = count(&url, "SELECT count(*) FROM kagzi.runs WHERE status < 4").await?;
         (open == 0).then_some(())
