@@ -29,6 +29,12 @@ for test in $(comm -23 <(echo "$tests") <(echo "$known")); do
     [ "$(echo "$test" | tr -cd _ | wc -c)" -lt 3 ] || complain "docs/mission.md names the test $test, which does not exist"
 done
 
+# Every line of the mission's sections that are done has its row.
+for number in $(seq 12 89) $(seq 120 151) $(seq 204 208) 212; do
+    line=$(printf 'M-%03d' "$number")
+    grep -q "^| $line\b" docs/mission.md || complain "docs/mission.md has no row for $line"
+done
+
 lines=$(wc -l <ARCHITECTURE.md)
 [ "$lines" -le 200 ] || complain "ARCHITECTURE.md has $lines lines, at most 200 are read"
 
