@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use kagzi_model::{Rejection, Status};
 use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_postgres::{
-    FIND_STATEMENTS, PostgresOptions, PostgresStore, READ_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
-    WRITE_STATEMENTS, fixture,
+    FIND_STATEMENTS, PostgresOptions, PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS,
+    RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
 };
 use stage::{Server, complete, namespace, next, record};
 
@@ -67,9 +67,16 @@ async fn every_statement_is_accepted_by_the_engine() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await;
 
-    for (name, sql) in
-        [FIND_STATEMENTS, WRITE_STATEMENTS, READ_STATEMENTS, RULE_STATEMENTS, RULE_READ_STATEMENTS].concat()
-    {
+    let all = [
+        FIND_STATEMENTS,
+        WRITE_STATEMENTS,
+        READ_STATEMENTS,
+        RULE_STATEMENTS,
+        RULE_READ_STATEMENTS,
+        SCHEDULE_STATEMENTS,
+        RETENTION_STATEMENTS,
+    ];
+    for (name, sql) in all.concat() {
         fixture::sql(&url, &format!("PREPARE {name} AS {sql}")).await;
     }
 }
