@@ -47,6 +47,7 @@ impl PostgresStore {
             shared_poll_ms: Some(jittered(options.poll_ms(), server)),
             // A batch is a fixed number of round trips, however long it is.
             batch_len_max: 1024,
+            crowd_len_max: 1024,
             claim_len_max: 512,
             ..LaneOptions::default()
         };

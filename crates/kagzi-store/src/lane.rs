@@ -32,6 +32,10 @@ pub struct LaneOptions {
     /// for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of
     /// its cost.
     pub batch_len_max: usize,
+    /// The same while runs wait for workers that have room: then whoever has one run at a time shares his commits with a crowd.
+    /// With 64 commands and 32 claims his p99 was 21 to 28 ms while 10,000 sleepers woke (39 to 69 with 256 and 128), and they were
+    /// done after 0.6 s (0.5). Without a crowd 64 would cost a tenth of the throughput.
+    pub crowd_len_max: usize,
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
     pub shared_poll_ms: Option<i64>,
@@ -42,7 +46,13 @@ const CONFLICTS_MAX: usize = 5;
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        LaneOptions { queue_len_max: 4096, batch_len_max: 256, claim_len_max: 128, shared_poll_ms: None }
+        LaneOptions {
+            queue_len_max: 4096,
+            batch_len_max: 256,
+            crowd_len_max: 64,
+            claim_len_max: 32,
+            shared_poll_ms: None,
+        }
     }
 }
 
@@ -268,7 +278,7 @@ impl<B: Backend> Lane<B> {
         let now = self.clock.now();
         let room = |demand: &Demand| roster.room(demand);
         let cold = roster.cold && !self.board.workers().is_empty();
-        let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
+        let backlog = self.board.crowded(room);
         let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
         let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
         let due = [due, self.poll_at].into_iter().flatten().min();
@@ -297,9 +307,12 @@ impl<B: Backend> Lane<B> {
     }
 
     fn collect(&mut self, first: Message, batch: &mut Vec<Message>) {
+        let roster = &self.roster;
+        let crowd = self.board.crowded(|demand| roster.room(demand));
+        let len_max = if crowd { self.options.crowd_len_max } else { self.options.batch_len_max };
         let mut len = first.len();
         batch.push(first);
-        while len < self.options.batch_len_max {
+        while len < len_max {
             let Ok(message) = self.messages.try_recv() else { break };
             len += message.len();
             batch.push(message);

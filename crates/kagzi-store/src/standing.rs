@@ -142,6 +142,12 @@ impl Board {
         keys
     }
 
+    /// Runs wait, or may, for somebody who has room.
+    pub fn crowded(&self, room: impl Fn(&Demand) -> u32) -> bool {
+        let waits = self.keys.iter().filter(|(_, state)| state.backlog && !state.held);
+        waits.into_iter().any(|(key, _)| self.room(key, &room) > 0)
+    }
+
     /// A gate holds the key up.
     pub fn hold(&mut self, key: &QueueKey) {
         if let Some(state) = self.keys.get_mut(key) {
