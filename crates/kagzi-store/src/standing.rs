@@ -142,10 +142,9 @@ impl Board {
         keys
     }
 
-    /// Runs wait, or may, for somebody who has room.
-    pub fn crowded(&self, room: impl Fn(&Demand) -> u32) -> bool {
-        let waits = self.keys.iter().filter(|(_, state)| state.backlog && !state.held);
-        waits.into_iter().any(|(key, _)| self.room(key, &room) > 0)
+    /// Runs wait, or may, for workers that stand by.
+    pub fn crowded(&self) -> bool {
+        self.keys.values().any(|state| state.backlog && !state.held)
     }
 
     /// A gate holds the key up.
