@@ -32,9 +32,9 @@ pub struct LaneOptions {
     /// for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of
     /// its cost.
     pub batch_len_max: usize,
-    /// The same while runs wait for workers: then whoever has one run at a time shares his commits with a crowd.
-    /// With 64 commands and 32 claims his p99 was 21 to 28 ms while 10,000 sleepers woke (39 to 69 with 256 and 128), and they were
-    /// done after 0.6 s (0.5). Without a crowd 64 would cost a tenth of the throughput.
+    /// The same while runs wait for workers: then whoever has one run at a time shares his commits with a crowd. With 64 commands and
+    /// 32 claims his p99 was 33 to 42 ms while 10,000 sleepers woke (39 to 69 with 256 and 128). For every turn, 64 would cost a tenth of
+    /// the throughput of w3 (bench/RESULTS.md).
     pub crowd_len_max: usize,
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
