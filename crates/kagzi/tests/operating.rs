@@ -147,7 +147,7 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
     // The drained one had nothing to finish, so it may have left as well.
     assert!(ids(&offline).contains(&oldest.worker_id), "{offline:?}");
     let queue = admin.workers().task_queue(&newest.task_queue).all().await.unwrap();
-    assert_eq!(ids(&queue), [newest.worker_id.clone()]);
+    assert_eq!(ids(&queue), std::slice::from_ref(&newest.worker_id));
     let one_by_one = admin.workers().page_size(1);
     let first = one_by_one.page("").await.unwrap();
     let second = one_by_one.page(&first.next_page_token).await.unwrap();
