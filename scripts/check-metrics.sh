@@ -18,8 +18,14 @@ if [ -z "$promtool" ]; then
         (
             cd "$tools"
             # A fresh machine has no lists of packages; only root can fetch them.
-            apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }
-            dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool
+            as_root=()
+            [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+            apt-get download -qq prometheus 2>/dev/null ||
+                { "${as_root[@]}" apt-get update -qq && apt-get download -qq prometheus; }
+            # Under another name first: half of it must not look like the whole.
+            dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --to-stdout ./usr/bin/promtool >promtool.part
+            chmod +x promtool.part
+            mv promtool.part promtool
             rm prometheus_*.deb
         )
     fi
@@ -53,6 +59,8 @@ fi
 python3 - "$KAGZI_ADDRESS" <<'PYTHON' | "$promtool" check metrics
 import sys, urllib.request
 
-print(urllib.request.urlopen(f"http://{sys.argv[1]}/metrics").read().decode(), end="")
+# Not by a proxy, whatever the environment says.
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+print(direct.open(f"http://{sys.argv[1]}/metrics").read().decode(), end="")
 PYTHON
 echo "the server's page of metrics is as Prometheus wants it"

@@ -203,8 +203,13 @@ impl PostgresBackend {
                 .chain(retention::STATEMENTS),
         );
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
-        prepared.map_err(|_| too_slow("preparing the statements"))??;
-        Ok(Arc::new(session))
+        match prepared.unwrap_or_else(|_| Err(too_slow("preparing the statements"))) {
+            Ok(()) => Ok(Arc::new(session)),
+            Err(error) => {
+                session.abandon();
+                Err(error)
+            }
+        }
     }
 
     /// Connects again if need be; between attempts it fails at once, so that nobody queues for a dead database.

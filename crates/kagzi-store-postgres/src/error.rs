@@ -5,6 +5,9 @@ use std::error::Error as _;
 use kagzi_store::StoreError;
 use tokio_postgres::{Error, error::SqlState};
 
+/// How an error begins that means: somebody holds a lock, and we did not wait for ever.
+pub const LOCK_TIMEOUT: &str = "a lock was not to be had in time";
+
 /// Sorts an error by what the caller can do about it.
 pub fn from_postgres(error: Error) -> StoreError {
     let Some(cause) = error.as_db_error() else {
@@ -34,6 +37,8 @@ pub fn from_postgres(error: Error) -> StoreError {
         }
         // A migration of a newer server changed a column under a prepared statement: a new connection prepares it anew.
         &SqlState::FEATURE_NOT_SUPPORTED => StoreError::Unavailable(why),
+        // In our words: the database may speak another language.
+        &SqlState::LOCK_NOT_AVAILABLE => StoreError::Unavailable(format!("{LOCK_TIMEOUT}: {why}")),
         &SqlState::DISK_FULL => StoreError::Full(format!("{why}; free some space, nothing was lost")),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(why),
         code if away(code.code()) => StoreError::Unavailable(why),

@@ -8,7 +8,10 @@ use std::time::Duration;
 use kagzi_store::StoreError;
 use tracing::{info, warn};
 
-use crate::{error::from_postgres, session::Session};
+use crate::{
+    error::{LOCK_TIMEOUT, from_postgres},
+    session::Session,
+};
 use index::Index;
 
 /// One step of the schema.
@@ -92,6 +95,8 @@ const LATEST: &str = "SELECT COALESCE(max(number), 0) FROM kagzi.migrations";
 
 /// How long to leave the database alone before asking again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// After so many pauses the operator is told why nothing happens: half a minute.
+const BUSY_ROUNDS: u32 = 300;
 /// How often a migration is tried that somebody's long transaction keeps from its lock.
 const TRIES_MAX: u32 = 6;
 
@@ -107,10 +112,10 @@ enum Step {
 
 /// Brings the schema up to date. One written by a newer Kagzi is refused, never downgraded.
 pub async fn migrate(session: &Session) -> Result<(), StoreError> {
-    let mut kept_waiting = 0;
+    let (mut kept_waiting, mut rounds) = (0, 0);
     loop {
         let step = match attempt(session).await {
-            Err(StoreError::Unavailable(why)) if why.contains("lock timeout") && kept_waiting < TRIES_MAX => {
+            Err(StoreError::Unavailable(why)) if why.contains(LOCK_TIMEOUT) && kept_waiting < TRIES_MAX => {
                 kept_waiting += 1;
                 warn!(why, "a migration waits for somebody's long transaction and tries again");
                 Step::Busy
@@ -119,7 +124,13 @@ pub async fn migrate(session: &Session) -> Result<(), StoreError> {
         };
         match step {
             Step::Applied => kept_waiting = 0,
-            Step::Busy => tokio::time::sleep(PAUSE).await,
+            Step::Busy => {
+                rounds += 1;
+                if rounds % BUSY_ROUNDS == 0 {
+                    warn!("another server migrates the database, waiting for it");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
             Step::Beside(number, index) => {
                 info!(index = index.name, "building an index beside its readers and writers");
                 if !index.build_beside(session, number).await? {

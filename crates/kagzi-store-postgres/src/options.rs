@@ -111,6 +111,14 @@ fn configure(url: &str, options: &PostgresOptions) -> Result<Config, StoreError>
     let mut config: Config = url
         .parse()
         .map_err(|error| StoreError::Unavailable(format!("could not read the database URL: {error}")))?;
+    let (hosts, ports) =
+        (config.get_hosts().len().max(config.get_hostaddrs().len()), config.get_ports().len());
+    if ports > 1 && ports != hosts {
+        let why = format!(
+            "the database URL has {hosts} hosts and {ports} ports; write one port for all, or one for each"
+        );
+        return Err(StoreError::Unavailable(why));
+    }
     config.ssl_mode(match options.tls {
         Tls::Off => SslMode::Disable,
         Tls::Encrypt | Tls::Verify { .. } => SslMode::Require,
@@ -239,6 +247,7 @@ mod tests {
             alone.target_session_attrs(TargetSessionAttrs::ReadWrite);
             assert_eq!(*one, alone);
         }
+        assert!(read("host=one,two,three port=1,2 dbname=kagzi").is_err());
         let one_port = each_host(&read("host=one,two port=5433 dbname=kagzi").unwrap());
         assert_eq!(describe(&one_port[1]), "postgres://two:5433/kagzi");
     }

@@ -55,8 +55,13 @@ impl Session {
         let unnamed = options.pooler.then(|| Unnamed::new(purpose == Purpose::Write, begin.clone()));
         let session = Session { client, task, statements: Mutex::default(), unnamed, begin, purpose };
         let set_up = tokio::time::timeout(options.connect_timeout, session.set_up(options, purpose));
-        set_up.await.map_err(|_| too_slow("setting up a connection"))??;
-        Ok(session)
+        match set_up.await.unwrap_or_else(|_| Err(too_slow("setting up a connection"))) {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                session.abandon();
+                Err(error)
+            }
+        }
     }
 
     async fn set_up(&self, options: &PostgresOptions, purpose: Purpose) -> Result<(), StoreError> {
@@ -98,14 +103,14 @@ impl Session {
     /// Runs a statement, prepared on first use.
     pub async fn query(&self, sql: &str, bind: Bind<'_>) -> Result<Vec<Row>, Error> {
         if let Some(unnamed) = &self.unnamed {
-            return unnamed.query(&self.client, sql, bind).await;
+            return Box::pin(unnamed.query(&self.client, sql, bind)).await;
         }
-        // Whoever writes is within a transaction already, and has prepared everything before it.
-        let begin = self.begin.as_deref().filter(|_| self.purpose != Purpose::Write);
+        // Whoever writes has prepared everything before its transaction.
+        let begin = self.begin_of_its_own();
         let known = self.statements.lock().get(sql).cloned();
         let statement = match known {
             Some(statement) => statement,
-            None => within(&self.client, begin, self.prepare(sql)).await?,
+            None => Box::pin(within(&self.client, begin, self.prepare(sql))).await?,
         };
         within(&self.client, begin, self.client.query(&statement, bind)).await
     }
@@ -117,7 +122,15 @@ impl Session {
         sql: &str,
         bind: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, Error> {
-        self.client.query_typed(sql, bind).await
+        if let Some(unnamed) = &self.unnamed {
+            return Box::pin(unnamed.query_typed(&self.client, sql, bind)).await;
+        }
+        within(&self.client, self.begin_of_its_own(), self.client.query_typed(sql, bind)).await
+    }
+
+    /// Begins a transaction for one statement. Whoever writes is within a transaction already.
+    fn begin_of_its_own(&self) -> Option<&str> {
+        self.begin.as_deref().filter(|_| self.purpose != Purpose::Write)
     }
 
     /// Runs plain text without values.
@@ -125,16 +138,17 @@ impl Session {
         self.client.batch_execute(sql).await
     }
 
-    /// A pooler in transaction mode stands in between.
+    /// A pooler in transaction mode stands in between, or may: the session keeps nothing from one transaction to the next.
     pub fn pooled(&self) -> bool {
-        self.unnamed.is_some()
+        self.begin.is_some()
     }
 
     pub fn closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Ends the connection at once, whatever is in flight: it is of no more use.
+    /// Ends the connection at once, whatever is in flight: it is of no more use. One that is only dropped hears all answers
+    /// first, and the database goes on with what was sent.
     pub fn abandon(&self) {
         self.task.abort();
     }
@@ -153,8 +167,9 @@ pub async fn within<T>(
     query: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     let Some(begin) = begin else { return query.await };
-    let (begun, answer, ended) =
-        join3(client.batch_execute(begin), query, client.batch_execute("COMMIT")).await;
+    // In boxes, here and above: rare, and their futures would be part of every other one's.
+    let flight = join3(client.batch_execute(begin), query, client.batch_execute("COMMIT"));
+    let (begun, answer, ended) = Box::pin(flight).await;
     begun?;
     let answer = answer?;
     ended.map(|()| answer)

@@ -5,9 +5,15 @@ use std::collections::HashMap;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tokio_postgres::{Client, Error, Row, types::Type};
+use tokio_postgres::{
+    Client, Error, Row,
+    types::{ToSql, Type},
+};
 
 use crate::session::{Bind, within};
+
+/// Values with their types.
+pub type Typed<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// What a session needs to run statements without preparing them: the types of their values.
 pub struct Unnamed {
@@ -38,8 +44,21 @@ impl Unnamed {
         }
         let types = self.types.lock().get(sql).cloned().unwrap_or_default();
         let bind: Vec<_> = bind.iter().copied().zip(types).collect();
+        self.send(client, sql, &bind).await
+    }
+
+    /// Runs a statement whose types are named.
+    pub async fn query_typed(&self, client: &Client, sql: &str, bind: Typed<'_>) -> Result<Vec<Row>, Error> {
+        let _turn = match &self.turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        self.send(client, sql, bind).await
+    }
+
+    async fn send(&self, client: &Client, sql: &str, bind: Typed<'_>) -> Result<Vec<Row>, Error> {
         let begin = self.begin.as_deref().filter(|_| self.turn.is_some());
-        within(client, begin, client.query_typed(sql, &bind)).await
+        within(client, begin, client.query_typed(sql, bind)).await
     }
 
     /// Asks for the types of statements ahead.

@@ -5,14 +5,16 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::Timestamp;
-use kagzi_store::{Clock, LaneStats, ManualClock, Reads, Store, StoreError};
+use kagzi_store::{
+    Clock, Direction, LaneStats, ManualClock, PageRequest, Reads, RunFilter, Store, StoreError,
+};
 use kagzi_store_postgres::{PostgresClock, PostgresOptions, bouncer, fixture};
 use stage::{Server, complete, connect, namespace, next, until};
 
 fn impatient() -> PostgresOptions {
     PostgresOptions {
         connect_timeout: Duration::from_secs(2),
-        statement_timeout: Duration::from_millis(500),
+        statement_timeout: Duration::from_secs(2),
         ..PostgresOptions::default()
     }
 }
@@ -38,9 +40,12 @@ async fn locked_out(url: &str, direct: &str) {
     holder.batch_execute("BEGIN; LOCK TABLE kagzi.runs").await.unwrap();
 
     let read = server.store.run(&namespace(), run).await;
+    let page = PageRequest { from: None, direction: Direction::Next, limit: 10 };
+    let listed = server.store.runs(&namespace(), &RunFilter::default(), &page).await;
     let written = server.store.apply(vec![stage::start("charge")]).await;
 
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    assert!(matches!(listed, Err(StoreError::Unavailable(_))), "{listed:?}");
     assert!(matches!(written, Err(StoreError::Unavailable(_))), "{written:?}");
     // The database itself has given up too: nothing of ours goes on there, or would when the lock is gone.
     let waiting = "SELECT count(*) FROM pg_stat_activity
@@ -75,7 +80,9 @@ async fn behind_a_pooler_too_nothing_goes_on_in_the_database() {
 #[tokio::test]
 async fn a_batch_that_the_database_ends_for_a_deadlock_is_repeated() {
     let url = fixture::database().await;
-    let server = Arc::new(Server::open(&url, PostgresOptions::default()).await);
+    // The database looks for a deadlock once, so long after a wait began: by then the other must wait too.
+    let patient = format!("{url}?options=-c%20deadlock_timeout%3D5s");
+    let server = Arc::new(Server::open(&patient, PostgresOptions::default()).await);
     let worker = server.register("charge", 2).await;
     let mut assignments = server.stand_by(worker, "charge").await;
     for _ in 0..2 {

@@ -74,6 +74,7 @@ pub async fn what_would_make_runs_is_refused_with_the_reason_and_the_rest_is_not
         assert!(disabled && refused.to_string().contains("unpaid"), "{refused}");
     }
 
+    assert!(!ok(&stage, "tick", create(minutely(Overlap::Allow))).await.changed, "a repeat is answered");
     ok(&stage, "tick", ScheduleCommand::Pause { note: "while it is disabled".into() }).await;
     ok(&stage, "tick", ScheduleCommand::Resume { catch_up: false }).await;
     ok(&stage, "tick", ScheduleCommand::Delete).await;

@@ -220,9 +220,12 @@ impl<'a, B: Backend> Turn<'a, B> {
                 Answer::Withdrawn
             }
             Message::Worker { command, .. } => Answer::Worker(self.worker(command).await?),
-            Message::Schedule { request, .. } => Answer::Schedule(Box::new(self.schedule(request).await?)),
-            Message::Rule { command, .. } => Answer::Rule(self.rule(command).await?),
-            Message::Sweep { kind, .. } => Answer::Swept(self.sweep(*kind).await?),
+            // Rare, and deep: in boxes, so that the future of an ordinary turn does not hold theirs.
+            Message::Schedule { request, .. } => {
+                Answer::Schedule(Box::new(Box::pin(self.schedule(request)).await?))
+            }
+            Message::Rule { command, .. } => Answer::Rule(Box::pin(self.rule(command)).await?),
+            Message::Sweep { kind, .. } => Answer::Swept(Box::pin(self.sweep(*kind)).await?),
             Message::Wake { key } => {
                 self.board.mark(key.as_ref());
                 Answer::Woken

@@ -5,7 +5,7 @@ use kagzi_proto::v1::WorkflowStatus;
 
 #[tokio::test]
 async fn the_numbers_on_the_page_are_those_of_what_happened() {
-    let stage = stage!(Pace::Fast);
+    let stage = stage!(Pace::Brisk);
     let first = stage.worker(&[]).await;
 
     let plain = stage.start(&Script::steps(&["a"])).await;

@@ -219,7 +219,7 @@ impl Schedule {
 
     /// Nothing is decided before this time; what is due by then is made up for, as after an outage.
     pub fn hold_until(&mut self, at: Timestamp) {
-        self.state.next_at = Some(at);
+        self.state.next_at = self.state.next_at.map(|_| at);
     }
 
     /// Sets the time at which there is something to do next.

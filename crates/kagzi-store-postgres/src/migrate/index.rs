@@ -30,7 +30,11 @@ impl Index {
 
     /// Builds it within the transaction.
     pub async fn build(&self, session: &Session) -> Result<(), StoreError> {
-        let sql = format!("CREATE INDEX IF NOT EXISTS {} ON {}", self.name, self.on);
+        if self.is_valid(session).await? {
+            return Ok(());
+        }
+        // A ruin of an interrupted attempt has the name already.
+        let sql = format!("DROP INDEX IF EXISTS kagzi.{0}; CREATE INDEX {0} ON {1}", self.name, self.on);
         session.execute(&sql).await.map_err(from_postgres)
     }
 
@@ -39,7 +43,7 @@ impl Index {
         if session.pooled() {
             return Err(StoreError::Unavailable(format!(
                 "the index {} is to be built, which no pooler in transaction mode can do; start one server once with a \
-                 direct URL, without pgbouncer=true",
+                 direct URL, without pgbouncer=true and with notifications",
                 self.name
             )));
         }
@@ -48,8 +52,14 @@ impl Index {
         }
         let built = self.build_locked(session, number).await;
         // With a lost connection the lock is gone too.
-        let unlocked = session.execute(SESSION_UNLOCK).await.map_err(from_postgres);
-        built.and(unlocked).map(|()| true)
+        let unlocked = holds(session, SESSION_UNLOCK).await;
+        built?;
+        match unlocked? {
+            true => Ok(true),
+            false => Err(StoreError::Unavailable(
+                "the lock of the migration was not held by this connection; a pooler seems to stand in between".into(),
+            )),
+        }
     }
 
     async fn build_locked(&self, session: &Session, number: usize) -> Result<(), StoreError> {

@@ -6,8 +6,8 @@ use kagzi_model::{
     Command, Reply, RunId, Timestamp,
     limits::SCHEDULE_SLICE,
     schedule::{
-        Cause, Paused, Schedule, ScheduleChange, ScheduleKey, ScheduleRejection, ScheduleRequest, change,
-        tick,
+        Cause, Paused, Schedule, ScheduleChange, ScheduleCommand, ScheduleKey, ScheduleRejection,
+        ScheduleRequest, change, tick,
     },
 };
 
@@ -49,14 +49,17 @@ impl<B: Backend> Turn<'_, B> {
         &mut self,
         request: &ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
+        // Earlier requests of this batch must be visible to the load.
+        self.write().await?;
+        let seen = self.backend.load_schedule(&request.key).await?;
+        // The repeat of what was done before is answered all the same.
+        let repeated = matches!(request.command, ScheduleCommand::Create(_)) && seen.is_some();
         if request.command.makes_runs()
+            && !repeated
             && let Err(refused) = self.admit_to(&request.key.namespace).await?
         {
             return Ok(Err(ScheduleRejection::NotAdmitted(refused)));
         }
-        // Earlier requests of this batch must be visible to the load.
-        self.write().await?;
-        let seen = self.backend.load_schedule(&request.key).await?;
         let ScheduleChange { mut schedule, write, deleted, start } =
             match change(self.now, seen.as_ref(), request) {
                 Ok(change) => change,
@@ -101,7 +104,7 @@ impl<B: Backend> Turn<'_, B> {
             if slice == 0 {
                 break;
             }
-            count += self.tick(schedule, slice).await?;
+            count += Box::pin(self.tick(schedule, slice)).await?;
         }
         self.write().await?;
         let next_at = self.backend.next_schedule().await?;
@@ -129,7 +132,7 @@ impl<B: Backend> Turn<'_, B> {
                 self.write().await?;
                 let waits = self.backend.load_schedule(&key).await?.is_some_and(|s| s.waits_for_an_end());
                 if waits && let Some(schedule) = self.backend.claim_schedule(&key).await? {
-                    self.tick(&schedule, SCHEDULE_SLICE).await?;
+                    Box::pin(self.tick(&schedule, SCHEDULE_SLICE)).await?;
                 }
             }
         }

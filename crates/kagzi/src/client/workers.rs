@@ -53,7 +53,13 @@ impl Workers {
 
     /// All of them.
     pub async fn all(&self) -> Result<Vec<RegisteredWorker>, Error> {
-        page::all(|token| self.page(token)).await
+        // As many at once as the server gives, unless told otherwise: each page is counted anew.
+        let request = v1::ListWorkersRequest {
+            page_size: if self.request.page_size == 0 { 1_000 } else { self.request.page_size },
+            ..self.request.clone()
+        };
+        let list = Workers { client: self.client.clone(), request };
+        page::all(|token| list.page(token)).await
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListWorkersRequest)) -> Self {
