@@ -56,8 +56,8 @@ section! {
     StoreSection as "store" {
         /// sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE for any number of servers, or turso:PATH (beta).
         url: Option<StoreUrl> = None,
-        /// Servers ring each other with NOTIFY. Off behind a pooler in transaction mode (PgBouncer): they then find
-        /// each other's work by polling.
+        /// Servers ring each other with NOTIFY. Off: they find each other's work by polling. Behind PgBouncer in transaction
+        /// mode write ?pgbouncer=true in the URL, which switches it off too.
         notify: bool = DatabaseSettings::default().notify,
         /// How often to look for other servers' work unasked. When not set: 5s with `notify`, 1s without.
         poll_interval: Option<Duration> = DatabaseSettings::default().poll_interval,
