@@ -46,6 +46,16 @@ pub enum StepState {
     Slept,
 }
 
+impl StepState {
+    /// Not decided yet: it runs, sleeps or waits for a retry.
+    pub fn is_open(&self) -> bool {
+        match self {
+            StepState::Running { .. } | StepState::Retry { .. } | StepState::Sleeping { .. } => true,
+            StepState::Completed | StepState::Failed { .. } | StepState::Slept => false,
+        }
+    }
+}
+
 impl Step {
     /// When the step lets a parked run go on, if it is what the run waits for.
     pub fn due_at(&self) -> Option<Timestamp> {

@@ -27,8 +27,7 @@ pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
 /// Fails the steps that ran too long, by their policies. The worker may hang in them, so it loses the run.
 fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
     let mut running: Vec<_> = seen
-        .steps
-        .values()
+        .open_steps()
         .filter_map(|step| match &step.state {
             StepState::Running { timeout_at: Some(at), policy, .. } => Some((step, *at, policy)),
             StepState::Running { .. } | StepState::Retry { .. } | StepState::Completed => None,

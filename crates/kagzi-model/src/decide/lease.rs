@@ -30,8 +30,7 @@ pub fn decide(
 /// The sleeps that are over, in a fixed order.
 fn slept(now: Timestamp, seen: &Aggregate) -> Vec<Name> {
     let mut over: Vec<_> = seen
-        .steps
-        .values()
+        .open_steps()
         .filter(|step| matches!(step.state, StepState::Sleeping { until } if until <= now))
         .collect();
     over.sort_by_key(|step| (step.position, step.path.clone()));

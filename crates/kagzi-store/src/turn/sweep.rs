@@ -105,5 +105,5 @@ fn has_no_grace(now: Timestamp, since: Timestamp, seen: &Aggregate) -> bool {
         StepState::Sleeping { .. } | StepState::Slept => false,
     };
     let leased = seen.run.lease().is_some_and(|lease| lease.until > now);
-    leased && seen.steps.values().any(|step| late(&step.state))
+    leased && seen.open_steps().any(|step| late(&step.state))
 }
