@@ -22,10 +22,9 @@ impl Engine {
         let mut waiting = Waiting { engine: self.clone(), id, runs };
         let lease_ms = self.settings().lease_ms();
         self.store().stand_by(Demand { id, worker, types, once: true, lease_ms, deliver }).await??;
-        let until = self.clock().now() + timeout.min(self.settings().wait_max);
         Ok(tokio::select! {
             run = waiting.runs.recv() => run,
-            () = self.clock().sleep_until(until) => {
+            () = self.clock().sleep(timeout.min(self.settings().wait_max)) => {
                 // After the withdrawal nothing more arrives, but a run may have arrived just before.
                 self.store().withdraw(id).await?;
                 waiting.runs.try_recv().ok()

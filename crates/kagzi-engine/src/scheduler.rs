@@ -19,8 +19,12 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
         // The poll is the truth: hints of other servers may be lost.
         let mut wake_at = now + engine.settings().scheduler.interval;
         match fire(&engine).await {
-            Ok(Some(next_at)) if next_at <= now => wake_at = wake_at.min(now + LOOK_AGAIN),
-            Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
+            Ok(Some(next_at)) => {
+                // After the clock was set back the calendar is behind the time by which this task sleeps.
+                let left = next_at - engine.clock().calendar();
+                let pause = if left.is_zero() { LOOK_AGAIN } else { left };
+                wake_at = wake_at.min(engine.clock().now() + pause);
+            }
             Ok(None) => {}
             Err(error) => error!(%error, "schedules could not be fired, trying again"),
         }

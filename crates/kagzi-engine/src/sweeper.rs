@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kagzi_model::Timestamp;
-use kagzi_store::{StoreError, SweepKind};
+use kagzi_store::{Clock, StoreError, SweepKind};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -25,34 +25,42 @@ const WRITE_LEN_MAX: usize = 500;
 /// Runs until told to stop. An error is reported and tried again; it never ends the sweeper.
 pub async fn run(engine: Engine, stop: CancellationToken) {
     // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
-    let grace = |from: Timestamp| Quiet { since: from, until: from + engine.settings().stale_after };
-    let mut quiet = grace(engine.clock().now());
+    let grace = || Quiet::begin(engine.clock(), engine.settings().stale_after);
+    let mut quiet = grace();
     let mut forget_at = quiet.until;
     let mut presence = Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval);
+    let mut leaps = engine.clock().leaps();
     loop {
-        let now = engine.clock().now();
+        let mut now = engine.clock().now();
         if let Some(away) = presence.was_away() {
             // The process was stopped, or its machine was: the heartbeats of that time still wait to be read.
             warn!(?away, "the server itself was away, nobody counts as lost yet");
-            quiet = grace(now);
+            quiet = grace();
         }
+        // Asked after the time: a leap that this very reading found must be seen.
+        let leapt = engine.clock().leaps();
+        if leapt != leaps {
+            warn!("time leapt forward, nobody counts as lost yet");
+            (leaps, quiet, now) = (leapt, grace(), engine.clock().now());
+        }
+        let steady = engine.clock().steady();
         let mut wake_at = now + PAUSE_MAX;
         write_long_steps(&engine, now).await;
-        if now >= forget_at {
+        if steady >= forget_at {
             forget_workers(&engine, now).await;
-            forget_at = now + FORGET_EVERY;
+            forget_at = steady + FORGET_EVERY;
         }
-        let swept = if now >= quiet.until {
+        let swept = if steady >= quiet.until {
             round(&engine, now).await
         } else {
-            quiet_round(&engine, now, &quiet).await.map(|()| Some(quiet.until))
+            quiet_round(&engine, now, &quiet).await.map(|()| Some(now + (quiet.until - steady)))
         };
         match swept {
             Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
             Ok(None) => {}
             Err(error) => {
                 error!(%error, "sweep failed, trying again");
-                quiet = grace(engine.clock().now());
+                quiet = grace();
             }
         }
         loop {
@@ -66,10 +74,16 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
     }
 }
 
-/// The time in which nobody counts as lost.
+/// The time in which nobody counts as lost. Its end is in steady time, so that no correction of the clock cuts it short.
 struct Quiet {
     since: Timestamp,
-    until: Timestamp,
+    until: Duration,
+}
+
+impl Quiet {
+    fn begin(clock: &dyn Clock, length: Duration) -> Quiet {
+        Quiet { since: clock.now(), until: clock.steady().saturating_add(length) }
+    }
 }
 
 /// Whether this process runs at all. Real time, apart from the injected clock: that one may stand still for as long
@@ -158,7 +172,7 @@ async fn round(engine: &Engine, now: Timestamp) -> Result<Option<Timestamp>, Sto
         }
     }
     loop {
-        let swept = engine.store().sweep(SweepKind::Expired).await?;
+        let swept = engine.store().sweep(SweepKind::Expired { now }).await?;
         if swept.count > 0 {
             warn!(runs = swept.count, "leases or deadlines passed");
         }

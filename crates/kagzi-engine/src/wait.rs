@@ -17,7 +17,8 @@ impl Engine {
     /// A run that was started here is not read first. On PostgreSQL these reads were a quarter of all processor time under
     /// full load, for runs of which nearly all end here a moment later.
     pub async fn wait(&self, namespace: &Name, id: RunId, timeout: Duration) -> Result<RunView, EngineError> {
-        let until = self.clock().now() + timeout.min(self.settings().wait_max);
+        // Steady time: how long a caller waits does not depend on what day it is.
+        let until = self.clock().steady() + timeout.min(self.settings().wait_max);
         let subscribed = Subscribed { engine: self, id };
         let mut waited = false;
         loop {
@@ -34,12 +35,13 @@ impl Engine {
                 if over {
                     self.hub().not_live(id);
                 }
-                if over || self.clock().now() >= until {
+                if over || self.clock().steady() >= until {
                     return view;
                 }
                 look_again |= unread;
             }
-            let wake = if look_again { (self.clock().now() + LOOK_AGAIN).min(until) } else { until };
+            let left = until.saturating_sub(self.clock().steady());
+            let pause = if look_again { left.min(LOOK_AGAIN) } else { left };
             tokio::select! {
                 finished = &mut end => {
                     if let Ok(finished) = finished
@@ -48,7 +50,7 @@ impl Engine {
                         return Ok(RunView { run: finished.run, input: None, output: finished.output });
                     }
                 }
-                () = self.clock().sleep_until(wake) => {}
+                () = self.clock().sleep(pause) => {}
             }
             waited = true;
             drop(end);

@@ -8,6 +8,7 @@
 //! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off, and named
 //! statements behind a pooler (PgBouncer).
 
+mod at_open;
 mod backend;
 #[cfg(feature = "test-fixture")]
 pub mod bouncer;

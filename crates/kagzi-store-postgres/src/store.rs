@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    at_open,
     backend::PostgresBackend,
     company::Company,
     listener::{self, Ears},
@@ -35,7 +36,11 @@ impl PostgresStore {
     ) -> Result<LaneStore<PostgresReads>, StoreError> {
         let (config, options) = options::parse(url, &options)?;
         let session = Session::connect(&config, &options, Purpose::Write).await?;
+        at_open::check_encoding(&session).await?;
         migrate(&session).await?;
+        if let Some(newest) = at_open::newest(&session).await? {
+            clock.not_before(newest);
+        }
         drop(session);
 
         let server = Uuid::new_v4();

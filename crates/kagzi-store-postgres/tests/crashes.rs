@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kagzi_model::{RunId, WorkerId};
+use kagzi_model::{RunId, Timestamp, WorkerId};
 use kagzi_store::{Beat, LaneStats, Silent, Store, StoreError, SweepKind, SystemClock, WorkerCommand};
 use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture};
 use stage::{Server, complete, record};
@@ -151,6 +151,6 @@ async fn keep_house(server: Arc<Server>, worker: WorkerId, stop: Arc<AtomicBool>
         let beat = Beat { id: worker, runs: Vec::new(), lease_ms: 30_000, unlisted_after_ms: Some(3000) };
         // Away for the moment; the next round does it.
         let _ = server.store.worker(WorkerCommand::Beat(beat)).await;
-        let _ = server.store.sweep(SweepKind::Expired).await;
+        let _ = server.store.sweep(SweepKind::Expired { now: Timestamp::MAX }).await;
     }
 }

@@ -9,6 +9,7 @@ mod db;
 mod fence;
 mod file_lock;
 mod migrate;
+mod newest;
 mod pool;
 mod reads;
 mod retention;

@@ -6,7 +6,10 @@ use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
 
 #[cfg(feature = "turso")]
 use crate::turso;
-use crate::{backend::SqliteBackend, db::Db, file_lock::FileLock, migrate::migrate, pool::ReadPool, sqlite};
+use crate::{
+    backend::SqliteBackend, db::Db, file_lock::FileLock, migrate::migrate, newest::newest, pool::ReadPool,
+    sqlite,
+};
 
 pub use crate::reads::SqliteReads;
 
@@ -74,6 +77,9 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
 ) -> Result<LaneStore<SqliteReads>, StoreError> {
     let Opened { name, lock, writer, reader } = opened;
     migrate(&writer)?;
+    if let Some(newest) = newest(&writer)? {
+        clock.not_before(newest);
+    }
     // Readers come last: a fresh file has no tables before.
     let pool = ReadPool::over((0..READERS).map(|_| reader()).collect::<Result<_, _>>()?)?;
     let backend = SqliteBackend::new(writer, lock);

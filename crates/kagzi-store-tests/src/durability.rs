@@ -147,3 +147,13 @@ pub async fn namespaces_and_gates_survive_reopening(mut stage: Stage) {
 fn pause() -> GateCommand {
     GateCommand::Pause { by: "ada".into(), note: "deploy".into() }
 }
+
+pub async fn a_ready_run_is_claimed_although_the_clock_was_set_back_over_a_restart(mut stage: Stage) {
+    let run = stage.start("order-1").await;
+    let started_at = stage.now();
+
+    stage.reopen_at(started_at.plus_ms(-3_600_000)).await;
+
+    assert!(stage.now() >= started_at, "time goes on from the newest entry");
+    assert_eq!(stage.stand_by(1).await.next().await.run.id, run);
+}

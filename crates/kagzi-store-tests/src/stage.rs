@@ -75,6 +75,12 @@ impl Stage {
         self.store = self.factory.open(Arc::new(self.clock.clone()), self.told.clone()).await;
     }
 
+    /// The same on a machine whose clock shows another time.
+    pub async fn reopen_at(&mut self, now: Timestamp) {
+        self.clock = ManualClock::new(now);
+        self.reopen().await;
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -314,7 +320,7 @@ impl Stage {
     }
 
     pub async fn sweep_expired(&self) {
-        self.sweep(SweepKind::Expired).await;
+        self.sweep(SweepKind::Expired { now: self.now() }).await;
     }
 
     /// Declares workers lost that were not heard of for `ms`.

@@ -236,6 +236,7 @@ macro_rules! durability {
                 a_closed_store_refuses_and_loses_nothing,
                 a_schedule_survives_reopening_and_fires_once,
                 namespaces_and_gates_survive_reopening,
+                a_ready_run_is_claimed_although_the_clock_was_set_back_over_a_restart,
             }
         }
     };

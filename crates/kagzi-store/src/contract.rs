@@ -154,8 +154,9 @@ pub enum RegistryError {
 /// A kind of housekeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepKind {
-    /// Leases that ran out and deadlines that passed.
-    Expired,
+    /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a grace.
+    /// The turn may come much later, before heartbeats that wait behind it.
+    Expired { now: Timestamp },
     /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began after
     /// `since` and ran too long.
     NoGrace { since: Timestamp },

@@ -3,7 +3,7 @@
 //! Batching is natural. While a commit is in flight the next batch collects in the channel; when idle, a command
 //! commits at once. There is no timer and no added latency: one fsync simply serves whoever is waiting.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
     Command, GateKey, RuleError, Timestamp,
@@ -20,7 +20,7 @@ use crate::{
     known_rules::KnownRules,
     roster::Roster,
     standing::Board,
-    turn::{Done, DoubtfulLease, Memory, Turn},
+    turn::{Done, DoubtfulLease, Memory, Moment, Turn},
 };
 
 /// Bounds of a lane.
@@ -40,6 +40,9 @@ pub struct LaneOptions {
     /// Other servers write to the same database: look for their work this often, even unasked.
     pub shared_poll_ms: Option<i64>,
 }
+
+/// How long claims wait after a failed commit.
+const CLAIMS_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often a batch is repeated when other servers keep changing its rows.
 const CONFLICTS_MAX: usize = 5;
@@ -209,10 +212,10 @@ pub struct Lane<B> {
     returned: Vec<Command>,
     /// Leases of a turn whose commit was not answered.
     doubtful: Vec<DoubtfulLease>,
-    /// When to look for other servers' work next.
-    poll_at: Option<Timestamp>,
-    /// After a failed commit, claims wait a moment so that a sick database is not hammered.
-    claims_after: Timestamp,
+    /// When to look for other servers' work next, in steady time: a clock that is corrected does not hold it up.
+    poll_at: Option<Duration>,
+    /// After a failed commit, claims wait a moment so that a sick database is not hammered. In steady time.
+    claims_after: Duration,
 }
 
 impl<B: Backend> Lane<B> {
@@ -241,7 +244,7 @@ impl<B: Backend> Lane<B> {
             returned: Vec::new(),
             doubtful: Vec::new(),
             poll_at: None,
-            claims_after: Timestamp(0),
+            claims_after: Duration::ZERO,
         };
         (lane, LaneHandle { messages: send, stats, shared: options.shared_poll_ms.is_some(), server })
     }
@@ -281,15 +284,18 @@ impl<B: Backend> Lane<B> {
         let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
         let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
         let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
-        let due = [due, self.poll_at].into_iter().flatten().min();
-        let Some(due) = due.map(|due| due.max(self.claims_after)) else {
+        let steady = self.clock.steady();
+        let poll_in = self.poll_at.map(|at| at.saturating_sub(steady));
+        let held_for = self.claims_after.saturating_sub(steady);
+        if due.is_none() && poll_in.is_none() {
             return self
                 .messages
                 .recv()
                 .await
                 .map_or(Wake::Closed, |message| Wake::Message(Box::new(message)));
-        };
-        if due <= now {
+        }
+        let look = due.is_some_and(|due| due <= now) || poll_in.is_some_and(|left| left.is_zero());
+        if look && held_for.is_zero() {
             return match self.messages.try_recv() {
                 Ok(message) => Wake::Message(Box::new(message)),
                 Err(mpsc::error::TryRecvError::Empty) => Wake::Timer,
@@ -302,7 +308,7 @@ impl<B: Backend> Lane<B> {
             message = self.messages.recv() => {
                 message.map_or(Wake::Closed, |message| Wake::Message(Box::new(message)))
             }
-            () = clock.sleep_until(due) => Wake::Timer,
+            () = pause(&*clock, Pause { held_for, due, poll_in }) => Wake::Timer,
         }
     }
 
@@ -320,19 +326,20 @@ impl<B: Backend> Lane<B> {
 
     /// One batch: load, fold, write, commit, answer.
     async fn turn(&mut self, batch: Vec<Message>) {
-        let now = self.clock.now();
+        let moment = Moment { now: self.clock.now(), calendar: self.clock.calendar() };
+        let (now, steady) = (moment.now, self.clock.steady());
         let returned = std::mem::take(&mut self.returned);
         let doubtful = std::mem::take(&mut self.doubtful);
         self.rules.server = self.server.read().clone();
         self.board.mark_due(now);
         if let Some(every_ms) = self.options.shared_poll_ms
-            && self.poll_at.is_none_or(|at| at <= now)
+            && self.poll_at.is_none_or(|at| at <= steady)
         {
             self.board.mark_all();
-            self.poll_at = Some(now.plus_ms(every_ms));
+            self.poll_at = Some(steady + Duration::from_millis(every_ms.unsigned_abs()));
         }
-        let claims = now >= self.claims_after;
-        match self.attempt(now, (&returned, &doubtful), &batch, claims).await {
+        let claims = steady >= self.claims_after;
+        match self.attempt(moment, (&returned, &doubtful), &batch, claims).await {
             Ok(done) => self.settle(batch, done),
             Err(Failed { error, leases, in_doubt }) => {
                 self.backend.rollback().await;
@@ -345,7 +352,7 @@ impl<B: Backend> Lane<B> {
                 self.returned = returned;
                 self.doubtful = doubtful;
                 self.doubtful.extend(leases);
-                self.claims_after = now.plus_ms(1000);
+                self.claims_after = steady + CLAIMS_PAUSE;
                 if in_doubt {
                     self.observer.in_doubt();
                 }
@@ -357,7 +364,7 @@ impl<B: Backend> Lane<B> {
     /// Runs the batch, again if another server changed its rows meanwhile.
     async fn attempt(
         &mut self,
-        now: Timestamp,
+        moment: Moment,
         (returned, doubtful): (&[Command], &[DoubtfulLease]),
         batch: &[Message],
         claims: bool,
@@ -370,7 +377,7 @@ impl<B: Backend> Lane<B> {
                 board: &mut self.board,
                 rules: &mut self.rules,
             };
-            let mut turn = Turn::new(now, self.options, &mut self.backend, memory, &self.stats);
+            let mut turn = Turn::new(moment, self.options, &mut self.backend, memory, &self.stats);
             match turn.run(returned, doubtful, batch, claims).await {
                 Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
                     self.backend.rollback().await;
@@ -432,6 +439,38 @@ impl<B: Backend> Lane<B> {
             self.board.remove_worker(id);
             self.roster.settle(id);
         });
+    }
+}
+
+/// What a lane without messages waits for.
+struct Pause {
+    /// First of all until claims are allowed again,
+    held_for: Duration,
+    /// then until a run is due by the shared clock,
+    due: Option<Timestamp>,
+    /// or until it is time to look for other servers' work.
+    poll_in: Option<Duration>,
+}
+
+async fn pause(clock: &dyn Clock, pause: Pause) {
+    if !pause.held_for.is_zero() {
+        clock.sleep(pause.held_for).await;
+    }
+    let due = async {
+        match pause.due {
+            Some(at) => clock.sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    };
+    let poll = async {
+        match pause.poll_in {
+            Some(left) => clock.sleep(left.saturating_sub(pause.held_for)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = due => {}
+        () = poll => {}
     }
 }
 

@@ -33,7 +33,7 @@ mod turn;
 pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RetireQuery, RunKey, WriteSet};
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,
     Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,

@@ -87,9 +87,18 @@ pub struct Memory<'a> {
     pub rules: &'a mut KnownRules,
 }
 
+/// When a turn takes place.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    pub now: Timestamp,
+    pub calendar: Timestamp,
+}
+
 /// A turn in progress.
 pub struct Turn<'a, B> {
     now: Timestamp,
+    /// What schedules go by: see [`crate::Clock::calendar`].
+    calendar: Timestamp,
     /// Other servers write to the same database, so that memory may be behind it.
     shared: bool,
     /// For one key; the rest follows in the next turn.
@@ -124,7 +133,7 @@ pub struct Turn<'a, B> {
 
 impl<'a, B: Backend> Turn<'a, B> {
     pub fn new(
-        now: Timestamp,
+        Moment { now, calendar }: Moment,
         options: LaneOptions,
         backend: &'a mut B,
         memory: Memory<'a>,
@@ -137,6 +146,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         Turn {
             now,
+            calendar,
             shared,
             claim_len_max: options.claim_len_max,
             backend,

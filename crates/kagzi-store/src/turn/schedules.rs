@@ -97,7 +97,7 @@ impl<B: Backend> Turn<'_, B> {
         runs_max: usize,
     ) -> Result<Swept, StoreError> {
         self.write().await?;
-        let due = self.backend.claim_due_schedules(self.now, schedules_max).await?;
+        let due = self.backend.claim_due_schedules(self.calendar, schedules_max).await?;
         let mut count = 0;
         for schedule in &due {
             let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
@@ -109,7 +109,7 @@ impl<B: Backend> Turn<'_, B> {
         self.write().await?;
         let next_at = self.backend.next_schedule().await?;
         // Without any of our own, what is due is in another server's hands.
-        let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.now);
+        let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.calendar);
         Ok(Swept { count, more, next_at })
     }
 
@@ -165,7 +165,7 @@ impl<B: Backend> Turn<'_, B> {
             true => self.still_going(schedule).await?,
             false => schedule.state.running.clone(),
         };
-        let round = tick(self.now, schedule, &timetable, going, slice);
+        let round = tick(self.calendar, schedule, &timetable, going, slice);
         let from_buffer = round.fires.iter().filter(|fire| fire.cause == Cause::Buffered).count();
         let reason = || format!("the next run of schedule '{}' takes its place", schedule.id);
         for run in &round.cancel {
@@ -185,7 +185,7 @@ impl<B: Backend> Turn<'_, B> {
                 Ok(Reply::Started { existed: false, .. }) => {
                     started.push(fire.start.id);
                     if fire.cause == Cause::Due {
-                        let late = self.now - schedule.start_of(fire.nominal_at);
+                        let late = self.calendar - schedule.start_of(fire.nominal_at);
                         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
                         self.tally.schedule_lateness_us.push(late_us);
                     }
@@ -195,7 +195,7 @@ impl<B: Backend> Turn<'_, B> {
                 Err(rejection) => tracing::warn!(schedule = %schedule.id, %rejection, "not started again"),
             }
         }
-        let after = round.settle(self.now, &timetable, &started);
+        let after = round.settle(self.calendar, &timetable, &started);
         let (was, is) = (&schedule.state, &after.state);
         self.tally.schedule_fires += started.len() as u64;
         self.tally.schedule_overlapped += is.overlapped_total - was.overlapped_total;

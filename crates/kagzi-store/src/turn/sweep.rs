@@ -11,10 +11,10 @@ const SWEEP_LEN_MAX: usize = 500;
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn sweep(&mut self, kind: SweepKind) -> Result<Swept, StoreError> {
         match kind {
-            SweepKind::Expired => {
+            SweepKind::Expired { now } => {
                 // Rows of this batch must be visible to the search for expired ones.
                 self.write().await?;
-                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
+                let keys = self.backend.sweep_due(self.now.min(now), SWEEP_LEN_MAX).await?;
                 let (count, more) = (keys.len(), keys.len() == SWEEP_LEN_MAX);
                 self.load_found(&keys).await?;
                 for RunKey { run, namespace } in keys {
