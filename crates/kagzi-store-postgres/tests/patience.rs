@@ -8,7 +8,7 @@ use kagzi_model::Timestamp;
 use kagzi_store::{
     Clock, Direction, LaneStats, ManualClock, PageRequest, Reads, RunFilter, Store, StoreError,
 };
-use kagzi_store_postgres::{PostgresClock, PostgresOptions, bouncer, fixture};
+use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresStore, bouncer, fixture};
 use stage::{Server, complete, connect, namespace, next, until};
 
 fn impatient() -> PostgresOptions {
@@ -156,4 +156,43 @@ async fn a_column_that_changes_under_a_prepared_statement_costs_one_error() {
         errors += 1;
         assert!(errors < 3, "{error}");
     }
+}
+
+#[tokio::test]
+async fn time_goes_on_although_the_databases_clock_was_set_back() {
+    let url = fixture::database().await;
+    let local = ManualClock::new(Timestamp(1));
+    let clock = PostgresClock::start_from(Arc::new(local.clone()), &url, &impatient()).await.unwrap();
+
+    // An hour passes here and not there: to this server the database's clock went back by an hour.
+    local.advance(Duration::from_secs(3600));
+    let before = clock.now();
+    clock.measure().await.unwrap();
+    let measured = clock.now();
+    local.advance(Duration::from_secs(10));
+
+    assert!(measured >= before, "it never goes back");
+    assert_eq!(clock.now() - measured, Duration::from_secs(9), "and never stands still");
+    assert!(
+        clock.now() - clock.calendar() > Duration::from_secs(3590),
+        "schedules wait for the database's time"
+    );
+    assert_eq!(clock.leaps(), 0);
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_utf8_is_refused_with_the_reason() {
+    let url = fixture::database().await;
+    let name = format!("latin_{}", uuid::Uuid::new_v4().simple());
+    let create =
+        format!("CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    fixture::sql(&url, &create).await;
+    let (server, _) = url.rsplit_once('/').expect("the fixture's address ends with the database's name");
+    let latin = format!("{server}/{name}");
+
+    let clock = Arc::new(ManualClock::new(Timestamp(1)));
+    let opened = PostgresStore::open(&latin, impatient(), clock, Arc::new(kagzi_store::Silent)).await;
+
+    let error = opened.err().expect("it cannot hold every text").to_string();
+    assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
 }

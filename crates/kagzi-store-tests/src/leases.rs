@@ -1,7 +1,7 @@
 //! A worker writes under a lease: run and epoch. Whoever lost it is refused, whatever it writes.
 
 use kagzi_model::{Command, LeaseRef, Payload, Rejection, Reply, Run, RunId, State, Status, Timestamp};
-use kagzi_store::Beat;
+use kagzi_store::{Beat, SweepKind};
 
 use crate::{LEASE_MS, Stage, stage::step};
 
@@ -208,4 +208,19 @@ pub async fn a_repeated_command_is_answered_and_writes_nothing(stage: Stage) {
     assert_eq!(stage.ok(complete.clone()).await, Reply::Done { already: false });
     assert_eq!(stage.ok(complete).await, Reply::Done { already: true });
     assert_eq!(stage.event_names(run).await.iter().filter(|name| **name == "run_completed").count(), 1);
+}
+
+pub async fn a_sweep_that_waited_for_its_turn_takes_no_lease_that_ran_out_meanwhile(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let asked_at = stage.now();
+
+    // The server stood still between the sweeper's look and this turn: heartbeats wait behind it.
+    stage.pass_ms(2 * LEASE_MS as u64);
+    stage.sweep(SweepKind::Expired { now: asked_at }).await;
+
+    let answer = stage.beat(standing.worker, vec![lease.clone()]).await.unwrap();
+    assert_eq!(answer.lost, []);
+    stage.ok(stage.complete(&lease)).await;
 }

@@ -43,6 +43,7 @@ macro_rules! conformance {
                 a_runs_own_heartbeat_timeout_is_the_length_of_its_lease,
                 a_renewed_lease_outlives_its_first_length,
                 a_lease_that_ran_out_is_taken_back_by_the_sweep_and_not_before,
+                a_sweep_that_waited_for_its_turn_takes_no_lease_that_ran_out_meanwhile,
                 unlisted_leases_are_given_back_after_the_grace,
                 listed_but_lost_leases_are_reported,
                 a_repeated_command_is_answered_and_writes_nothing,

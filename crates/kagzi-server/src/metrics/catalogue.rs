@@ -81,7 +81,9 @@ metrics! {
         "Commits that deleted them, each at most a hundred runs and 2,000 lines",
     DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
     CLOCK_SKEW = Gauge "kagzi_clock_skew_seconds" []:
-        "How far the database's clock, which decides, is ahead of this machine's",
+        "How far the clock that decides is ahead of this machine's: PostgreSQL's, or one that waits for a clock that was set back",
+    CLOCK_LEAPS = Counter "kagzi_clock_leaps_total" []:
+        "How often time leapt forward because the machine was suspended or a clock was set",
 }
 
 /// The generated part of docs/metrics.md.

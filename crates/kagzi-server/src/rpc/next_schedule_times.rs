@@ -29,7 +29,7 @@ pub async fn handle(
     let timetable = timing.timetable().map_err(refuse)?;
     let count = check::count("count", request.count, 10, 1_000)?;
     let after = request.after.as_ref().map(|at| wire::read_timestamp("after", at)).transpose()?;
-    let after = after.unwrap_or_else(|| engine.clock().now());
+    let after = after.unwrap_or_else(|| engine.clock().calendar());
     Ok(v1::NextScheduleTimesResponse {
         words: timetable.in_words(),
         time_zone: match timing {

@@ -61,7 +61,7 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(Err(ScheduleRejection::NotAdmitted(refused)));
         }
         let ScheduleChange { mut schedule, write, deleted, start } =
-            match change(self.now, seen.as_ref(), request) {
+            match change(self.calendar, seen.as_ref(), request) {
                 Ok(change) => change,
                 Err(rejection) => return Ok(Err(rejection)),
             };
