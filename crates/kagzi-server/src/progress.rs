@@ -40,6 +40,10 @@ impl Progress {
         if self.stop.is_cancelled() {
             return Err("the server is stopping".into());
         }
+        // For good: what was seen once is not undone by a commit that happens to succeed.
+        if let Some(damage) = self.engine.store().stats().damage() {
+            return Err(damage.to_owned());
+        }
         let (asked, probe) = self.probe().await;
         let left = PATIENCE.saturating_sub(asked.elapsed());
         let answered = match probe.peek() {

@@ -115,7 +115,7 @@ fn from_store(error: &StoreError) -> Status {
             retry_soon(Status::unavailable(format!("{error}; it is safe to send the request again")))
         }
         StoreError::Full(_) => Status::resource_exhausted(error.to_string()),
-        StoreError::Corrupt(_) => Status::data_loss(error.to_string()),
+        StoreError::Corrupt(_) | StoreError::Damaged(_) => Status::data_loss(error.to_string()),
         StoreError::Bug(_) => Status::internal(error.to_string()),
     }
 }

@@ -45,7 +45,8 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     // The rest by the rules, as a server would: histories stay whole, and limits and steps know of it.
     let backend = SqliteBackend::new(writer, lock);
     let (lane, handle) = Lane::new(backend, Arc::new(clock), Arc::new(Silent), LaneOptions::default());
-    let store = LaneStore::new(handle, SqliteReads::new(ReadPool::over(Vec::new())?), String::new());
+    let pool = ReadPool::over(Vec::new(), handle.stats())?;
+    let store = LaneStore::new(handle, SqliteReads::new(pool), String::new());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime =
         runtime.map_err(|error| StoreError::Unavailable(format!("could not make a runtime: {error}")))?;

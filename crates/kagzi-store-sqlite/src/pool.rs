@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use kagzi_store::StoreError;
+use kagzi_store::{LaneStats, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -20,11 +20,12 @@ type Job = Box<dyn FnOnce(&Db) + Send>;
 #[derive(Clone)]
 pub struct ReadPool {
     jobs: mpsc::SyncSender<Job>,
+    stats: Arc<LaneStats>,
 }
 
 impl ReadPool {
-    /// Starts a thread for each connection.
-    pub fn over(connections: Vec<Db>) -> Result<Self, StoreError> {
+    /// Starts a thread for each connection. Damage that a read meets is noted in `stats`.
+    pub fn over(connections: Vec<Db>, stats: Arc<LaneStats>) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE_LEN_MAX);
         let queue = Arc::new(Mutex::new(queue));
         for (number, db) in connections.into_iter().enumerate() {
@@ -43,7 +44,7 @@ impl ReadPool {
                 })
                 .map_err(|error| StoreError::Unavailable(format!("could not start a reader: {error}")))?;
         }
-        Ok(ReadPool { jobs })
+        Ok(ReadPool { jobs, stats })
     }
 
     /// Runs a read on one of the connections.
@@ -51,6 +52,7 @@ impl ReadPool {
         &self,
         job: impl FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.stats.undamaged()?;
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |db| {
             // The caller may have given up; then nobody needs the answer.
@@ -60,6 +62,7 @@ impl ReadPool {
             mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many reads at once".into()),
             mpsc::TrySendError::Disconnected(_) => StoreError::Unavailable("the store has stopped".into()),
         })?;
-        answer.await.map_err(|_| StoreError::Unavailable("a reader has stopped".into()))?
+        let answer = answer.await.map_err(|_| StoreError::Unavailable("a reader has stopped".into()))?;
+        self.stats.note_damage(answer)
     }
 }

@@ -119,6 +119,14 @@ impl ToSql for Value<'_> {
     }
 }
 
+/// The damage, and what to do about it.
+pub fn damaged(what: &str) -> StoreError {
+    StoreError::Damaged(format!(
+        "the database file is damaged ({what}): check it with `kagzi verify FILE`, stop the server and put a backup \
+         back with `kagzi restore BACKUP --store sqlite:FILE`"
+    ))
+}
+
 /// Sorts an error by what the caller can do about it.
 fn from_sqlite(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
@@ -131,7 +139,7 @@ fn from_sqlite(error: rusqlite::Error) -> StoreError {
             | ErrorCode::OperationInterrupted
             | ErrorCode::ReadOnly,
         ) => StoreError::Unavailable(error.to_string()),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&error.to_string()),
         Some(_) => StoreError::Bug(error.to_string()),
         None => StoreError::Corrupt(error.to_string()),
     }

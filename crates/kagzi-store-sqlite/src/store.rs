@@ -80,10 +80,10 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
     if let Some(newest) = newest(&writer)? {
         clock.not_before(newest);
     }
-    // Readers come last: a fresh file has no tables before.
-    let pool = ReadPool::over((0..READERS).map(|_| reader()).collect::<Result<_, _>>()?)?;
     let backend = SqliteBackend::new(writer, lock);
     let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
+    // Readers come last: a fresh file has no tables before.
+    let pool = ReadPool::over((0..READERS).map(|_| reader()).collect::<Result<_, _>>()?, handle.stats())?;
     // A thread of its own: a commit blocks for an fsync, which must not hold up an async worker thread.
     thread::Builder::new()
         .name("kagzi-write".into())

@@ -82,5 +82,5 @@ async fn a_file_that_is_not_a_database_is_refused() {
 
     let refused = open(&file).err().expect("not a database");
 
-    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+    assert!(matches!(refused, StoreError::Damaged(_)), "{refused:?}");
 }

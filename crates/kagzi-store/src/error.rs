@@ -15,6 +15,9 @@ pub enum StoreError {
     /// A row cannot be read back; a person must look.
     #[error("the store holds something unreadable: {0}")]
     Corrupt(String),
+    /// The database's file itself is damaged. Seen once, nothing more is read from it or written to it.
+    #[error("{0}")]
+    Damaged(String),
     /// Our mistake.
     #[error("the store was misused: {0}")]
     Bug(String),

@@ -153,7 +153,11 @@ impl LaneHandle {
     pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
         let stopped = || StoreError::Unavailable("the store has stopped".into());
         let (reply, answer) = oneshot::channel();
-        self.messages.send(message(reply)).await.map_err(|_| stopped())?;
+        let message = message(reply);
+        if !matches!(message, Message::Close { .. }) {
+            self.stats.undamaged()?;
+        }
+        self.messages.send(message).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -277,6 +281,10 @@ impl<B: Backend> Lane<B> {
     }
 
     async fn wait(&mut self) -> Wake {
+        if self.stats.damage().is_some() {
+            // Nothing is claimed any more; whoever asks is told why.
+            return self.messages.recv().await.map_or(Wake::Closed, |asked| Wake::Message(Box::new(asked)));
+        }
         let roster = &self.roster;
         let now = self.clock.now();
         let room = |demand: &Demand| roster.room(demand);
@@ -326,6 +334,9 @@ impl<B: Backend> Lane<B> {
 
     /// One batch: load, fold, write, commit, answer.
     async fn turn(&mut self, batch: Vec<Message>) {
+        if let Err(damaged) = self.stats.undamaged() {
+            return batch.into_iter().for_each(|message| message.refuse(&damaged));
+        }
         let moment = Moment { now: self.clock.now(), calendar: self.clock.calendar() };
         let (now, steady) = (moment.now, self.clock.steady());
         let returned = std::mem::take(&mut self.returned);
@@ -345,6 +356,9 @@ impl<B: Backend> Lane<B> {
                 self.backend.rollback().await;
                 error!(%error, commands = batch.len(), "batch not committed");
                 self.stats.failed(now);
+                if let StoreError::Damaged(why) = &error {
+                    self.stats.damaged(why);
+                }
                 self.cache.clear();
                 self.roster.clear();
                 self.rules.clear();

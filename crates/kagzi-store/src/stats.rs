@@ -1,10 +1,13 @@
 //! Counters of the write path: how many commands share a commit is where the speed comes from.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+};
 
 use kagzi_model::Timestamp;
 
-use crate::Histogram;
+use crate::{Histogram, StoreError};
 
 /// Totals since the start.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub struct LaneStats {
     pub schedule_lateness: Histogram,
     /// When the newest batch failed; 0 = it did not.
     failed_at: AtomicI64,
+    /// What is damaged, once it was seen.
+    damage: OnceLock<String>,
 }
 
 impl Default for LaneStats {
@@ -80,6 +85,7 @@ impl Default for LaneStats {
             schedule_to_start: Histogram::of_durations(),
             timer_lag: Histogram::of_durations(),
             failed_at: AtomicI64::default(),
+            damage: OnceLock::new(),
         }
     }
 }
@@ -108,6 +114,37 @@ impl LaneStats {
         self.commit_time.observe(micros);
         self.batch_len.observe(commands);
         self.failed_at.store(0, Relaxed);
+    }
+
+    /// The database was found damaged. From here on nothing is read and nothing is written: an answer may be made of
+    /// what is left, and each write may make it worse.
+    pub fn damaged(&self, why: &str) {
+        let mut first = false;
+        let said = self.damage.get_or_init(|| {
+            first = true;
+            why.to_owned()
+        });
+        if first {
+            tracing::error!(damage = %said, "the database is damaged, no more work is taken");
+        }
+    }
+
+    /// What is damaged, if anything is known to be.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+
+    /// Refuses to go on with a damaged database.
+    pub fn undamaged(&self) -> Result<(), StoreError> {
+        self.damage().map_or(Ok(()), |why| Err(StoreError::Damaged(why.to_owned())))
+    }
+
+    /// Remembers the damage that an answer tells of.
+    pub fn note_damage<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Damaged(why)) = &answer {
+            self.damaged(why);
+        }
+        answer
     }
 
     /// When the newest batch that wanted to write failed, if it did.

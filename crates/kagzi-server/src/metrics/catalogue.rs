@@ -79,6 +79,8 @@ metrics! {
     RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []: "Lines of their history that were deleted",
     RETENTION_BATCHES = Counter "kagzi_retention_batches_total" []:
         "Commits that deleted them, each at most a hundred runs and 2,000 lines",
+    DATABASE_DAMAGED = Gauge "kagzi_database_damaged" []:
+        "1 from the moment that the database's file was found damaged: no more work is taken",
     DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
     CLOCK_SKEW = Gauge "kagzi_clock_skew_seconds" []:
         "How far the clock that decides is ahead of this machine's: PostgreSQL's, or one that waits for a clock that was set back",
