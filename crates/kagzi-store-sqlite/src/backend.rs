@@ -13,6 +13,7 @@ use crate::{
     retention,
     row::{self, lease_worker},
     schedules,
+    sound::Check,
     value::{Row, bind, json},
 };
 
@@ -155,12 +156,13 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// The connection that writes, and the lock that makes it the only one.
 pub struct SqliteBackend {
     db: Db,
-    _lock: FileLock,
+    lock: FileLock,
+    check: Check,
 }
 
 impl SqliteBackend {
-    pub fn new(db: Db, lock: FileLock) -> Self {
-        SqliteBackend { db, _lock: lock }
+    pub fn new(db: Db, lock: FileLock, check: Check) -> Self {
+        SqliteBackend { db, lock, check }
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -207,6 +209,7 @@ impl SqliteBackend {
 
 impl Backend for SqliteBackend {
     async fn begin(&mut self) -> Result<(), StoreError> {
+        self.lock.still_there()?;
         self.db.begin()
     }
 
@@ -387,6 +390,7 @@ impl Drop for SqliteBackend {
     /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the WAL
     /// beside it still holds what is missing.
     fn drop(&mut self) {
+        self.check.stop();
         if let Err(error) = self.db.move_log() {
             tracing::warn!(%error, "could not move the write-ahead log into the database file");
         }

@@ -14,7 +14,7 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use crate::{fence::fence, file_lock::FileLock};
+use crate::{fence::fence, file_lock::FileLock, private};
 
 /// Every page in one step. In smaller ones every commit of the server would send the copy back to its beginning,
 /// and under load it would never end. The price: the WAL cannot be cut back while the copy is made, so it grows.
@@ -42,7 +42,7 @@ pub enum Replace {
 /// backup was made are good no more, so that nobody writes from a time that this database does not know.
 pub fn restore(from: &Path, to: &Path, replace: Replace) -> Result<u64, StoreError> {
     if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(|error| file_error("create", folder, &error))?;
+        private::create_folders(folder).map_err(|error| file_error("create", folder, &error))?;
     }
     // Also when it is to be replaced: pulling the file away under a server would cost what it acknowledges next.
     let _lock = FileLock::take(to)?;
@@ -69,6 +69,8 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
 fn copy_aside(from: &Path, to: &Path) -> Result<u64, StoreError> {
     let partial = beside(to, ".partial");
     remove(&partial)?;
+    // Made before SQLite does, which would let everybody read it.
+    private::open(&partial).map_err(|error| file_error("create", &partial, &error))?;
     let copied = copy_pages(from, &partial);
     if let Err(error) = copied {
         remove(&partial)?;

@@ -8,8 +8,8 @@ use kagzi_store::{
 };
 
 use crate::{
-    backend::SqliteBackend, file_lock::FileLock, migrate::migrate, pool::ReadPool, reads::SqliteReads,
-    sqlite, value::bind,
+    backend::SqliteBackend, file_lock::FileLock, identity, migrate::migrate, pool::ReadPool,
+    reads::SqliteReads, sound::Check, sqlite, value::bind,
 };
 
 /// What the histories of the runs say.
@@ -36,6 +36,7 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     let lock = FileLock::take(path)?;
     let writer = sqlite::writer(path)?;
     migrate(&writer)?;
+    identity::sign(&writer)?;
     let clock = SystemClock::new();
     writer.execute(RAISE_EPOCHS, bind![clock.now().0 / 1000])?;
     let leases = writer.all(LEASED, &[], |row| {
@@ -43,7 +44,7 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     })?;
     let workers = writer.all(WORKERS, &[], |row| row.get(0))?;
     // The rest by the rules, as a server would: histories stay whole, and limits and steps know of it.
-    let backend = SqliteBackend::new(writer, lock);
+    let backend = SqliteBackend::new(writer, lock, Check::default());
     let (lane, handle) = Lane::new(backend, Arc::new(clock), Arc::new(Silent), LaneOptions::default());
     let pool = ReadPool::over(Vec::new(), handle.stats())?;
     let store = LaneStore::new(handle, SqliteReads::new(pool), String::new());

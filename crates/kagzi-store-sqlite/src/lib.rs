@@ -8,14 +8,18 @@ mod backup;
 mod db;
 mod fence;
 mod file_lock;
+mod identity;
+mod left_log;
 mod migrate;
 mod newest;
 mod pool;
+mod private;
 mod reads;
 mod retention;
 mod row;
 mod rules;
 mod schedules;
+mod sound;
 mod sqlite;
 mod store;
 #[cfg(feature = "turso")]

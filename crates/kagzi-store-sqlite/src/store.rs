@@ -7,7 +7,16 @@ use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
 #[cfg(feature = "turso")]
 use crate::turso;
 use crate::{
-    backend::SqliteBackend, db::Db, file_lock::FileLock, migrate::migrate, newest::newest, pool::ReadPool,
+    backend::SqliteBackend,
+    db::Db,
+    file_lock::FileLock,
+    identity::{self, Found},
+    left_log,
+    migrate::migrate,
+    newest::newest,
+    pool::ReadPool,
+    private,
+    sound::{self, Check},
     sqlite,
 };
 
@@ -21,16 +30,27 @@ pub struct SqliteStore;
 
 impl SqliteStore {
     /// Opens or creates the database file and starts its writer thread. A file that another process has open
-    /// is refused, and so is one written by a newer Kagzi.
+    /// is refused, and so is one written by a newer Kagzi or by another program. What is wrong with the file and
+    /// still lets it be opened is said in the log, or makes the store refuse all work.
     pub fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
     ) -> Result<LaneStore<SqliteReads>, StoreError> {
-        let lock = claim_file(path)?;
-        let writer = sqlite::writer(path)?;
+        let mut lock = claim_file(path)?;
         let name = format!("sqlite:{}", path.display());
-        start(Opened { name, lock, writer, reader: || sqlite::reader(path) }, clock, observer)
+        let path = lock.database().to_owned();
+        let clean = left_log::examine(&path)?;
+        if identity::recognise(&path)? == Found::Nothing {
+            lock.refuse_empty()?;
+        }
+        let writer = sqlite::writer(&path)?;
+        migrate(&writer)?;
+        identity::sign(&writer)?;
+        lock.remember_made()?;
+        let opened =
+            Opened { name, lock, writer, reader: || sqlite::reader(&path), check: Some((&path, clean)) };
+        start(opened, clock, observer)
     }
 }
 
@@ -50,38 +70,51 @@ impl TursoStore {
         let database = turso::open(path)?;
         let writer = turso::writer(&database)?;
         let name = format!("turso:{}", path.display());
-        start(Opened { name, lock, writer, reader: || turso::reader(&database) }, clock, observer)
+        migrate(&writer)?;
+        let opened = Opened { name, lock, writer, reader: || turso::reader(&database), check: None };
+        start(opened, clock, observer)
     }
 }
 
 fn claim_file(path: &Path) -> Result<FileLock, StoreError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| {
+        private::create_folders(folder).map_err(|error| {
             StoreError::Unavailable(format!("could not create {}: {error}", folder.display()))
         })?;
     }
-    FileLock::take(path)
+    let lock = FileLock::take_and_create(path)?;
+    private::warn_if_shared(lock.database());
+    Ok(lock)
 }
 
-struct Opened<R> {
+struct Opened<'p, R> {
     name: String,
     lock: FileLock,
     writer: Db,
     reader: R,
+    /// Where the file is that should be checked, and whether the last stop was clean.
+    check: Option<(&'p Path, bool)>,
 }
 
 fn start<R: Fn() -> Result<Db, StoreError>>(
-    opened: Opened<R>,
+    opened: Opened<'_, R>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
 ) -> Result<LaneStore<SqliteReads>, StoreError> {
-    let Opened { name, lock, writer, reader } = opened;
-    migrate(&writer)?;
-    if let Some(newest) = newest(&writer)? {
-        clock.not_before(newest);
+    let Opened { name, lock, writer, reader, check } = opened;
+    let read = sound::read_tables(&writer).and_then(|()| newest(&writer));
+    let checking = Check::default();
+    let backend = SqliteBackend::new(writer, lock, checking.clone());
+    let (lane, handle) = Lane::new(backend, clock.clone(), observer, LaneOptions::default());
+    match handle.stats().note_damage(read) {
+        Ok(newest) => newest.into_iter().for_each(|newest| clock.not_before(newest)),
+        // The store opens all the same, to say so to everybody who asks.
+        Err(StoreError::Damaged(_)) => {}
+        Err(error) => return Err(error),
     }
-    let backend = SqliteBackend::new(writer, lock);
-    let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
+    if let Some((path, clean)) = check {
+        checking.begin(path, clean, handle.stats());
+    }
     // Readers come last: a fresh file has no tables before.
     let pool = ReadPool::over((0..READERS).map(|_| reader()).collect::<Result<_, _>>()?, handle.stats())?;
     // A thread of its own: a commit blocks for an fsync, which must not hold up an async worker thread.

@@ -207,7 +207,7 @@ mod tests {
         assert!(verify(&file).unwrap_err().to_string().contains("there is no file"));
 
         std::fs::write(&file, "x".repeat(5000)).unwrap();
-        assert!(matches!(verify(&file), Err(StoreError::Corrupt(_))));
+        assert!(matches!(verify(&file), Err(StoreError::Damaged(_))));
 
         std::fs::remove_file(&file).unwrap();
         rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE cats (name)").unwrap();

@@ -5,6 +5,7 @@
 //! begins it anew. If commits came without a pause, it is also the writer that waits for the disk to have the copies.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{
         Arc,
@@ -16,6 +17,7 @@ use std::{
 };
 
 use kagzi_store::StoreError;
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, config::DbConfig, hooks::Wal};
 
 use super::from_sqlite;
@@ -27,9 +29,14 @@ const LATE: i32 = 8;
 /// Each pass moves what was committed during the one before.
 const PASSES_MAX: usize = 6;
 
-/// The disk failed under a checkpoint of this process. Copies that it had taken before may be gone, and Linux says so only
-/// once: from here on the log keeps everything, and the next start moves it from its beginning.
-static DISK_FAILED: AtomicBool = AtomicBool::new(false);
+/// The files of this process under whose checkpoint the disk failed. Copies that it had taken before may be gone, and
+/// Linux says so only once: from there on the log keeps everything, and the next opening moves it from its beginning.
+static DISK_FAILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// What a file is known by: the path by which SQLite has it open.
+fn file_of(connection: &Connection) -> String {
+    connection.path().unwrap_or_default().to_owned()
+}
 
 /// Takes over the checkpoints of the connection that writes, until [`stop`].
 pub fn beside(writer: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -44,7 +51,7 @@ pub fn stop(writer: &mut Connection) -> Result<(), StoreError> {
 /// Leaves everything in the one file, unless the log is the only copy that can be trusted.
 pub fn finish(writer: &mut Connection) -> Result<(), StoreError> {
     stop(writer)?;
-    if DISK_FAILED.load(SeqCst) {
+    if DISK_FAILED.lock().contains(&file_of(writer)) {
         return Ok(());
     }
     writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(from_sqlite)
@@ -53,13 +60,16 @@ pub fn finish(writer: &mut Connection) -> Result<(), StoreError> {
 fn beside_from(writer: &mut Connection, path: &Path, log_pages: i32) -> Result<(), StoreError> {
     let connection = Connection::open(path).map_err(from_sqlite)?;
     // FULL, as the writer: what is copied must be on the disk before the log is begun anew.
-    connection.execute_batch("PRAGMA synchronous = FULL").map_err(from_sqlite)?;
+    connection
+        .execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")
+        .map_err(from_sqlite)?;
     connection.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
     // After a disk error the log is the only good copy, so closing must not move it. A clean stop does it first.
     for connection in [&connection, &*writer] {
         let off = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(off, true).map_err(from_sqlite)?;
     }
+    DISK_FAILED.lock().remove(&file_of(writer));
     let mut mover = Mover::start(connection, log_pages)?;
     writer
         .wal_hook(Some(move |log: &mut Wal, pages| {
@@ -80,8 +90,10 @@ struct Mover {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Progress {
+    file: String,
+    /// The disk failed under this file.
+    disk_failed: AtomicBool,
     /// The thread has moved what there was when it began.
     moved: AtomicBool,
     /// The last attempt failed otherwise, and that was said.
@@ -91,7 +103,12 @@ struct Progress {
 impl Mover {
     fn start(connection: Connection, log_pages: i32) -> Result<Mover, StoreError> {
         let (wake, woken) = sync_channel::<()>(1);
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress {
+            file: file_of(&connection),
+            disk_failed: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+        });
         let shared = progress.clone();
         let thread = thread::Builder::new()
             .name("kagzi-log".into())
@@ -106,7 +123,7 @@ impl Mover {
     }
 
     fn after_commit(&mut self, log: &mut Wal, pages: i32) {
-        if DISK_FAILED.load(SeqCst) {
+        if self.progress.disk_failed.load(SeqCst) {
             return;
         }
         if self.asked && self.progress.moved.swap(false, SeqCst) {
@@ -141,7 +158,8 @@ impl Progress {
             // The other of the two is at it.
             Some(ErrorCode::DatabaseBusy) => {}
             Some(ErrorCode::SystemIoFailure) => {
-                DISK_FAILED.store(true, SeqCst);
+                self.disk_failed.store(true, SeqCst);
+                DISK_FAILED.lock().insert(self.file.clone());
                 tracing::error!(
                     %error,
                     "the disk failed while the write-ahead log was moved; nothing is lost as long as the log stays: \
@@ -215,6 +233,31 @@ mod tests {
 
         let sum: i32 = writer.query_row("SELECT sum(n) FROM t", [], |row| row.get(0)).unwrap();
         assert_eq!(sum, n * (n - 1) / 2);
+    }
+
+    #[test]
+    fn a_disk_that_failed_under_one_file_concerns_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut one, mut two) = (opened(&folder.path().join("1.db")), opened(&folder.path().join("2.db")));
+        insert(&one, 1);
+        insert(&two, 1);
+        let failed = rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error { code: ErrorCode::SystemIoFailure, extended_code: 10 },
+            None,
+        );
+        let progress = Progress {
+            file: file_of(&one),
+            disk_failed: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+        };
+
+        progress.note(Err(failed));
+        finish(&mut one).unwrap();
+        finish(&mut two).unwrap();
+
+        assert!(log(&one).0 > 0, "its log is the only good copy");
+        assert_eq!(log(&two).0, 0, "this one is moved as ever");
     }
 
     #[test]
