@@ -122,7 +122,8 @@ impl Engine {
 
     /// Applies commands, each answered on its own.
     pub async fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, EngineError> {
-        let ended: Vec<_> = commands.iter().filter_map(ended_step).collect();
+        let mut ended = Vec::new();
+        commands.iter().for_each(|command| note_ended(command, &mut ended));
         let outcomes = self.store().apply(commands).await?;
         for (run, step) in ended {
             match step {
@@ -249,17 +250,20 @@ pub enum Delivery {
     Reconnected,
 }
 
-/// The step that a command ends, or the whole run (`None`), for the list of running steps.
-fn ended_step(command: &Command) -> Option<(RunId, Option<kagzi_model::Name>)> {
+/// The steps that a command ends, or the whole run (`None`), for the list of running steps.
+fn note_ended(command: &Command, ended: &mut Vec<(RunId, Option<kagzi_model::Name>)>) {
     match command {
-        Command::RecordStep { lease, step, .. } | Command::FailStep { lease, step, .. } => {
-            Some((lease.run, Some(step.path.clone())))
+        Command::RecordStep { lease, step, .. }
+        | Command::CloseStep { lease, step }
+        | Command::FailStep { lease, step, .. } => ended.push((lease.run, Some(step.path.clone()))),
+        Command::RecordSteps { lease, steps } => {
+            ended.extend(steps.iter().map(|result| (lease.run, Some(result.step.path.clone()))));
         }
         Command::Complete { lease, .. }
         | Command::Fail { lease, .. }
-        | Command::Park { lease }
+        | Command::Park { lease, .. }
         | Command::Release { lease, .. }
-        | Command::Block { lease, .. } => Some((lease.run, None)),
+        | Command::Block { lease, .. } => ended.push((lease.run, None)),
         Command::Start(_)
         | Command::Lease { .. }
         | Command::BeginStep { .. }
@@ -274,6 +278,6 @@ fn ended_step(command: &Command) -> Option<(RunId, Option<kagzi_model::Name>)> {
         | Command::Orphan { .. }
         | Command::Expire { .. }
         | Command::Cancel { .. }
-        | Command::Resume { .. } => None,
+        | Command::Resume { .. } => {}
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp};
+use crate::{
+    Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp,
+    limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
+};
 
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,14 +24,36 @@ pub struct Aggregate {
     pub asked_ms: Millis,
     /// Failure handlers that were started for it.
     pub handlers: Vec<RunId>,
+    /// How much the function was told of: results, final failures, ends of sleeps and labels.
+    pub told: u32,
+    /// The step whose error ended the run, if it was one.
+    pub failed_by: Option<Name>,
+    /// Something was recorded since the last claim.
+    pub moved: bool,
+    /// Parks in a row that were due at once although nothing had been recorded since the claim.
+    pub idle_parks: u32,
+    /// The latest requests of operators that were carried out.
+    pub requests: Vec<Name>,
 }
 
 impl Aggregate {
     /// A run as loaded, before its events are absorbed.
     pub fn new(run: Run, last_seq: u64) -> Self {
-        let (retries, retry_ms, asked_ms) = (0, 0, 0);
-        let (steps, open, handlers) = (HashMap::new(), HashSet::new(), Vec::new());
-        Aggregate { run, steps, open, last_seq, retries, retry_ms, asked_ms, handlers }
+        Aggregate {
+            run,
+            steps: HashMap::new(),
+            open: HashSet::new(),
+            last_seq,
+            retries: 0,
+            retry_ms: 0,
+            asked_ms: 0,
+            handlers: Vec::new(),
+            told: 0,
+            failed_by: None,
+            moved: false,
+            idle_parks: 0,
+            requests: Vec::new(),
+        }
     }
 
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
@@ -51,6 +76,7 @@ impl Aggregate {
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 self.put(at, (step, *position), *attempt, StepState::Completed);
+                self.tell(step);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -64,16 +90,24 @@ impl Aggregate {
                     }
                     None => StepState::Failed { failure, finality: finality.unwrap_or(Finality::Exhausted) },
                 };
+                let last = matches!(state, StepState::Failed { .. });
                 self.put(at, (step, *position), *attempt, state);
+                self.moved = true;
+                if last {
+                    self.tell(step);
+                }
             }
             EventKind::SleepScheduled { step, position, until } => {
                 self.put(at, (step, *position), 0, StepState::Sleeping { until: *until });
+                self.moved = true;
             }
             EventKind::SleepOver { step } => self.wake(step),
             EventKind::LabelSet { step, position, .. } => {
                 self.put(at, (step, *position), 1, StepState::Completed);
+                self.tell(step);
             }
             EventKind::RunClaimed { slept, .. } => {
+                self.moved = false;
                 // What an earlier worker was running when it lost the run begins anew.
                 let steps = &mut self.steps;
                 self.open.retain(|path| {
@@ -91,20 +125,41 @@ impl Aggregate {
                 });
                 slept.iter().for_each(|step| self.wake(step));
             }
-            EventKind::RunResumed => self.retry_now(at),
-            EventKind::RunRetried { .. } | EventKind::RunReopened => {
-                self.retry_now(at);
-                self.forgive(at);
+            EventKind::StepClosed { step, .. } => self.close(step),
+            EventKind::RunParked { due_at, closes, opens } => {
+                self.idle_parks = if self.is_idle_park(at, *due_at) { self.idle_parks + 1 } else { 0 };
+                closes.iter().for_each(|step| self.close(step));
+                for step in opens {
+                    if let Some(step) = self.steps.get_mut(step)
+                        && step.unfinished()
+                    {
+                        step.closed = false;
+                        self.open.insert(step.path.clone());
+                    }
+                }
             }
+            EventKind::RunResumed { request } => {
+                self.heed(request.as_ref());
+                self.retry_now(at);
+            }
+            EventKind::RunRetried { forgives, .. } => {
+                self.retry_now(at);
+                self.forgive(at, forgives);
+            }
+            EventKind::RunReopened { forgives, request } => {
+                self.heed(request.as_ref());
+                self.failed_by = None;
+                self.retry_now(at);
+                self.forgive(at, forgives);
+            }
+            EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
             EventKind::RunStarted
             | EventKind::StepProgressed { .. }
-            | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::RunCompleted
-            | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::HandlerEnded { .. } => {}
@@ -118,7 +173,7 @@ impl Aggregate {
             .min_by(|(a, a_at), (b, b_at)| (a_at, &a.path).cmp(&(b_at, &b.path)))
     }
 
-    /// The steps that run, sleep or wait for a retry, in no order.
+    /// The steps that run, sleep or wait for a retry and that the code has not dropped, in no order.
     pub fn open_steps(&self) -> impl Iterator<Item = &Step> {
         self.open.iter().map(|path| &self.steps[path])
     }
@@ -127,21 +182,101 @@ impl Aggregate {
         let known = self.steps.get(path);
         let since = known.map_or(at, |known| known.since);
         let forgiven = known.map_or(0, |known| known.forgiven);
-        let was_open = known.is_some_and(|known| known.state.is_open());
+        let was_open = known.is_some_and(|known| known.unfinished() && !known.closed);
         match (was_open, state.is_open()) {
             (false, true) => drop(self.open.insert(path.clone())),
             (true, false) => drop(self.open.remove(path)),
             (false, false) | (true, true) => {}
         }
-        let step = Step { path: path.clone(), position, attempts, forgiven, since, state };
-        self.steps.insert(path.clone(), step);
+        let (order, after) = known.map_or((0, self.told), |known| (known.order, known.after));
+        let path = path.clone();
+        let step = Step { path, position, attempts, forgiven, since, order, after, closed: false, state };
+        self.steps.insert(step.path.clone(), step);
     }
 
     fn wake(&mut self, path: &Name) {
         if let Some(step) = self.steps.get_mut(path) {
             step.state = StepState::Slept;
+            step.closed = false;
+            self.open.remove(path);
+            self.tell(path);
+        }
+    }
+
+    /// The function is told that the step has ended for good.
+    fn tell(&mut self, path: &Name) {
+        self.moved = true;
+        if let Some(step) = self.steps.get_mut(path)
+            && step.order == 0
+        {
+            self.told += 1;
+            step.order = self.told;
+        }
+    }
+
+    fn close(&mut self, path: &Name) {
+        if let Some(step) = self.steps.get_mut(path)
+            && step.unfinished()
+        {
+            step.closed = true;
             self.open.remove(path);
         }
+    }
+
+    /// An operator's word: the count of idle parks begins anew.
+    fn heed(&mut self, request: Option<&Name>) {
+        self.idle_parks = 0;
+        if let Some(request) = request {
+            if self.requests.len() >= REQUESTS_KEPT {
+                self.requests.remove(0);
+            }
+            self.requests.push(request.clone());
+        }
+    }
+
+    /// Whether an operator's request was carried out before.
+    pub fn was_requested(&self, request: Option<&Name>) -> bool {
+        request.is_some_and(|request| self.requests.contains(request))
+    }
+
+    /// Whether the step has failed and the function was told so.
+    pub fn failed_for_good(&self, path: &Name) -> bool {
+        self.steps.get(path).is_some_and(|step| matches!(step.state, StepState::Failed { .. }))
+    }
+
+    /// The failures that may be forgiven, in the order in which the function was told of them: only the last ones, after
+    /// which it was told of nothing but failures. What came before has been handled, and a replay takes the same path
+    /// only as long as that stays. With `from` no failure before that step is among them, and none at all if the step
+    /// itself is not.
+    pub fn forgivable(&self, from: Option<&Name>) -> Vec<Name> {
+        let failed = |step: &&Step| step.order > 0 && matches!(step.state, StepState::Failed { .. });
+        let mut failed: Vec<&Step> = self.steps.values().filter(failed).collect();
+        failed.sort_unstable_by_key(|step| std::cmp::Reverse(step.order));
+        let last = |(back, step): &(u32, &Step)| step.order == self.told - back;
+        let tail: Vec<&Step> = (0..).zip(failed).take_while(last).map(|(_, step)| step).collect();
+        let earliest = match from {
+            None => 0,
+            Some(from) => match tail.iter().find(|step| step.path == *from) {
+                Some(step) => step.order,
+                None => return Vec::new(),
+            },
+        };
+        let forgiven = tail.iter().rev().filter(|step| step.order >= earliest);
+        forgiven.map(|step| step.path.clone()).collect()
+    }
+
+    /// How long a park is put off that would be due at once although nothing was recorded since the claim. Whatever a
+    /// worker does, it cannot make a run spin.
+    pub fn idle_delay_ms(&self) -> Millis {
+        match self.idle_parks {
+            few if few < IDLE_PARKS_FREE => 0,
+            many => IDLE_PARK_MS << (many - IDLE_PARKS_FREE).min(IDLE_PARKS_MAX),
+        }
+    }
+
+    /// Whether a park at `at` is one of a run that only spins.
+    pub fn is_idle_park(&self, at: Timestamp, due_at: Timestamp) -> bool {
+        !self.moved && due_at <= at.plus_ms(self.idle_delay_ms())
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.
@@ -153,14 +288,30 @@ impl Aggregate {
         }
     }
 
-    /// Failed steps get a fresh set of attempts, and so do the run-wide limits.
-    fn forgive(&mut self, now: Timestamp) {
+    /// The named steps get a fresh set of attempts, and so do the run-wide limits. What was begun only because they had
+    /// failed, and has not ended, is forgotten: the code may never come by there again.
+    fn forgive(&mut self, now: Timestamp, forgives: &[Name]) {
         (self.retries, self.retry_ms, self.asked_ms) = (0, 0, 0);
-        for step in self.steps.values_mut() {
-            if let StepState::Failed { failure, .. } = &step.state {
+        self.idle_parks = 0;
+        let earliest = forgives.iter().filter_map(|path| Some(self.steps.get(path)?.order)).min();
+        let Some(earliest) = earliest else { return };
+        let open = &mut self.open;
+        self.steps.retain(|path, step| {
+            let stays = !step.unfinished() || step.after < earliest;
+            if !stays {
+                open.remove(path);
+            }
+            stays
+        });
+        self.told = earliest.saturating_sub(1);
+        for path in forgives {
+            if let Some(step) = self.steps.get_mut(path)
+                && let StepState::Failed { failure, .. } = &step.state
+            {
                 let failure = failure.clone();
                 step.forgiven = step.attempts;
                 step.since = now;
+                step.order = 0;
                 step.state = StepState::Retry { at: now, failure };
                 self.open.insert(step.path.clone());
             }

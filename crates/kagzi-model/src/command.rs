@@ -53,6 +53,10 @@ pub enum Command {
     Progress { lease: LeaseRef, step: StepRef, progress: Payload },
     /// Records a step's result.
     RecordStep { lease: LeaseRef, step: StepRef, attempt: u32, result: Payload, elapsed_ms: Millis },
+    /// Records several results together, in this order.
+    RecordSteps { lease: LeaseRef, steps: Vec<StepResult> },
+    /// The code dropped a step that the record knows to run.
+    CloseStep { lease: LeaseRef, step: StepRef },
     /// Records a failed attempt and decides on the next; with `park` the lease ends when there is one.
     FailStep {
         lease: LeaseRef,
@@ -71,10 +75,11 @@ pub enum Command {
     SetLabel { lease: LeaseRef, step: StepRef, name: Name, value: Name },
     /// Ends the run with its output and the results that were not recorded before.
     Complete { lease: LeaseRef, steps: Vec<StepResult>, output: Payload },
-    /// Ends the run with an error.
-    Fail { lease: LeaseRef, failure: Failure },
-    /// Ends the lease until the earliest retry or sleep is due.
-    Park { lease: LeaseRef },
+    /// Ends the run with an error: that of `step`, if the function returned the error of a step.
+    Fail { lease: LeaseRef, failure: Failure, step: Option<Name> },
+    /// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not
+    /// among them are closed. Empty: until the earliest of all, from workers that cannot say what they wait for.
+    Park { lease: LeaseRef, waits: Vec<Name> },
     /// Gives the run back unexecuted, at no charge.
     Release { lease: LeaseRef, why: String },
     /// Pauses the run because code and record disagree.
@@ -90,9 +95,10 @@ pub enum Command {
     /// Ends the run as FAILED because an operator said so.
     Terminate { namespace: Name, run: RunId, reason: String },
     /// Lets a paused or retrying run go on now.
-    Resume { namespace: Name, run: RunId },
-    /// Lets an ended run go on from its failed step.
-    Reopen { namespace: Name, run: RunId },
+    Resume { namespace: Name, run: RunId, request: Option<Name> },
+    /// Lets an ended run go on from its failed step, or from an earlier one that failed. A `request` that was carried
+    /// out before is recognised.
+    Reopen { namespace: Name, run: RunId, from: Option<Name>, request: Option<Name> },
     /// Notes on a failed run that its handler ended.
     NoteHandler { namespace: Name, run: RunId, handler: RunId, outcome: String },
 }
@@ -105,13 +111,15 @@ impl Command {
             Command::BeginStep { lease, .. }
             | Command::Progress { lease, .. }
             | Command::RecordStep { lease, .. }
+            | Command::RecordSteps { lease, .. }
+            | Command::CloseStep { lease, .. }
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
             | Command::SleepOver { lease, .. }
             | Command::SetLabel { lease, .. }
             | Command::Complete { lease, .. }
             | Command::Fail { lease, .. }
-            | Command::Park { lease }
+            | Command::Park { lease, .. }
             | Command::Release { lease, .. }
             | Command::Block { lease, .. }
             | Command::Renew { lease, .. } => lease.run,
@@ -133,13 +141,15 @@ impl Command {
             Command::BeginStep { lease, .. }
             | Command::Progress { lease, .. }
             | Command::RecordStep { lease, .. }
+            | Command::RecordSteps { lease, .. }
+            | Command::CloseStep { lease, .. }
             | Command::FailStep { lease, .. }
             | Command::Sleep { lease, .. }
             | Command::SleepOver { lease, .. }
             | Command::SetLabel { lease, .. }
             | Command::Complete { lease, .. }
             | Command::Fail { lease, .. }
-            | Command::Park { lease }
+            | Command::Park { lease, .. }
             | Command::Release { lease, .. }
             | Command::Block { lease, .. }
             | Command::Renew { lease, .. } => &lease.namespace,

@@ -12,6 +12,7 @@
 mod begin_step;
 mod block;
 mod cancel;
+mod close_step;
 mod complete;
 mod ending;
 mod expire;
@@ -24,6 +25,7 @@ mod orphan;
 mod park;
 mod progress;
 mod record_step;
+mod record_steps;
 mod release;
 mod renew;
 mod reopen;
@@ -60,6 +62,8 @@ pub fn decide(
         Command::RecordStep { lease, step, attempt, result, elapsed_ms } => {
             record_step::decide(seen, lease, step, (*attempt, *elapsed_ms), result)
         }
+        Command::RecordSteps { lease, steps } => record_steps::decide(seen, lease, steps),
+        Command::CloseStep { lease, step } => close_step::decide(seen, lease, step),
         Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms, park } => {
             let (attempt, elapsed_ms, park) = (*attempt, *elapsed_ms, *park);
             let failed = fail_step::Failed { step, attempt, failure, policy, elapsed_ms, park };
@@ -71,8 +75,8 @@ pub fn decide(
         Command::SleepOver { lease, step } => sleep_over::decide(now, seen, lease, step),
         Command::SetLabel { lease, step, name, value } => set_label::decide(seen, lease, step, (name, value)),
         Command::Complete { lease, steps, output } => complete::decide(now, seen, lease, steps, output),
-        Command::Fail { lease, failure } => fail::decide(now, seen, lease, failure),
-        Command::Park { lease } => park::decide(now, seen, lease),
+        Command::Fail { lease, failure, step } => fail::decide(now, seen, lease, (failure, step.as_ref())),
+        Command::Park { lease, waits } => park::decide(now, seen, lease, waits),
         Command::Release { lease, why } => release::decide(now, seen, lease, why),
         Command::Block { lease, message } => block::decide(now, seen, lease, message),
         Command::Renew { lease, until } => renew::decide(seen, lease, *until),
@@ -80,8 +84,8 @@ pub fn decide(
         Command::Expire { .. } => expire::decide(now, seen),
         Command::Cancel { reason, .. } => cancel::decide(now, seen, reason),
         Command::Terminate { reason, .. } => terminate::decide(now, seen, reason),
-        Command::Resume { .. } => resume::decide(now, seen),
-        Command::Reopen { .. } => reopen::decide(now, seen),
+        Command::Resume { request, .. } => resume::decide(now, seen, request.as_ref()),
+        Command::Reopen { from, request, .. } => reopen::decide(now, seen, from.as_ref(), request.as_ref()),
         Command::NoteHandler { handler, outcome, .. } => note_handler::decide(seen, *handler, outcome),
     }
 }

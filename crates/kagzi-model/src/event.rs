@@ -74,9 +74,14 @@ pub enum EventKind {
     SleepOver {
         step: Name,
     },
-    /// The run waits for its earliest retry or sleep; the lease ended.
+    /// The run waits for its earliest retry or sleep; the lease ended. `closes` names the unfinished steps that the
+    /// code has dropped, `opens` those that were closed before and are waited for after all.
     RunParked {
         due_at: Timestamp,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        closes: Vec<Name>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        opens: Vec<Name>,
     },
     RunReleased {
         why: String,
@@ -91,11 +96,18 @@ pub enum EventKind {
         by: Name,
         why: String,
     },
-    RunResumed,
+    /// `request` is the caller's own name for the request, so that a repeat is recognised.
+    RunResumed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Name>,
+    },
     /// Payload: the output.
     RunCompleted,
+    /// `step` is the step whose error the function returned, if it was one.
     RunFailed {
         failure: Failure,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Name>,
     },
     RunCancelled {
         reason: String,
@@ -103,14 +115,21 @@ pub enum EventKind {
     RunTimedOut {
         failure: Failure,
     },
-    /// The function failed and is executed again; failed steps begin anew.
+    /// The function failed and is executed again; the failed steps in `forgives` begin anew.
     RunRetried {
         attempt: u32,
         failure: Failure,
         at: Timestamp,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        forgives: Vec<Name>,
     },
-    /// An operator let an ended run go on; failed steps begin anew.
-    RunReopened,
+    /// An operator let an ended run go on; the failed steps in `forgives` begin anew.
+    RunReopened {
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        forgives: Vec<Name>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Name>,
+    },
     /// A failure handler was started for this run.
     HandlerStarted {
         handler: RunId,
@@ -128,6 +147,12 @@ pub enum EventKind {
         position: u32,
         name: Name,
         value: Name,
+    },
+    /// The code dropped a step while an attempt ran: nobody knows how far it came.
+    StepClosed {
+        step: Name,
+        position: u32,
+        attempt: u32,
     },
 }
 
@@ -154,22 +179,23 @@ impl EventKind {
             EventKind::RunReleased { .. } => 9,
             EventKind::LeaseLost { .. } => 10,
             EventKind::RunPaused { .. } => 11,
-            EventKind::RunResumed => 12,
+            EventKind::RunResumed { .. } => 12,
             EventKind::RunCompleted => EventKind::RUN_COMPLETED,
             EventKind::RunFailed { .. } => 14,
             EventKind::RunCancelled { .. } => 15,
             EventKind::RunTimedOut { .. } => 16,
             EventKind::StepProgressed { .. } => EventKind::STEP_PROGRESSED,
             EventKind::RunRetried { .. } => 18,
-            EventKind::RunReopened => 19,
+            EventKind::RunReopened { .. } => 19,
             EventKind::HandlerStarted { .. } => 20,
             EventKind::HandlerEnded { .. } => 21,
             EventKind::LabelSet { .. } => 22,
+            EventKind::StepClosed { .. } => 23,
         }
     }
 
     /// Every kind: the name that users read and the number that databases store.
-    pub const KINDS: [(&str, i64); 22] = [
+    pub const KINDS: [(&str, i64); 23] = [
         ("run_started", 1),
         ("run_claimed", 2),
         ("step_started", 3),
@@ -192,6 +218,7 @@ impl EventKind {
         ("handler_started", 20),
         ("handler_ended", 21),
         ("label_set", 22),
+        ("step_closed", 23),
     ];
     /// The number of `StepCompleted`: the unique index that keeps results single is built on it.
     pub const STEP_COMPLETED: i64 = 4;
@@ -214,17 +241,18 @@ impl EventKind {
             EventKind::RunReleased { .. } => "run_released",
             EventKind::LeaseLost { .. } => "lease_lost",
             EventKind::RunPaused { .. } => "run_paused",
-            EventKind::RunResumed => "run_resumed",
+            EventKind::RunResumed { .. } => "run_resumed",
             EventKind::RunCompleted => "run_completed",
             EventKind::RunFailed { .. } => "run_failed",
             EventKind::RunCancelled { .. } => "run_cancelled",
             EventKind::RunTimedOut { .. } => "run_timed_out",
             EventKind::StepProgressed { .. } => "step_progressed",
             EventKind::RunRetried { .. } => "run_retried",
-            EventKind::RunReopened => "run_reopened",
+            EventKind::RunReopened { .. } => "run_reopened",
             EventKind::HandlerStarted { .. } => "handler_started",
             EventKind::HandlerEnded { .. } => "handler_ended",
             EventKind::LabelSet { .. } => "label_set",
+            EventKind::StepClosed { .. } => "step_closed",
         }
     }
 
@@ -234,6 +262,7 @@ impl EventKind {
             EventKind::StepStarted { step, attempt, .. }
             | EventKind::StepProgressed { step, attempt, .. }
             | EventKind::StepCompleted { step, attempt, .. }
+            | EventKind::StepClosed { step, attempt, .. }
             | EventKind::StepFailed { step, attempt, .. } => Some((step, *attempt)),
             EventKind::SleepScheduled { step, .. }
             | EventKind::SleepOver { step }
@@ -244,13 +273,13 @@ impl EventKind {
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
-            | EventKind::RunResumed
+            | EventKind::RunResumed { .. }
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::RunReopened
+            | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. } => None,
         }
@@ -295,21 +324,22 @@ mod tests {
             },
             EventKind::SleepScheduled { step: step.clone(), position, until: at },
             EventKind::SleepOver { step: step.clone() },
-            EventKind::RunParked { due_at: at },
+            EventKind::RunParked { due_at: at, closes: Vec::new(), opens: Vec::new() },
             EventKind::RunReleased { why: why.clone() },
             EventKind::LeaseLost { worker, epoch, retry_at: None },
             EventKind::RunPaused { by, why },
-            EventKind::RunResumed,
+            EventKind::RunResumed { request: None },
             EventKind::RunCompleted,
-            EventKind::RunFailed { failure: failure.clone() },
+            EventKind::RunFailed { failure: failure.clone(), step: None },
             EventKind::RunCancelled { reason },
             EventKind::RunTimedOut { failure },
             EventKind::StepProgressed { step: step.clone(), position, attempt },
-            EventKind::RunRetried { attempt, failure: again, at },
-            EventKind::RunReopened,
+            EventKind::RunRetried { attempt, failure: again, at, forgives: Vec::new() },
+            EventKind::RunReopened { forgives: Vec::new(), request: None },
             EventKind::HandlerStarted { handler, workflow_type, task_queue },
             EventKind::HandlerEnded { handler, outcome },
-            EventKind::LabelSet { step, position, name, value },
+            EventKind::LabelSet { step: step.clone(), position, name, value },
+            EventKind::StepClosed { step, position, attempt },
         ];
 
         assert_eq!(kinds.map(|kind| (kind.name(), kind.number())), EventKind::KINDS);

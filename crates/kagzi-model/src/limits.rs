@@ -22,6 +22,14 @@ pub const LABELS_MAX: usize = 64;
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
 /// Claims in a row that end with a lost worker and no progress before a run is quarantined.
 pub const CRASHES_MAX: u32 = 3;
+/// Parks in a row that are due at once although nothing happened since the claim, before the next is put off.
+pub const IDLE_PARKS_FREE: u32 = 2;
+/// The same, before the run is paused.
+pub const IDLE_PARKS_MAX: u32 = 12;
+/// How long the first of them is put off; each further one twice as long.
+pub const IDLE_PARK_MS: i64 = 1_000;
+/// Requests of operators that a run remembers, to recognise a repeat.
+pub const REQUESTS_KEPT: usize = 8;
 /// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.

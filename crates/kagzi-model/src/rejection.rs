@@ -51,6 +51,12 @@ pub enum Rejection {
     #[error("run {run} is {status}, only one that ended FAILED, TIMED_OUT or CANCELLED can be retried", status = status.name())]
     NotReopenable { run: RunId, status: Status },
 
+    #[error(
+        "run {run} cannot go on from step '{step}': it has not failed for good, or more than failures was recorded \
+         after it; start a new run instead: kagzi run restart {run}"
+    )]
+    NotForgivable { run: RunId, step: Name },
+
     #[error("there is no namespace '{namespace}'; create it with: kagzi ns create {namespace}")]
     NamespaceUnknown { namespace: Name },
 
@@ -77,6 +83,7 @@ impl Rejection {
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
             | Rejection::NotReopenable { .. }
+            | Rejection::NotForgivable { .. }
             | Rejection::NamespaceUnknown { .. }
             | Rejection::NamespaceDisabled { .. } => false,
         }

@@ -15,6 +15,13 @@ pub struct Step {
     pub forgiven: u32,
     /// When it was first heard of.
     pub since: Timestamp,
+    /// Its place among all that the function was told of, from 1; 0 as long as it has not ended for good.
+    pub order: u32,
+    /// How much the function had been told of when the step was first heard of.
+    pub after: u32,
+    /// The code has dropped it unfinished: it wakes nobody, times out nobody and is not forgiven. Advice, not
+    /// truth: whatever is heard of the step later opens it again.
+    pub closed: bool,
     pub state: StepState,
 }
 
@@ -59,6 +66,11 @@ impl StepState {
 impl Step {
     /// When the step lets a parked run go on, if it is what the run waits for.
     pub fn due_at(&self) -> Option<Timestamp> {
+        if self.closed { None } else { self.waits_until() }
+    }
+
+    /// The same for a step that somebody waits for, closed before or not.
+    pub fn waits_until(&self) -> Option<Timestamp> {
         match &self.state {
             StepState::Retry { at, .. } => Some(*at),
             StepState::Sleeping { until } => Some(*until),
@@ -67,5 +79,10 @@ impl Step {
             | StepState::Failed { .. }
             | StepState::Slept => None,
         }
+    }
+
+    /// Whether more is to come of it.
+    pub fn unfinished(&self) -> bool {
+        self.state.is_open()
     }
 }

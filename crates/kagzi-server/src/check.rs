@@ -76,6 +76,11 @@ pub fn lease_ref(namespace: &Name, lease_ref: Option<&v1::LeaseRef>) -> Result<L
     lease(namespace, &named.run_id, named.epoch)
 }
 
+/// A caller's own name for a request, if it gave one.
+pub fn request_id(id: &str) -> Result<Option<Name>, Status> {
+    if id.is_empty() { Ok(None) } else { Ok(Some(name("request_id", id)?)) }
+}
+
 /// A step's path and position.
 pub fn step(path: &str, position: u32) -> Result<StepRef, Status> {
     Ok(StepRef { path: step_path("step_id", path)?, position })

@@ -35,6 +35,7 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         | Rejection::StepDecided { .. }
         | Rejection::NotResumable { .. }
         | Rejection::NotReopenable { .. }
+        | Rejection::NotForgivable { .. }
         | Rejection::NamespaceDisabled { .. } => Status::failed_precondition(message),
         Rejection::Conflict { .. } => Status::already_exists(message),
         Rejection::TooManySteps { .. } | Rejection::TooManyLabels { .. } => {

@@ -93,7 +93,7 @@ pub async fn a_reopened_run_forgets_the_deadline_that_passed(stage: Stage) {
     let (run, _) = start(&stage, None).await;
     passes(&stage, run).await;
 
-    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run }).await;
+    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None }).await;
     stage.pass_ms(DEADLINE_MS);
     stage.sweep_expired().await;
 

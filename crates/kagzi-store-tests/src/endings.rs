@@ -184,7 +184,7 @@ pub async fn a_reopened_run_goes_on_with_its_recorded_steps(stage: Stage) {
     stage.ok(stage.record(&lease, "charge", b"paid")).await;
     stage.ok(stage.fail(&lease)).await;
 
-    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run }).await;
+    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None }).await;
 
     let again = standing.next().await;
     assert_eq!((again.run.id, again.run.epoch, again.fresh), (run, 2, false));

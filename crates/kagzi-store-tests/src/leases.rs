@@ -28,7 +28,7 @@ fn every_write(stage: &Stage, lease: &LeaseRef) -> Vec<Command> {
         Command::SleepOver { lease: lease(), step: "nap".into() },
         Command::Complete { lease: lease(), steps: Vec::new(), output: Payload::new(&b"late"[..]) },
         stage.fail(&lease()),
-        Command::Park { lease: lease() },
+        Command::Park { lease: lease(), waits: Vec::new() },
         stage.release(&lease()),
         Command::Block { lease: lease(), message: "late".into() },
         Command::Renew { lease: lease(), until: Timestamp::MAX },

@@ -24,6 +24,7 @@ pub mod polls;
 mod random;
 pub mod reads;
 mod recorder;
+pub mod replay_law;
 pub mod retention;
 pub mod schedules;
 mod stage;

@@ -60,7 +60,7 @@ pub async fn commands_from_another_namespace_find_nothing(stage: Stage) {
         stage.complete(&foreign),
         Command::Renew { lease: foreign.clone(), until: kagzi_model::Timestamp::MAX },
         Command::Cancel { namespace: namespace.clone(), run, reason: "mine".into() },
-        Command::Resume { namespace: namespace.clone(), run },
+        Command::Resume { namespace: namespace.clone(), run, request: None },
     ];
     let outcomes = stage.apply_all(commands).await;
 

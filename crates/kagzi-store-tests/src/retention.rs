@@ -125,7 +125,7 @@ pub async fn a_reopened_run_stays(stage: Stage) {
     stage.ok(stage.cancel(run)).await;
     stage.pass_ms(91 * DAY_MS as u64);
 
-    let reopen = Command::Reopen { namespace: stage.namespace.clone(), run };
+    let reopen = Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None };
     stage.ok(reopen).await;
     sweep(&stage).await;
 

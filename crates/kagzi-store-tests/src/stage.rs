@@ -156,7 +156,7 @@ impl Stage {
     }
 
     pub fn resume(&self, run: RunId) -> Command {
-        Command::Resume { namespace: self.namespace.clone(), run }
+        Command::Resume { namespace: self.namespace.clone(), run, request: None }
     }
 
     pub fn record(&self, lease: &LeaseRef, path: &str, result: &[u8]) -> Command {
@@ -196,7 +196,7 @@ impl Stage {
     }
 
     pub fn fail(&self, lease: &LeaseRef) -> Command {
-        Command::Fail { lease: lease.clone(), failure: Failure::new("GAVE_UP", "enough") }
+        Command::Fail { lease: lease.clone(), failure: Failure::new("GAVE_UP", "enough"), step: None }
     }
 
     pub fn release(&self, lease: &LeaseRef) -> Command {

@@ -70,6 +70,20 @@ macro_rules! conformance {
                 workers_long_offline_are_forgotten_and_others_are_not,
                 the_queue_of_a_forgotten_failure_handler_is_remembered,
             }
+            replay_law {
+                a_parked_run_is_due_with_the_steps_it_names_and_the_others_are_closed,
+                a_closed_step_is_opened_by_the_next_word_and_keeps_its_attempts,
+                a_closed_sleep_that_is_named_again_wakes_the_run,
+                a_step_that_was_dropped_while_it_ran_is_not_timed_out,
+                a_run_that_parks_without_progress_is_put_off_and_then_paused,
+                a_park_after_progress_is_not_put_off,
+                the_journal_knows_the_order_in_which_the_function_was_told,
+                several_results_are_recorded_together_or_not_at_all,
+                a_reopened_run_executes_again_only_what_failed_it,
+                a_run_retried_by_policy_executes_again_only_what_failed_it,
+                a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
+                a_request_to_go_on_is_carried_out_once,
+            }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
                 a_sleep_ends_exactly_on_time,

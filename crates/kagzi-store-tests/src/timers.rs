@@ -75,7 +75,7 @@ pub async fn the_earliest_of_several_waits_wakes_the_run(stage: Stage) {
     stage.ok(sleep("long", 60_000)).await;
     stage.ok(sleep("short", 5_000)).await;
 
-    stage.ok(Command::Park { lease: lease.clone() }).await;
+    stage.ok(Command::Park { lease: lease.clone(), waits: Vec::new() }).await;
 
     stage.pass_ms(4_999);
     stage.settle().await;

@@ -88,7 +88,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 latest: true,
             }),
             EventKind::SleepOver { step } => end_sleep(&mut list, step, event.at),
-            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
+            EventKind::RunFailed { failure, .. } | EventKind::RunTimedOut { failure } => {
                 cut_off(&mut list, event.at, failure, None);
             }
             EventKind::RunCancelled { reason } => {
@@ -101,17 +101,27 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             EventKind::RunReleased { why } => {
                 cut_off(&mut list, event.at, &Failure::new("RELEASED", why), Some(event.at));
             }
-            EventKind::RunParked { due_at } => {
+            EventKind::RunParked { due_at, .. } => {
                 let taken = Failure::new("LEASE_LOST", "the run was taken from its worker");
                 cut_off(&mut list, event.at, &taken, Some(*due_at));
             }
+            EventKind::StepClosed { step, attempt, .. } => {
+                let dropped = Failure::new("ABANDONED", "the code dropped the step; its outcome is unknown");
+                let running = list.iter_mut().rev().find(|known| {
+                    known.path == *step && known.attempt == *attempt && known.state == AttemptState::Running
+                });
+                if let Some(known) = running {
+                    known.state = AttemptState::Failed { failure: dropped, retry_at: None };
+                    known.finished_at = Some(event.at);
+                }
+            }
             EventKind::RunStarted
             | EventKind::RunPaused { .. }
-            | EventKind::RunResumed
+            | EventKind::RunResumed { .. }
             | EventKind::RunCompleted
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::RunReopened
+            | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. }
             | EventKind::LabelSet { .. } => {}

@@ -288,6 +288,8 @@ fn taken_away(command: &Command) -> Option<&'static str> {
         | Command::BeginStep { .. }
         | Command::Progress { .. }
         | Command::RecordStep { .. }
+        | Command::RecordSteps { .. }
+        | Command::CloseStep { .. }
         | Command::FailStep { .. }
         | Command::Sleep { .. }
         | Command::SleepOver { .. }

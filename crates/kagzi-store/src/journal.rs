@@ -11,6 +11,9 @@ pub struct JournalEntry {
     pub position: u32,
     pub attempts: u32,
     pub state: JournalState,
+    /// Its place among all that the function was told of, from 1; 0 as long as the step has not ended for good. Replay
+    /// tells the function in this order.
+    pub order: u32,
     /// What an unfinished attempt said about how far it was.
     pub progress: Option<Payload>,
 }
@@ -38,6 +41,15 @@ pub enum JournalState {
     Slept,
 }
 
+impl JournalState {
+    fn is_over(&self) -> bool {
+        match self {
+            JournalState::Completed { .. } | JournalState::Failed { .. } | JournalState::Slept => true,
+            JournalState::Begun | JournalState::Retry { .. } | JournalState::Sleeping { .. } => false,
+        }
+    }
+}
+
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
     let mut journal = Journal::default();
@@ -50,6 +62,7 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 journal.set(step, *position, *attempt, JournalState::Completed { result });
+                journal.tell(step);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -61,6 +74,9 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
                     }
                 };
                 journal.set(step, *position, *attempt, state);
+                if retry_at.is_none() {
+                    journal.tell(step);
+                }
             }
             EventKind::SleepScheduled { step, position, until } => {
                 journal.set(step, *position, 0, JournalState::Sleeping { until: *until });
@@ -69,15 +85,17 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
             EventKind::LabelSet { step, position, .. } => {
                 let result = Payload::new(&b""[..]);
                 journal.set(step, *position, 1, JournalState::Completed { result });
+                journal.tell(step);
             }
             EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| journal.wake(step)),
-            EventKind::RunResumed => journal.retry_now(event.at),
-            EventKind::RunRetried { .. } | EventKind::RunReopened => {
+            EventKind::RunResumed { .. } => journal.retry_now(event.at),
+            EventKind::RunRetried { forgives, .. } | EventKind::RunReopened { forgives, .. } => {
                 journal.retry_now(event.at);
-                journal.forgive(event.at);
+                journal.forgive(event.at, forgives);
             }
             EventKind::RunStarted
             | EventKind::StepStarted { .. }
+            | EventKind::StepClosed { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -90,23 +108,50 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
             | EventKind::HandlerEnded { .. } => {}
         }
     }
-    journal.entries
+    journal.kept()
 }
 
 #[derive(Default)]
 struct Journal {
-    entries: Vec<JournalEntry>,
+    /// Forgotten ones keep their place and are left out in the end.
+    entries: Vec<Option<Told>>,
+    told: u32,
     index: HashMap<Name, usize>,
 }
 
+/// An entry, and how much the function had been told of when it was first heard of.
+struct Told {
+    entry: JournalEntry,
+    after: u32,
+}
+
 impl Journal {
+    fn kept(self) -> Vec<JournalEntry> {
+        self.entries.into_iter().flatten().map(|told| told.entry).collect()
+    }
+
+    fn find(&mut self, path: &Name) -> Option<&mut JournalEntry> {
+        let at = *self.index.get(path)?;
+        self.entries[at].as_mut().map(|told| &mut told.entry)
+    }
+
+    /// The function was told that the step has ended for good.
+    fn tell(&mut self, path: &Name) {
+        let next = self.told + 1;
+        if let Some(entry) = self.find(path).filter(|entry| entry.order == 0) {
+            entry.order = next;
+            self.told = next;
+        }
+    }
+
     fn entry(&mut self, path: &Name, position: u32, state: JournalState) -> &mut JournalEntry {
         let at = *self.index.entry(path.clone()).or_insert_with(|| {
             let path = path.clone();
-            self.entries.push(JournalEntry { path, position, attempts: 0, state, progress: None });
+            let entry = JournalEntry { path, position, attempts: 0, state, order: 0, progress: None };
+            self.entries.push(Some(Told { entry, after: self.told }));
             self.entries.len() - 1
         });
-        &mut self.entries[at]
+        &mut self.entries[at].as_mut().expect("what was forgotten is not in the index").entry
     }
 
     fn set(&mut self, path: &Name, position: u32, attempts: u32, state: JournalState) {
@@ -115,25 +160,43 @@ impl Journal {
     }
 
     fn wake(&mut self, path: &Name) {
-        if let Some(at) = self.index.get(path) {
-            self.entries[*at].state = JournalState::Slept;
+        if let Some(entry) = self.find(path) {
+            entry.state = JournalState::Slept;
+            self.tell(path);
         }
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.
     fn retry_now(&mut self, now: Timestamp) {
-        for entry in &mut self.entries {
-            if let JournalState::Retry { at, .. } = &mut entry.state {
+        for told in self.entries.iter_mut().flatten() {
+            if let JournalState::Retry { at, .. } = &mut told.entry.state {
                 *at = (*at).min(now);
             }
         }
     }
 
-    /// Failed steps begin anew.
-    fn forgive(&mut self, now: Timestamp) {
-        for entry in &mut self.entries {
-            if let JournalState::Failed { failure, .. } = &entry.state {
+    /// The named steps begin anew. What was begun only because they had failed, and has not ended, is forgotten: the
+    /// code may never come by there again.
+    fn forgive(&mut self, now: Timestamp, forgives: &[Name]) {
+        let orders: Vec<u32> =
+            forgives.iter().filter_map(|path| self.find(path).map(|entry| entry.order)).collect();
+        let Some(earliest) = orders.into_iter().min() else { return };
+        for told in &mut self.entries {
+            if let Some(Told { entry, after }) = told
+                && *after >= earliest
+                && !entry.state.is_over()
+            {
+                self.index.remove(&entry.path);
+                *told = None;
+            }
+        }
+        self.told = earliest.saturating_sub(1);
+        for path in forgives {
+            if let Some(entry) = self.find(path)
+                && let JournalState::Failed { failure, .. } = &entry.state
+            {
                 entry.state = JournalState::Retry { at: now, failure: failure.clone() };
+                entry.order = 0;
             }
         }
     }

@@ -116,7 +116,12 @@ async fn replay(
         let (run_id, namespace_id) = (id.clone(), session.namespace.clone());
         let answer = match args.how {
             How::Retry => workflows
-                .retry_workflow_run(RetryWorkflowRunRequest { run_id, namespace_id })
+                .retry_workflow_run(RetryWorkflowRunRequest {
+                    run_id,
+                    namespace_id,
+                    request_id: uuid::Uuid::now_v7().to_string(),
+                    ..Default::default()
+                })
                 .await
                 .map(|_| ()),
             How::Restart => {

@@ -19,8 +19,11 @@ struct Resumed<'a> {
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let mut workflows = session.workflows().await?;
     let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request =
-        ResumeWorkflowRunRequest { run_id: run_id.clone(), namespace_id: session.namespace.clone() };
+    let request = ResumeWorkflowRunRequest {
+        run_id: run_id.clone(),
+        namespace_id: session.namespace.clone(),
+        request_id: uuid::Uuid::now_v7().to_string(),
+    };
     let answer = workflows.resume_workflow_run(request).await?.into_inner();
 
     let resumed = Resumed { run_id: &run_id, status: status::word(answer.status()) };

@@ -8,6 +8,11 @@ use serde::Serialize;
 pub struct Args {
     /// A run id, a unique prefix of one, or a business id.
     id: String,
+
+    /// Go on from this failed step instead of the one that failed the run. Nothing but failures may have been recorded
+    /// after it.
+    #[arg(long, value_name = "STEP", default_value = "", hide_default_value = true)]
+    from: String,
 }
 
 #[derive(Serialize)]
@@ -19,7 +24,12 @@ struct Retried<'a> {
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let mut workflows = session.workflows().await?;
     let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = RetryWorkflowRunRequest { run_id: run_id.clone(), namespace_id: session.namespace.clone() };
+    let request = RetryWorkflowRunRequest {
+        run_id: run_id.clone(),
+        namespace_id: session.namespace.clone(),
+        from_step: args.from,
+        request_id: uuid::Uuid::now_v7().to_string(),
+    };
     let answer = workflows.retry_workflow_run(request).await?.into_inner();
 
     let retried = Retried { run_id: &run_id, status: status::word(answer.status()) };

@@ -15,7 +15,9 @@ pub enum Ending {
 /// Ends the run and starts the handler that it asked for.
 pub fn end(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure, reply: Reply) -> Change {
     let (state, event) = match ending {
-        Ending::Failed => (State::Failed { failure: failure.clone() }, EventKind::RunFailed { failure }),
+        Ending::Failed => {
+            (State::Failed { failure: failure.clone() }, EventKind::RunFailed { failure, step: None })
+        }
         Ending::TimedOut => {
             (State::TimedOut { failure: failure.clone() }, EventKind::RunTimedOut { failure })
         }

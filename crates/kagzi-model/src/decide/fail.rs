@@ -5,8 +5,8 @@ use super::{
     guard,
 };
 use crate::{
-    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Rejection, Reply, Run, State, Timestamp,
-    Verdict, backoff::seed,
+    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Name, Rejection, Reply, Run, State,
+    Timestamp, Verdict, backoff::seed,
 };
 
 /// Ends the run as FAILED, or executes it again where it asked for that. A repeat by the same lease is told
@@ -15,7 +15,7 @@ pub fn decide(
     now: Timestamp,
     seen: &Aggregate,
     lease: &LeaseRef,
-    failure: &Failure,
+    (failure, step): (&Failure, Option<&Name>),
 ) -> Result<Change, Rejection> {
     if guard::was_last(seen, lease) {
         match &seen.run.state {
@@ -28,10 +28,17 @@ pub fn decide(
         }
     }
     guard::held(seen, lease)?;
+    // A name that means nothing here is not a reason to keep a failed run alive.
+    let step = step.filter(|step| seen.failed_for_good(step));
     if let Some(retry_at) = retry_at(now, seen, failure) {
-        return Ok(retry(seen, failure, retry_at));
+        return Ok(retry(seen, (failure, step), retry_at));
     }
-    Ok(ending::end(now, seen, Ending::Failed, failure.clone(), Reply::RunFailed { retry_at: None }))
+    let mut change =
+        ending::end(now, seen, Ending::Failed, failure.clone(), Reply::RunFailed { retry_at: None });
+    if let Some((EventKind::RunFailed { step: named, .. }, _)) = change.events.first_mut() {
+        *named = step.cloned();
+    }
+    Ok(change)
 }
 
 /// When the whole run is executed again: only where it asked for run-level retries.
@@ -53,10 +60,12 @@ fn retry_at(now: Timestamp, seen: &Aggregate, failure: &Failure) -> Option<Times
     }
 }
 
-fn retry(seen: &Aggregate, failure: &Failure, at: Timestamp) -> Change {
+/// Executes again only what failed the run: what the function has gone past is history.
+fn retry(seen: &Aggregate, (failure, step): (&Failure, Option<&Name>), at: Timestamp) -> Change {
     let attempt = seen.run.attempts.saturating_add(1);
     let state = State::Retry { step: None, attempt, at, failure: failure.clone() };
     let run = Run { state, attempts: attempt, crashes: 0, ..seen.run.clone() };
-    let event = EventKind::RunRetried { attempt, failure: failure.clone(), at };
+    let forgives = seen.forgivable(step);
+    let event = EventKind::RunRetried { attempt, failure: failure.clone(), at, forgives };
     Change::new(run, event, Reply::RunFailed { retry_at: Some(at) })
 }

@@ -1,19 +1,54 @@
 //! Park: nothing can go on before the earliest retry or sleep, so the lease ends and the slot is free.
 
-use super::guard;
+use std::collections::HashSet;
+
+use super::{ending, guard};
 use crate::{
-    Aggregate, Change, EventKind, LeaseRef, Rejection, Reply, Run, State, Step, StepState, Timestamp,
+    Aggregate, Change, EventKind, Failure, LeaseRef, Name, Rejection, Reply, Run, State, Step, StepState,
+    Timestamp, limits::IDLE_PARKS_MAX,
 };
 
-/// Ends the lease; the run becomes due with its earliest step, at no charge.
-pub fn decide(now: Timestamp, seen: &Aggregate, lease: &LeaseRef) -> Result<Change, Rejection> {
+/// Ends the lease; the run becomes due with the earliest of the steps that it waits for, at no charge. Unfinished steps
+/// that it does not wait for are closed: the code has dropped them, and they must not wake it.
+pub fn decide(
+    now: Timestamp,
+    seen: &Aggregate,
+    lease: &LeaseRef,
+    waits: &[Name],
+) -> Result<Change, Rejection> {
     if guard::was_last(seen, lease) && !seen.run.state.finished() {
         return Ok(Change::nothing(Reply::Done { already: true }));
     }
     guard::held(seen, lease)?;
-    let (state, due_at) = waiting(now, seen);
-    let run = Run { state, ..seen.run.clone() };
-    Ok(Change::new(run, EventKind::RunParked { due_at }, Reply::Done { already: false }))
+    let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
+    let earliest = if waits.is_empty() { seen.earliest_due() } else { earliest_of(seen, waits) };
+    let change = Change::nothing(Reply::Done { already: false });
+    Ok(parked(now, seen, change, Parked { earliest, closes, opens }))
+}
+
+struct Parked<'a> {
+    earliest: Option<(&'a Step, Timestamp)>,
+    closes: Vec<Name>,
+    opens: Vec<Name>,
+}
+
+fn earliest_of<'a>(seen: &'a Aggregate, waits: &[Name]) -> Option<(&'a Step, Timestamp)> {
+    let known = waits.iter().filter_map(|path| seen.steps.get(path));
+    let timed = known.filter_map(|step| step.waits_until().map(|at| (step, at)));
+    timed.min_by(|(a, a_at), (b, b_at)| (a_at, &a.path).cmp(&(b_at, &b.path)))
+}
+
+/// The steps that are closed because nobody waits for them, and the closed ones that somebody waits for after all.
+fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
+    let waited: HashSet<&Name> = waits.iter().collect();
+    let dropped = seen.open_steps().filter(|step| !waited.contains(&step.path));
+    let mut closes: Vec<Name> = dropped.map(|step| step.path.clone()).collect();
+    let known = waited.into_iter().filter_map(|path| seen.steps.get(path));
+    let mut opens: Vec<Name> =
+        known.filter(|step| step.closed && step.unfinished()).map(|step| step.path.clone()).collect();
+    closes.sort_unstable();
+    opens.sort_unstable();
+    (closes, opens)
 }
 
 /// `change`, and then parked in the same commit.
@@ -22,31 +57,66 @@ pub fn after(now: Timestamp, seen: &Aggregate, change: Change) -> Result<Change,
 }
 
 /// The same, where nothing can be refused.
-pub fn after_events(now: Timestamp, seen: &Aggregate, mut change: Change) -> Change {
+pub fn after_events(now: Timestamp, seen: &Aggregate, change: Change) -> Change {
     let mut then = seen.clone();
     then.apply(now, &change);
-    let (state, due_at) = waiting(now, &then);
-    change.run = Some(Run { state, ..then.run });
-    change.events.push((EventKind::RunParked { due_at }, None));
-    change
+    let earliest = then.earliest_due();
+    parked(now, &then, change, Parked { earliest, closes: vec![], opens: vec![] })
 }
 
 /// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
 pub fn ready_after(now: Timestamp, seen: &Aggregate, mut change: Change) -> Change {
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());
     change.run = Some(Run { state: State::Ready { since: now }, ..run });
-    change.events.push((EventKind::RunParked { due_at: now }, None));
+    change.events.push((EventKind::RunParked { due_at: now, closes: vec![], opens: vec![] }, None));
     change
 }
 
-fn waiting(now: Timestamp, seen: &Aggregate) -> (State, Timestamp) {
-    match seen.earliest_due() {
-        Some((Step { path, attempts, state: StepState::Retry { failure, .. }, .. }, at)) => {
+/// Adds the park. `then` is the run as it stands after everything that comes before it.
+fn parked(
+    now: Timestamp,
+    then: &Aggregate,
+    mut change: Change,
+    Parked { earliest, closes, opens }: Parked<'_>,
+) -> Change {
+    let natural = earliest.map_or(now, |(_, at)| at);
+    let idle = then.is_idle_park(now, natural);
+    // The floor under a run that would spin: due later than its steps say.
+    let put_off = if idle { then.idle_delay_ms() } else { 0 };
+    let due_at = if put_off > 0 { natural.max(now.plus_ms(put_off)) } else { natural };
+    let state = waiting(earliest.map(|(step, _)| step), due_at, (put_off > 0).then_some(then.idle_parks));
+    change.events.push((EventKind::RunParked { due_at, closes, opens }, None));
+    if idle && then.idle_parks + 1 >= IDLE_PARKS_MAX {
+        let by = Name::from("spin");
+        let why = format!(
+            "it was given to a worker {IDLE_PARKS_MAX} times in a row and parked again each time, due at once, without \
+             anything recorded in between; look at what its function waits for, then: kagzi run resume {}",
+            then.run.id
+        );
+        let paused = State::Paused { by: by.clone(), why: why.clone(), since: now };
+        change.events.push((EventKind::RunPaused { by, why }, None));
+        change.run = Some(Run { state: paused, ..then.run.clone() });
+        ending::with_handler(then, &mut change);
+        return change;
+    }
+    change.run = Some(Run { state, ..then.run.clone() });
+    change
+}
+
+fn waiting(step: Option<&Step>, at: Timestamp, put_off: Option<u32>) -> State {
+    match step {
+        Some(Step { path, attempts, state: StepState::Retry { failure, .. }, .. }) => {
             let failure = failure.clone();
-            (State::Retry { step: Some(path.clone()), attempt: *attempts, at, failure }, at)
+            State::Retry { step: Some(path.clone()), attempt: *attempts, at, failure }
         }
-        Some((step, at)) => (State::Timer { step: step.path.clone(), at }, at),
+        Some(step) => State::Timer { step: step.path.clone(), at },
         // Parked without anything to wait for: let a worker look again rather than wait for ever.
-        None => (State::Ready { since: now }, now),
+        None => match put_off {
+            None => State::Ready { since: at },
+            Some(attempt) => {
+                let failure = Failure::new("SPIN", "the run was parked without anything to wait for");
+                State::Retry { step: None, attempt, at, failure }
+            }
+        },
     }
 }

@@ -2,13 +2,29 @@
 //!
 //! The only way out of a terminal state, taken only by an explicit command of a person, and recorded.
 
-use crate::{Aggregate, Change, EventKind, Rejection, Reply, Run, State, Status, Timestamp};
+use crate::{Aggregate, Change, EventKind, Name, Rejection, Reply, Run, State, Status, Timestamp};
 
-/// Makes the run ready again: recorded steps stay, failed ones get a fresh set of attempts.
-pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
+/// Makes the run ready again: what is recorded stays, and only what failed the run gets a fresh set of attempts. With
+/// `from` an earlier failure is forgiven too, as long as nothing but failures came after it. A request that was carried
+/// out before is answered with where the run stands.
+pub fn decide(
+    now: Timestamp,
+    seen: &Aggregate,
+    from: Option<&Name>,
+    request: Option<&Name>,
+) -> Result<Change, Rejection> {
     let run = &seen.run;
+    if seen.was_requested(request) {
+        return Ok(Change::nothing(Reply::Stands { status: run.state.status(), already: true }));
+    }
     match &run.state {
         State::Failed { .. } | State::TimedOut { .. } | State::Cancelled { .. } => {
+            let forgives = seen.forgivable(from.or(seen.failed_by.as_ref()));
+            if let Some(from) = from
+                && !forgives.contains(from)
+            {
+                return Err(Rejection::NotForgivable { run: run.id, step: from.clone() });
+            }
             let reopened = Run {
                 state: State::Ready { since: now },
                 crashes: 0,
@@ -19,7 +35,8 @@ pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
                 ..run.clone()
             };
             let reply = Reply::Stands { status: Status::Pending, already: false };
-            Ok(Change::new(reopened, EventKind::RunReopened, reply))
+            let event = EventKind::RunReopened { forgives, request: request.cloned() };
+            Ok(Change::new(reopened, event, reply))
         }
         State::Ready { .. }
         | State::Leased(_)

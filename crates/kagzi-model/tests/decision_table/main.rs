@@ -130,6 +130,7 @@ fn event(kind: &EventKind) -> String {
         EventKind::RunClaimed { slept, .. } => format!(" slept {slept:?}"),
         EventKind::StepStarted { step, attempt, .. }
         | EventKind::StepProgressed { step, attempt, .. }
+        | EventKind::StepClosed { step, attempt, .. }
         | EventKind::StepCompleted { step, attempt, .. } => format!(" {step}#{attempt}"),
         EventKind::RunRetried { attempt, at, .. } => format!(" #{attempt} at {}", after(*at)),
         EventKind::HandlerStarted { workflow_type, task_queue, .. } => {
@@ -140,7 +141,14 @@ fn event(kind: &EventKind) -> String {
         }
         EventKind::SleepScheduled { step, until, .. } => format!(" {step} until {}", after(*until)),
         EventKind::SleepOver { step } => format!(" {step}"),
-        EventKind::RunParked { due_at } => format!(" due {}", after(*due_at)),
+        EventKind::RunParked { due_at, closes, opens } => {
+            let list = |what, steps: &[kagzi_model::Name]| match steps {
+                [] => String::new(),
+                steps => format!(" {what} {steps:?}"),
+            };
+            format!(" due {}{}{}", after(*due_at), list("closes", closes), list("opens", opens))
+        }
+        EventKind::RunReopened { forgives, .. } if !forgives.is_empty() => format!(" forgives {forgives:?}"),
         EventKind::LeaseLost { retry_at, .. } => {
             format!(" retry {}", retry_at.map_or("never".to_owned(), after))
         }
@@ -148,12 +156,12 @@ fn event(kind: &EventKind) -> String {
         EventKind::RunStarted
         | EventKind::RunReleased { .. }
         | EventKind::RunPaused { .. }
-        | EventKind::RunResumed
+        | EventKind::RunResumed { .. }
         | EventKind::RunCompleted
         | EventKind::RunFailed { .. }
         | EventKind::RunCancelled { .. }
         | EventKind::RunTimedOut { .. }
-        | EventKind::RunReopened
+        | EventKind::RunReopened { .. }
         | EventKind::HandlerEnded { .. } => String::new(),
     };
     format!("{}{detail}", kind.name())
@@ -210,7 +218,7 @@ fn the_scenes_cover_every_state_and_command() {
     seen.dedup();
 
     // The variants of `Command`: a new one must come into the table.
-    assert_eq!(seen.len(), 22, "{seen:?}");
+    assert_eq!(seen.len(), 24, "{seen:?}");
     let mut reasons: Vec<_> = states().iter().map(|(_, seen)| seen.run.state.status().name()).collect();
     reasons.sort();
     reasons.dedup();

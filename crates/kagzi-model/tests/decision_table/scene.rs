@@ -179,12 +179,26 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
             "Complete with a last result",
             Command::Complete { lease: lease.clone(), steps: vec![last], output },
         ),
-        ("Fail", Command::Fail { lease: lease.clone(), failure: failure() }),
-        ("Park", Command::Park { lease: lease.clone() }),
+        ("Fail", Command::Fail { lease: lease.clone(), failure: failure(), step: None }),
+        ("Park", Command::Park { lease: lease.clone(), waits: Vec::new() }),
+        ("Park for nap", Command::Park { lease: lease.clone(), waits: vec!["nap".into()] }),
+        ("RecordSteps", record_steps(&lease, &["new", "newer"])),
+        ("RecordSteps, one twice", record_steps(&lease, &["new", "new"])),
+        ("CloseStep", Command::CloseStep { lease: lease.clone(), step: step("new", 3) }),
         ("Release", Command::Release { lease: lease.clone(), why: "leaving".into() }),
         ("Block", Command::Block { lease: lease.clone(), message: "code changed".into() }),
         ("Renew", Command::Renew { lease, until: NOW.plus_ms(30_000) }),
     ]
+}
+
+fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
+    let result = |(position, path): (u32, &&str)| StepResult {
+        step: StepRef { path: (*path).into(), position },
+        attempt: 1,
+        result: Payload::new(&b"r"[..]),
+        elapsed_ms: 5,
+    };
+    Command::RecordSteps { lease: lease.clone(), steps: (3..).zip(paths).map(result).collect() }
 }
 
 fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
@@ -219,8 +233,17 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN }),
         ("Cancel", Command::Cancel { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
         ("Terminate", Command::Terminate { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
-        ("Resume", Command::Resume { namespace: namespace.clone(), run: RUN }),
-        ("Reopen", Command::Reopen { namespace: namespace.clone(), run: RUN }),
+        ("Resume", Command::Resume { namespace: namespace.clone(), run: RUN, request: None }),
+        ("Reopen", Command::Reopen { namespace: namespace.clone(), run: RUN, from: None, request: None }),
+        (
+            "Reopen from a step that did not fail",
+            Command::Reopen {
+                namespace: namespace.clone(),
+                run: RUN,
+                from: Some("nap".into()),
+                request: None,
+            },
+        ),
         (
             "NoteHandler",
             Command::NoteHandler { namespace, run: RUN, handler: HANDLER, outcome: "COMPLETED".into() },
@@ -288,6 +311,7 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
     let sleep = |until| EventKind::SleepScheduled { step: "it".into(), position: 0, until };
     let over = EventKind::SleepOver { step: "it".into() };
     let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
+    let closed = EventKind::RunParked { due_at: soon, closes: vec!["it".into()], opens: vec![] };
     let histories = [
         ("unknown", vec![]),
         ("running", vec![started]),
@@ -298,6 +322,8 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
         ("sleeping", vec![sleep(soon)]),
         ("sleeping, over", vec![sleep(past)]),
         ("slept", vec![sleep(past), over]),
+        ("sleeping, closed", vec![sleep(soon), closed.clone()]),
+        ("retry, closed", vec![failed("it", 0, Some(past)), closed]),
     ];
     let with = |events: Vec<EventKind>| {
         let mut seen = Aggregate::new(run(leased(NOW.plus_ms(30_000))), events.len() as u64);
@@ -347,6 +373,10 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("Sleep, other position", sleep(9, false)),
         ("SleepOver", Command::SleepOver { lease: lease(), step: "it".into() }),
         ("SetLabel", set_label(&lease(), at(0))),
+        ("CloseStep", Command::CloseStep { lease: lease(), step: at(0) }),
+        ("CloseStep, other position", Command::CloseStep { lease: lease(), step: at(9) }),
+        ("Park for it", Command::Park { lease: lease(), waits: vec!["it".into()] }),
+        ("Park for another", Command::Park { lease: lease(), waits: vec!["another".into()] }),
         ("SetLabel, other position", set_label(&lease(), at(9))),
     ]
     .map(|(name, command)| (name.to_owned(), command))

@@ -56,7 +56,8 @@ pub enum What {
     SleepOver { step: usize },
     Complete,
     Fail,
-    Park,
+    Park { waits: Vec<usize> },
+    Close { step: usize },
     Release,
     Block,
     Renew { lease_ms: i64 },
@@ -129,7 +130,8 @@ fn what() -> impl Strategy<Value = What> {
         10 => step().prop_map(|step| What::SleepOver { step }),
         1 => Just(What::Complete),
         1 => Just(What::Fail),
-        6 => Just(What::Park),
+        6 => prop::collection::vec(step(), 0..3).prop_map(|waits| What::Park { waits }),
+        1 => step().prop_map(|step| What::Close { step }),
         4 => Just(What::Release),
         1 => Just(What::Block),
         3 => (1..60_000i64).prop_map(|lease_ms| What::Renew { lease_ms }),
@@ -222,8 +224,8 @@ impl Play {
             Move::Expire => Command::Expire { namespace, run },
             Move::Cancel => Command::Cancel { namespace, run, reason: "enough".into() },
             Move::Terminate => Command::Terminate { namespace, run, reason: "enough".into() },
-            Move::Resume => Command::Resume { namespace, run },
-            Move::Reopen => Command::Reopen { namespace, run },
+            Move::Resume => Command::Resume { namespace, run, request: None },
+            Move::Reopen => Command::Reopen { namespace, run, from: None, request: None },
         }
     }
 
@@ -279,8 +281,12 @@ impl Play {
             What::Complete => {
                 Command::Complete { lease, steps: Vec::new(), output: Payload::new(&b"output"[..]) }
             }
-            What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
-            What::Park => Command::Park { lease },
+            What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough"), step: None },
+            What::Park { waits } => {
+                let named = waits.iter().map(|index| Name::from(PATHS[*index])).collect();
+                Command::Park { lease, waits: named }
+            }
+            What::Close { step: index } => Command::CloseStep { lease, step: step(*index, false) },
             What::Release => Command::Release { lease, why: "leaving".into() },
             What::Block => Command::Block { lease, message: "code changed".into() },
             What::Renew { lease_ms } => Command::Renew { lease, until: self.now.plus_ms(*lease_ms) },

@@ -123,6 +123,10 @@ pub struct JournalEntry {
     /// when FAILED, why there was no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
     #[prost(string, tag = "8")]
     pub finality: ::prost::alloc::string::String,
+    /// Its place among all that the function was told of, from 1; 0 = it has not ended for good. A worker that executes
+    /// steps side by side replays in this order, one at a time.
+    #[prost(uint32, tag = "9")]
+    pub order: u32,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -613,6 +617,12 @@ pub struct RetryWorkflowRunRequest {
     pub run_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub namespace_id: ::prost::alloc::string::String,
+    /// an earlier failed step to go on from; empty = the one that failed the run
+    #[prost(string, tag = "3")]
+    pub from_step: ::prost::alloc::string::String,
+    /// the caller's own name for this request: sent twice, it is carried out once; empty = none
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RetryWorkflowRunResponse {
@@ -672,6 +682,9 @@ pub struct ResumeWorkflowRunRequest {
     pub run_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub namespace_id: ::prost::alloc::string::String,
+    /// the caller's own name for this request: sent twice, it is carried out once; empty = none
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResumeWorkflowRunResponse {
@@ -2844,7 +2857,10 @@ pub struct Report {
     pub seq: u64,
     #[prost(message, optional, tag = "2")]
     pub lease: ::core::option::Option<LeaseRef>,
-    #[prost(oneof = "report::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(
+        oneof = "report::Body",
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+    )]
     pub body: ::core::option::Option<report::Body>,
 }
 /// Nested message and enum types in `Report`.
@@ -2873,6 +2889,10 @@ pub mod report {
         StepProgressed(super::StepProgressed),
         #[prost(message, tag = "13")]
         LabelSet(super::LabelSet),
+        #[prost(message, tag = "14")]
+        StepsRecorded(super::StepsRecorded),
+        #[prost(message, tag = "15")]
+        StepClosed(super::StepClosed),
     }
 }
 /// A long step says how far it is; the next attempt can read it.
@@ -2893,6 +2913,18 @@ pub struct StepRecorded {
     pub attempt: u32,
     #[prost(int64, tag = "4")]
     pub elapsed_ms: i64,
+}
+/// Several results in one commit, in the order in which the function was told of them: all or none.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepsRecorded {
+    #[prost(message, repeated, tag = "1")]
+    pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
+}
+/// The code dropped a step while an attempt ran. Sent only for steps that the server was told of.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepClosed {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StepFailed {
@@ -2944,10 +2976,18 @@ pub struct RunCompleted {
 pub struct RunFailed {
     #[prost(message, optional, tag = "1")]
     pub failure: ::core::option::Option<Failure>,
+    /// the path of the step whose error the function returned; empty = it was no step's
+    #[prost(string, tag = "2")]
+    pub step: ::prost::alloc::string::String,
 }
 /// Nothing runs and nothing can until a retry or sleep is due: the lease ends, the slot is free.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RunParked {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunParked {
+    /// Paths of the retries and sleeps that the function waits for; unfinished steps that are not named were dropped and
+    /// wake nobody. Empty = whatever is due first, for workers that cannot say.
+    #[prost(string, repeated, tag = "1")]
+    pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// Given back unexecuted, at no charge.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunReleased {

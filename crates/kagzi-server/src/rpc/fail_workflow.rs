@@ -19,7 +19,7 @@ pub async fn handle(
         non_retryable: request.non_retryable,
         ..v1::Failure::default()
     }));
-    match engine.apply_one(Command::Fail { lease, failure }).await.map_err(from_engine)? {
+    match engine.apply_one(Command::Fail { lease, failure, step: None }).await.map_err(from_engine)? {
         Reply::RunFailed { retry_at } => Ok(v1::FailWorkflowResponse {
             scheduled_retry: retry_at.is_some(),
             retry_in_ms: retry_at.map_or(0, |at| at.remaining_ms(engine.clock().now())),

@@ -14,7 +14,8 @@ pub async fn handle(
 ) -> Result<v1::ResumeWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
-    match engine.apply_one(Command::Resume { namespace, run }).await.map_err(from_engine)? {
+    let request = check::request_id(&request.request_id)?;
+    match engine.apply_one(Command::Resume { namespace, run, request }).await.map_err(from_engine)? {
         Reply::Stands { status, .. } => Ok(v1::ResumeWorkflowRunResponse { status: status as i32 }),
         other => Err(Status::internal(format!("a resume was answered with {other:?}"))),
     }

@@ -8,8 +8,12 @@ use super::{failure::failure, payload::payload};
 
 pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
     let step = v1::StepRef { path: entry.path.to_string(), position: entry.position };
-    let mut wire =
-        v1::JournalEntry { step: Some(step), attempts: entry.attempts, ..v1::JournalEntry::default() };
+    let mut wire = v1::JournalEntry {
+        step: Some(step),
+        attempts: entry.attempts,
+        order: entry.order,
+        ..v1::JournalEntry::default()
+    };
     wire.progress = entry.progress.map(payload);
     match entry.state {
         JournalState::Begun => wire.set_status(StepStatus::Running),

@@ -54,6 +54,14 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
         let named = step.unwrap_or_default();
         check::step(&named.path, named.position)
     };
+    let result = |recorded: v1::StepRecorded| {
+        Ok::<_, Status>(StepResult {
+            step: step(recorded.step)?,
+            attempt: recorded.attempt,
+            result: check::payload(limits(engine), "result", recorded.result)?,
+            elapsed_ms: recorded.elapsed_ms.max(0),
+        })
+    };
     let Some(body) = report.body else { return Err(Status::invalid_argument("a report without a body")) };
     Ok(match body {
         Body::StepRecorded(recorded) => Command::RecordStep {
@@ -88,21 +96,25 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             let (name, value) = check::label(&set.name, &set.value)?;
             Command::SetLabel { lease, step: step(set.step)?, name, value }
         }
+        Body::StepsRecorded(recorded) => {
+            let steps = recorded.steps.into_iter().map(result).collect::<Result<_, _>>()?;
+            Command::RecordSteps { lease, steps }
+        }
+        Body::StepClosed(closed) => Command::CloseStep { lease, step: step(closed.step)? },
         Body::RunCompleted(completed) => {
-            let result = |recorded: v1::StepRecorded| {
-                Ok::<_, Status>(StepResult {
-                    step: step(recorded.step)?,
-                    attempt: recorded.attempt,
-                    result: check::payload(limits(engine), "result", recorded.result)?,
-                    elapsed_ms: recorded.elapsed_ms.max(0),
-                })
-            };
             let steps = completed.steps.into_iter().map(result).collect::<Result<_, _>>()?;
             let output = check::payload(limits(engine), "output", completed.output)?;
             Command::Complete { lease, steps, output }
         }
-        Body::RunFailed(failed) => Command::Fail { lease, failure: wire::read_failure(failed.failure) },
-        Body::RunParked(_) => Command::Park { lease },
+        Body::RunFailed(failed) => {
+            let step = if failed.step.is_empty() { None } else { Some(check::step(&failed.step, 0)?.path) };
+            Command::Fail { lease, failure: wire::read_failure(failed.failure), step }
+        }
+        Body::RunParked(parked) => {
+            let path = |path: &String| Ok::<_, Status>(check::step(path, 0)?.path);
+            let waits = parked.waits.iter().map(path).collect::<Result<_, _>>()?;
+            Command::Park { lease, waits }
+        }
         Body::RunReleased(released) => Command::Release { lease, why: shorten(released.reason) },
         Body::RunBlocked(blocked) => Command::Block { lease, message: shorten(blocked.message) },
     })
@@ -120,13 +132,15 @@ fn epoch(command: &Command) -> u64 {
         Command::BeginStep { lease, .. }
         | Command::Progress { lease, .. }
         | Command::RecordStep { lease, .. }
+        | Command::RecordSteps { lease, .. }
+        | Command::CloseStep { lease, .. }
         | Command::FailStep { lease, .. }
         | Command::Sleep { lease, .. }
         | Command::SleepOver { lease, .. }
         | Command::SetLabel { lease, .. }
         | Command::Complete { lease, .. }
         | Command::Fail { lease, .. }
-        | Command::Park { lease }
+        | Command::Park { lease, .. }
         | Command::Release { lease, .. }
         | Command::Block { lease, .. }
         | Command::Renew { lease, .. } => lease.epoch,

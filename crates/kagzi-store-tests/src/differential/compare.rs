@@ -80,12 +80,13 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
-            | EventKind::RunResumed
+            | EventKind::RunResumed { .. }
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::HandlerEnded { .. }
+            | EventKind::StepClosed { .. }
             | EventKind::LabelSet { .. } => {}
-            EventKind::RunReopened => reopened += 1,
+            EventKind::RunReopened { .. } => reopened += 1,
             EventKind::HandlerStarted { handler, .. } => {
                 assert!(handlers.insert(*handler), "{} has {handler} twice; {shown}", run.id);
             }

@@ -153,7 +153,8 @@ impl Side {
         loop {
             let leases = LaneStats::get(&stats.leases);
             for _ in 0..2 {
-                let nothing = Command::Resume { namespace: "".into(), run: RunId(Uuid::nil()) };
+                let nothing =
+                    Command::Resume { namespace: "".into(), run: RunId(Uuid::nil()), request: None };
                 in_time("a turn", self.store.apply(vec![nothing])).await.expect("the store works");
             }
             if LaneStats::get(&stats.leases) == leases {

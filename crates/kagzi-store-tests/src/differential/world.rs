@@ -230,8 +230,8 @@ impl World {
         match self.random.below(10) {
             0..2 => Command::Cancel { namespace, run, reason: "asked to".into() },
             2 => Command::Terminate { namespace, run, reason: "given up".into() },
-            3..6 => Command::Reopen { namespace, run },
-            _ => Command::Resume { namespace, run },
+            3..6 => Command::Reopen { namespace, run, from: None, request: None },
+            _ => Command::Resume { namespace, run, request: None },
         }
     }
 
@@ -276,8 +276,8 @@ impl World {
                 let steps = if park { vec![last] } else { Vec::new() };
                 Command::Complete { lease, steps, output: Payload::new(&b"out\xfe"[..]) }
             }
-            16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough") },
-            17 if park => Command::Park { lease },
+            16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough"), step: None },
+            17 if park => Command::Park { lease, waits: Vec::new() },
             17 => {
                 let (name, value) = ("stage".into(), format!("s-{}", self.random.below(3)).into());
                 let step = StepRef { path: format!("label-{index}").into(), position: index as u32 };

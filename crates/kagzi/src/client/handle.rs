@@ -3,6 +3,7 @@
 use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::client::attempts::StepAttempts;
 use crate::client::history::RunHistory;
@@ -111,9 +112,17 @@ impl RunHandle {
     /// Retries now: a waiting retry begins at once, and a run that failed goes on in place, from its failed
     /// step. Answers with the run's state.
     pub async fn retry(&self) -> Result<WorkflowStatus, Error> {
+        self.retry_from("").await
+    }
+
+    /// The same from an earlier failed step, after which nothing but failures was recorded. Empty: the step that failed
+    /// the run.
+    pub async fn retry_from(&self, step: &str) -> Result<WorkflowStatus, Error> {
         let request = v1::RetryWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
+            from_step: step.to_owned(),
+            request_id: Uuid::now_v7().to_string(),
         };
         let retry = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
             let request = request.clone();
@@ -143,6 +152,7 @@ impl RunHandle {
         let request = v1::ResumeWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
+            request_id: Uuid::now_v7().to_string(),
         };
         let resume = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
             let request = request.clone();

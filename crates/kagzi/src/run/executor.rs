@@ -134,9 +134,9 @@ fn body(end: RunEnd) -> report::Body {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
         }
         RunEnd::Failed(failure) => {
-            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure) }))
+            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step: String::new() }))
         }
-        RunEnd::Parked => report::Body::RunParked(v1::RunParked {}),
+        RunEnd::Parked => report::Body::RunParked(v1::RunParked::default()),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
     }

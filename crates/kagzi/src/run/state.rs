@@ -87,6 +87,8 @@ impl RunState {
             report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure),
             report::Body::StepRecorded(_)
             | report::Body::StepProgressed(_)
+            | report::Body::StepsRecorded(_)
+            | report::Body::StepClosed(_)
             | report::Body::SleepScheduled(_)
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)

@@ -81,6 +81,11 @@ pub(crate) fn in_words(body: &report::Body) -> String {
     let path = |step: &Option<StepRef>| step.as_ref().map_or("?", |step| step.path.as_str()).to_owned();
     match body {
         Body::StepRecorded(recorded) => format!("step '{}' completed", path(&recorded.step)),
+        Body::StepsRecorded(recorded) => {
+            let paths: Vec<_> = recorded.steps.iter().map(|step| path(&step.step)).collect();
+            format!("steps '{}' completed", paths.join("', '"))
+        }
+        Body::StepClosed(closed) => format!("step '{}' was dropped", path(&closed.step)),
         Body::StepFailed(failed) => format!("step '{}' failed", path(&failed.step)),
         Body::StepProgressed(progressed) => format!("step '{}' progressed", path(&progressed.step)),
         Body::SleepScheduled(sleep) => format!("'{}' began", path(&sleep.step)),

@@ -156,12 +156,12 @@ impl Outbox {
 fn is_end(body: &report::Body) -> bool {
     use report::Body::{
         LabelSet, RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SleepOver, SleepScheduled,
-        StepFailed, StepProgressed, StepRecorded,
+        StepClosed, StepFailed, StepProgressed, StepRecorded, StepsRecorded,
     };
     match body {
         RunCompleted(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => true,
         StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_)
-        | LabelSet(_) => false,
+        | LabelSet(_) | StepsRecorded(_) | StepClosed(_) => false,
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     fn a_run_that_comes_back_is_not_given_away_by_an_old_release() {
         let mut outbox = outbox_with_releases(&["a", "b"]);
         let (waiting, _) = oneshot::channel();
-        let body = report::Body::RunParked(v1::RunParked {});
+        let body = report::Body::RunParked(v1::RunParked::default());
         outbox.push_submission(Box::new(Submission { lease: lease("c"), body, verdict: Some(waiting) }));
 
         outbox.forget_unattended(&lease("a"));

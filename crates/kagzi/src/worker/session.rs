@@ -253,7 +253,12 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
     match body {
         Body::StepRecorded(recorded) => Some(recorded.step.as_ref()),
         Body::StepFailed(failed) => Some(failed.step.as_ref()),
-        Body::StepProgressed(_) | Body::SleepScheduled(_) | Body::SleepOver(_) | Body::LabelSet(_) => None,
+        Body::StepProgressed(_)
+        | Body::SleepScheduled(_)
+        | Body::SleepOver(_)
+        | Body::LabelSet(_)
+        | Body::StepsRecorded(_)
+        | Body::StepClosed(_) => None,
         Body::RunCompleted(_)
         | Body::RunFailed(_)
         | Body::RunParked(_)
