@@ -48,15 +48,7 @@ pub async fn perform(args: Args) -> anyhow::Result<()> {
 
 /// How to run the server that the configuration describes.
 pub fn options(loaded: &Loaded, store: StoreUrl) -> Options {
-    let config = &loaded.config;
-    Options {
-        listen: config.server.address,
-        store,
-        insecure: config.server.insecure,
-        database: config.store.database(),
-        trace: config.trace.settings(),
-        settings: config.settings(),
-    }
+    loaded.config.options(store)
 }
 
 const NO_STORE: &str = "no store is named; say --store sqlite:PATH or --store postgres://HOST/DATABASE, or set \

@@ -15,7 +15,9 @@ mod value;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use kagzi_engine::Settings;
+use kagzi_engine::{SettingError, Settings};
+
+use crate::{Options, StoreUrl, message_limit::request_bytes_max};
 
 pub use environment::ALIASES;
 pub use file::DEFAULT_PLACES;
@@ -115,7 +117,7 @@ impl Loaded {
         }
         // Rules between values would only repeat what is known to be wrong already.
         if problems.is_empty()
-            && let Err(broken) = loaded.config.store.check().and_then(|()| loaded.config.settings().check())
+            && let Err(broken) = loaded.config.check()
         {
             let origin = loaded.origin(broken.key);
             problems.push(Problem { key: broken.key.into(), origin, message: broken.rule });
@@ -162,6 +164,26 @@ fn unknown(key: &str) -> String {
 }
 
 impl Config {
+    /// Rules that a value alone cannot break.
+    fn check(&self) -> Result<(), SettingError> {
+        self.store.check()?;
+        self.settings().check()?;
+        self.server.edge().check(request_bytes_max(self.payload.max_size_bytes))
+    }
+
+    /// How to run a server on this store.
+    pub fn options(&self, store: StoreUrl) -> Options {
+        Options {
+            listen: self.server.address,
+            store,
+            insecure: self.server.insecure,
+            edge: self.server.edge(),
+            database: self.store.database(),
+            trace: self.trace.settings(),
+            settings: self.settings(),
+        }
+    }
+
     /// What the engine is told.
     pub fn settings(&self) -> Settings {
         // Field by field and without `..`: a new setting does not compile until it can be configured.

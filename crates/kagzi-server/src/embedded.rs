@@ -13,7 +13,7 @@ use tokio::{
 use tokio_stream::{StreamExt, wrappers::UnboundedReceiverStream};
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::{Server, StoreUrl};
+use crate::{Server, StoreUrl, edge};
 
 /// Bytes in flight in each direction of a pipe.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -43,7 +43,7 @@ impl Embedded {
     fn serve(server: Server) -> anyhow::Result<Embedded> {
         let (connections, incoming) = mpsc::unbounded_channel::<DuplexStream>();
         let incoming = UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>);
-        let router = server.transport()?;
+        let router = server.transport(edge::any_host())?;
         let stop = server.stop_token();
         let serving = tokio::spawn(async move {
             router.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await

@@ -6,15 +6,18 @@ use axum::{Router, extract::State, http::StatusCode, routing::get};
 use kagzi_engine::Engine;
 
 use crate::{
+    edge::CallStats,
     metrics::{self, Metrics},
     progress::Progress,
 };
 
 /// `/livez`, `/readyz`, `/metrics`.
-pub fn routes(engine: Engine, progress: Arc<Progress>) -> Router {
-    let metrics = Router::new()
-        .route("/metrics", get(metrics::page))
-        .with_state(Metrics::new(engine, progress.clone()));
+pub fn routes(engine: Engine, progress: Arc<Progress>, calls: Arc<CallStats>) -> Router {
+    let metrics = Router::new().route("/metrics", get(metrics::page)).with_state(Metrics::new(
+        engine,
+        progress.clone(),
+        calls,
+    ));
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))

@@ -5,6 +5,7 @@ mod check;
 pub mod config;
 mod conversation;
 mod database_settings;
+mod edge;
 mod embedded;
 mod handler_input;
 mod health;
@@ -25,6 +26,7 @@ mod wire;
 mod work_stream;
 
 pub use database_settings::DatabaseSettings;
+pub use edge::EdgeSettings;
 pub use embedded::Embedded;
 pub use kagzi_engine::Settings;
 pub use kagzi_model::Timestamp;

@@ -27,6 +27,11 @@ pub fn message_bytes_max(payload_bytes_max: usize) -> usize {
     payload_bytes_max + ENVELOPE_BYTES
 }
 
+/// The longest message of all: many starts may share a call, so it takes twice the payload limit.
+pub fn request_bytes_max(payload_bytes_max: usize) -> usize {
+    2 * message_bytes_max(payload_bytes_max)
+}
+
 /// A service whose refusals of oversize messages read like those of oversize payloads.
 #[derive(Clone)]
 pub struct Worded<S>(pub S);

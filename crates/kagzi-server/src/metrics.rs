@@ -4,13 +4,16 @@ pub mod catalogue;
 mod page;
 mod sample;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::Engine;
 use kagzi_store::{Census, LaneStats, QueueCount};
 
-use crate::progress::Progress;
+use crate::{edge::CallStats, progress::Progress};
 use page::Page;
 use sample::Sampler;
 
@@ -23,11 +26,12 @@ pub struct Metrics {
     engine: Engine,
     progress: Arc<Progress>,
     sampler: Arc<Sampler>,
+    calls: Arc<CallStats>,
 }
 
 impl Metrics {
-    pub fn new(engine: Engine, progress: Arc<Progress>) -> Metrics {
-        Metrics { engine, progress, sampler: Arc::default() }
+    pub fn new(engine: Engine, progress: Arc<Progress>, calls: Arc<CallStats>) -> Metrics {
+        Metrics { engine, progress, sampler: Arc::default(), calls }
     }
 
     /// Asks the store, waits a bounded time, and writes the page.
@@ -95,9 +99,38 @@ impl Metrics {
         page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));
         page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
         page.value(&catalogue::DATABASE_DAMAGED, f64::from(u8::from(stats.damage().is_some())));
+        self.edge(&mut page);
         page.value(&catalogue::CLOCK_SKEW, engine.clock().skew_ms() as f64 / 1e3);
         page.value(&catalogue::CLOCK_LEAPS, engine.clock().leaps() as f64);
         page.text
+    }
+
+    /// What connections and calls did.
+    fn edge(&self, page: &mut Page) {
+        let calls = &self.calls;
+        let methods = calls.methods();
+        let ended = methods.iter().flat_map(|method| {
+            method.ended().map(|(code, count)| (vec![method.name.as_str(), code], count as f64))
+        });
+        page.values(&catalogue::RPC_CALLS, ended);
+        let timed = methods.iter().filter_map(|method| {
+            let read = method.latency.read();
+            (read.count > 0).then(|| (vec![method.name.as_str()], read))
+        });
+        page.histograms(&catalogue::RPC_TIME, timed, MICROS);
+        let open = [("call", calls.open_calls()), ("stream", calls.open_streams())];
+        page.values(&catalogue::RPC_OPEN, open.map(|(kind, count)| (vec![kind], count as f64)));
+        page.value(&catalogue::RPC_RECEIVED, calls.received_bytes() as f64);
+        page.value(&catalogue::RPC_SENT, calls.sent_bytes() as f64);
+        page.values(&catalogue::HTTP_REFUSED, calls.refusals().map(|(why, count)| (vec![why], count as f64)));
+        let connections = &calls.connections;
+        page.value(&catalogue::CONNECTIONS, connections.open.load(Relaxed) as f64);
+        let closed = [("full", &connections.refused), ("silent", &connections.silent)];
+        page.values(
+            &catalogue::CONNECTIONS_CLOSED,
+            closed.map(|(why, count)| (vec![why], count.load(Relaxed) as f64)),
+        );
+        page.value(&catalogue::ACCEPT_ERRORS, connections.accept_errors.load(Relaxed) as f64);
     }
 }
 

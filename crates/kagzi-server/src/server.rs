@@ -19,22 +19,22 @@ use kagzi_store_sqlite::SqliteStore;
 use kagzi_store_sqlite::TursoStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::{
-    service::Routes,
-    transport::{Server as Transport, server::TcpIncoming},
-};
+use tonic::{service::Routes, transport::Server as Transport};
+use tower::layer::util::{Identity, Stack};
 use tracing::{info, warn};
 
 use crate::{
-    DatabaseSettings, StoreUrl, health, http,
-    message_limit::{Worded, message_bytes_max},
+    DatabaseSettings, EdgeSettings, StoreUrl,
+    edge::{self, CallStats, Connections, EdgeLayer},
+    health, http,
+    message_limit::{Worded, message_bytes_max, request_bytes_max},
     progress::Progress,
     services::Services,
     trace::{TraceSettings, Tracer},
 };
 
-/// Calls in flight on one connection. Long polls and waits each hold one.
-const STREAMS_MAX: u32 = 10_000;
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: u32 = 16 * 1024;
 
 /// How long a stopping server waits for open calls. Some never end by themselves: half a request on a dead
 /// connection.
@@ -47,6 +47,7 @@ pub struct Options {
     pub store: StoreUrl,
     /// Allows an address that other machines can reach, although there is no authentication yet.
     pub insecure: bool,
+    pub edge: EdgeSettings,
     pub database: DatabaseSettings,
     pub trace: TraceSettings,
     pub settings: Settings,
@@ -57,7 +58,12 @@ pub struct Server {
     engine: Engine,
     stop: CancellationToken,
     tracer: Tracer,
+    edge: EdgeSettings,
+    calls: Arc<CallStats>,
 }
+
+/// All services behind the edge.
+pub(crate) type Router = tonic::transport::server::Router<Stack<EdgeLayer, Identity>>;
 
 impl Server {
     /// Opens the store and starts the engine.
@@ -118,7 +124,8 @@ impl Server {
             expect(clippy::default_constructed_unit_structs, reason = "with traces it has fields")
         )]
         let tracer = Tracer::default();
-        Ok(Server { engine, stop: CancellationToken::new(), tracer })
+        let (edge, calls) = (EdgeSettings::default(), Arc::default());
+        Ok(Server { engine, stop: CancellationToken::new(), tracer, edge, calls })
     }
 
     /// Serves on an address until `shutdown`; `ready` is told the address that was bound.
@@ -141,10 +148,14 @@ impl Server {
         let address = listener.local_addr()?;
         let mut server = Server::connect(&options.store, &options.database, options.settings).await?;
         server.tracer = tracer;
+        server.edge = options.edge;
         info!(%address, store = %options.store, "serving");
         ready(address);
-        // Without TCP_NODELAY every answer waits up to 40 ms for the peer's delayed acknowledgement.
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let hosts = match address.ip().is_loopback() {
+            true => edge::loopback_hosts(&server.edge),
+            false => edge::any_host(),
+        };
+        let incoming = Connections::new(listener, &server.edge, server.calls.connections.clone()).stream();
         let stop = server.stop.clone();
         let stopping = async move {
             shutdown.cancelled().await;
@@ -155,7 +166,7 @@ impl Server {
             tokio::time::sleep(STOP_MAX).await;
         };
         tokio::select! {
-            served = server.transport()?.serve_with_incoming_shutdown(incoming, stopping) => served?,
+            served = server.transport(hosts)?.serve_with_incoming_shutdown(incoming, stopping) => served?,
             () = patience => warn!(after = ?STOP_MAX, "stopping although calls are still open"),
         }
         server.close().await;
@@ -180,7 +191,7 @@ impl Server {
     }
 
     /// All services on one router.
-    pub(crate) fn transport(&self) -> anyhow::Result<tonic::transport::server::Router> {
+    pub(crate) fn transport(&self, hosts: edge::Hosts) -> anyhow::Result<Router> {
         let progress = Arc::new(Progress::new(self.engine.clone(), self.stop.clone()));
         let services = Services {
             engine: self.engine.clone(),
@@ -188,20 +199,20 @@ impl Server {
             tracer: self.tracer.clone(),
             progress: progress.clone(),
         };
-        let decode_max = message_bytes_max(self.engine.settings().payload_max_bytes);
+        let payload_max = self.engine.settings().payload_max_bytes;
+        let (decode_max, request_max) = (message_bytes_max(payload_max), request_bytes_max(payload_max));
         let health = health::service(progress.clone(), self.stop.clone());
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .build_v1()
             .context("the committed descriptors are readable")?;
         // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
-        let routes = Routes::from(http::routes(self.engine.clone(), progress))
+        let routes = Routes::from(http::routes(self.engine.clone(), progress, self.calls.clone()))
             .add_service(health)
             .add_service(reflection)
-            // Many starts may share a call, so this service takes twice the payload limit.
             .add_service(Worded(
                 WorkflowServiceServer::new(services.clone())
-                    .max_decoding_message_size(2 * decode_max)
+                    .max_decoding_message_size(request_max)
                     .max_encoding_message_size(usize::MAX),
             ))
             .add_service(Worded(
@@ -215,13 +226,17 @@ impl Server {
                     .max_encoding_message_size(usize::MAX),
             ))
             .add_service(AdminServiceServer::new(services));
+        let wait_max = self.engine.settings().wait_max;
+        let edge = EdgeLayer::new(&self.edge, hosts, self.calls.clone(), wait_max, request_max);
         Ok(Transport::builder()
             .accept_http1(true)
-            .max_concurrent_streams(STREAMS_MAX)
+            .max_concurrent_streams(self.edge.streams_per_connection_max)
+            .http2_max_header_list_size(HEAD_BYTES_MAX)
             .initial_stream_window_size(1024 * 1024)
             .initial_connection_window_size(4 * 1024 * 1024)
             .http2_keepalive_interval(Some(Duration::from_secs(10)))
             .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+            .layer(edge)
             .add_routes(routes))
     }
 }

@@ -11,7 +11,7 @@ use super::{
     section::{KeyDoc, SetError, Shown, config, section},
     value::{Endpoint, Ratio, Raw, Setting, text},
 };
-use crate::{DatabaseSettings, StoreUrl, TraceSettings};
+use crate::{DatabaseSettings, EdgeSettings, StoreUrl, TraceSettings};
 
 config! {
     /// The whole configuration of a server.
@@ -48,6 +48,20 @@ section! {
         /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
         /// refused until somebody creates it: kagzi ns create NAME.
         create_namespaces: bool = Settings::default().create_namespaces,
+        /// Names beside localhost, 127.0.0.1 and [::1] under which a server on loopback may be asked, such as that of a
+        /// proxy in front of it. Web pages could otherwise reach it through a name of their own.
+        allowed_hosts: Vec<String> = EdgeSettings::default().allowed_hosts,
+        /// Connections at once; beyond it new ones are closed at once.
+        connections_max: usize = EdgeSettings::default().connections_max,
+        /// Calls and streams in flight on one connection; further ones wait in the client. A long poll holds one.
+        streams_per_connection_max: u32 = EdgeSettings::default().streams_per_connection_max,
+        /// A connection that has not begun to speak HTTP within this time is closed.
+        greeting_timeout: Duration = EdgeSettings::default().greeting_timeout,
+        /// A message that has begun must have arrived whole within this time.
+        message_timeout: Duration = EdgeSettings::default().message_timeout,
+        /// Bytes of requests that are being received or answered at once, of all connections together; further ones
+        /// wait for room.
+        receiving_bytes_max: usize = EdgeSettings::default().receiving_bytes_max,
     }
 }
 
@@ -167,6 +181,20 @@ section! {
         sample_ratio: Ratio = Ratio(TraceSettings::default().sample_ratio),
         /// What the server is called in a trace.
         service_name: String = TraceSettings::default().service_name,
+    }
+}
+
+impl ServerSection {
+    /// The limits of connections and requests.
+    pub fn edge(&self) -> EdgeSettings {
+        EdgeSettings {
+            allowed_hosts: self.allowed_hosts.clone(),
+            connections_max: self.connections_max,
+            streams_per_connection_max: self.streams_per_connection_max,
+            greeting_timeout: self.greeting_timeout,
+            message_timeout: self.message_timeout,
+            receiving_bytes_max: self.receiving_bytes_max,
+        }
     }
 }
 

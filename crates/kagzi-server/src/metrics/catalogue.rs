@@ -82,6 +82,20 @@ metrics! {
     DATABASE_DAMAGED = Gauge "kagzi_database_damaged" []:
         "1 from the moment that the database's file was found damaged: no more work is taken",
     DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
+    RPC_CALLS = Counter "kagzi_rpc_calls_total" ["method", "code"]:
+        "Calls that ended, by the code of their answer; CANCELLED = the caller left. Health and reflection are `other`",
+    RPC_TIME = Histogram "kagzi_rpc_seconds" ["method"]:
+        "From a call's head to the beginning of its answer; polls and waits wait on purpose",
+    RPC_OPEN = Gauge "kagzi_rpc_open" ["kind"]: "Calls and streams that are not over",
+    RPC_RECEIVED = Counter "kagzi_rpc_received_bytes_total" []: "Bytes of requests",
+    RPC_SENT = Counter "kagzi_rpc_sent_bytes_total" []: "Bytes of answers",
+    HTTP_REFUSED = Counter "kagzi_http_refused_total" ["reason"]:
+        "Requests that were turned away: protocol = not gRPC over HTTP/2, host = under a name that is not the server's",
+    CONNECTIONS = Gauge "kagzi_connections" []: "Connections that are open",
+    CONNECTIONS_CLOSED = Counter "kagzi_connections_refused_total" ["reason"]:
+        "Connections closed by the server: full = server.connections_max, silent = server.greeting_timeout",
+    ACCEPT_ERRORS = Counter "kagzi_accept_errors_total" []:
+        "Times that the system could not give a connection, such as at the limit of open files",
     CLOCK_SKEW = Gauge "kagzi_clock_skew_seconds" []:
         "How far the clock that decides is ahead of this machine's: PostgreSQL's, or one that waits for a clock that was set back",
     CLOCK_LEAPS = Counter "kagzi_clock_leaps_total" []:

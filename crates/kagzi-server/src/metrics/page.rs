@@ -29,15 +29,30 @@ impl Page {
 
     /// `unit` is what one of the histogram's numbers is worth: 1e-6 for microseconds as seconds.
     pub fn histogram(&mut self, metric: &Metric, read: &HistogramRead, unit: f64) {
+        self.histograms(metric, [(Vec::new(), read.clone())], unit);
+    }
+
+    /// The same, one for each set of labels.
+    pub fn histograms<'v>(
+        &mut self,
+        metric: &Metric,
+        reads: impl IntoIterator<Item = (Vec<&'v str>, HistogramRead)>,
+        unit: f64,
+    ) {
         assert_eq!(metric.kind, Kind::Histogram, "{} is a histogram", metric.name);
         self.head(metric);
         let bucket = format!("{}_bucket", metric.name);
-        for (bound, count) in &read.buckets {
-            self.line(&bucket, &[("le", &(*bound as f64 * unit).to_string())], *count as f64);
+        for (labels, read) in reads {
+            let pairs: Vec<(&str, &str)> = metric.labels.iter().copied().zip(labels).collect();
+            let up_to = |bound: &'static str| [pairs.as_slice(), &[("le", bound)]].concat();
+            for (bound, count) in &read.buckets {
+                let bound = (*bound as f64 * unit).to_string();
+                self.line(&bucket, &[pairs.as_slice(), &[("le", &bound)]].concat(), *count as f64);
+            }
+            self.line(&bucket, &up_to("+Inf"), read.count as f64);
+            self.line(&format!("{}_sum", metric.name), &pairs, read.sum as f64 * unit);
+            self.line(&format!("{}_count", metric.name), &pairs, read.count as f64);
         }
-        self.line(&bucket, &[("le", "+Inf")], read.count as f64);
-        self.line(&format!("{}_sum", metric.name), &[], read.sum as f64 * unit);
-        self.line(&format!("{}_count", metric.name), &[], read.count as f64);
     }
 
     fn head(&mut self, metric: &Metric) {

@@ -10,6 +10,7 @@ async fn metrics() -> Metrics {
     Metrics::new(
         server.engine().clone(),
         Arc::new(Progress::new(server.engine().clone(), server.stop_token())),
+        Arc::default(),
     )
 }
 

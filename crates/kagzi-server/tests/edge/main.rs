@@ -1,0 +1,8 @@
+//! What reaches a server from strangers: browsers, silent connections, floods and half requests. Every test talks to a
+//! real server over TCP.
+
+mod browsers;
+mod connections;
+mod messages;
+mod rpc_metrics;
+mod stage;
