@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     EngineError, Hub, RunningStep, SessionEvent, Settings, retention, scheduler, settings::millis, sweeper,
+    wait,
 };
 
 /// A running engine. Cloning shares it.
@@ -49,8 +50,9 @@ impl Engine {
         let engine = Engine { inner: Arc::new(inner) };
         let sweeping = sweeper::run(engine.clone(), engine.inner.stop.clone());
         let retaining = retention::run(engine.clone(), engine.inner.stop.clone());
+        let looking = wait::look_for_ends(engine.clone(), engine.inner.stop.clone());
         let task = tokio::spawn(async move {
-            tokio::join!(sweeping, retaining);
+            tokio::join!(sweeping, retaining, looking);
         });
         *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
         let task = tokio::spawn(scheduler::run(engine.clone(), engine.inner.stop.clone()));

@@ -1,6 +1,6 @@
 //! The hub: committed facts go to whoever waits for them in this process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kagzi_model::{Name, RunId, State, Timestamp, WorkerId};
 use kagzi_store::{Finished, LostLease, Observer};
@@ -12,6 +12,10 @@ use crate::{SessionEvent, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
 const LIVE_MAX: usize = 100_000;
+
+/// Outputs above this are not handed to waiters but read by them. A client may wait for thousands of runs and not take
+/// what it waits for: what is handed over is held until it does.
+const TOLD_BYTES_MAX: usize = 8 * 1024;
 
 /// Waiters and sessions of this process.
 #[derive(Default)]
@@ -59,12 +63,44 @@ impl Alarm {
     }
 }
 
+/// Somebody who waits for the end of a run, of the namespace that he named.
+struct Waiter {
+    namespace: Name,
+    end: oneshot::Sender<Finished>,
+}
+
 #[derive(Default)]
 struct Waiters {
-    by_run: HashMap<RunId, Vec<oneshot::Sender<Finished>>>,
+    /// By run, and by a number of their own: any number of clients may wait for one run, so nobody may have to look at
+    /// all of them to find one.
+    by_run: BTreeMap<(RunId, u64), Waiter>,
+    last: u64,
     /// Started here and not ended as far as we know: their end will pass through here or be told of, so nobody needs to
     /// read first.
     live: HashMap<RunId, Name>,
+}
+
+impl Waiters {
+    /// Everybody who waits for a run; nobody does any more.
+    fn take(&mut self, run: RunId) -> Vec<Waiter> {
+        let numbers = self.by_run.range((run, 0)..=(run, u64::MAX)).map(|(key, _)| *key);
+        let keys: Vec<_> = numbers.collect();
+        keys.iter().filter_map(|key| self.by_run.remove(key)).collect()
+    }
+}
+
+/// A place among those who wait. It is left when it is dropped.
+pub(crate) struct Subscription<'h> {
+    hub: &'h Hub,
+    run: RunId,
+    number: u64,
+    pub end: oneshot::Receiver<Finished>,
+}
+
+impl Drop for Subscription<'_> {
+    fn drop(&mut self) {
+        self.hub.waiters.lock().by_run.remove(&(self.run, self.number));
+    }
 }
 
 impl Hub {
@@ -83,26 +119,24 @@ impl Hub {
     }
 
     /// Subscribes to the end of a run. `true` says that it has not ended yet as far as we know.
-    pub(crate) fn subscribe(&self, namespace: &Name, run: RunId) -> (oneshot::Receiver<Finished>, bool) {
+    pub(crate) fn subscribe(&self, namespace: &Name, run: RunId) -> (Subscription<'_>, bool) {
         let (send, end) = oneshot::channel();
         let mut waiters = self.waiters.lock();
         let live = waiters.live.get(&run) == Some(namespace);
-        let list = waiters.by_run.entry(run).or_default();
-        // Waiters that gave up would pile up on a long run.
-        list.retain(|waiter| !waiter.is_closed());
-        list.push(send);
-        (end, live)
+        waiters.last += 1;
+        let number = waiters.last;
+        waiters.by_run.insert((run, number), Waiter { namespace: namespace.clone(), end: send });
+        (Subscription { hub: self, run, number, end }, live)
     }
 
-    /// Drops the entry of a run that nobody waits for any more.
-    pub(crate) fn unsubscribe(&self, run: RunId) {
-        let mut waiters = self.waiters.lock();
-        if let Some(list) = waiters.by_run.get_mut(&run) {
-            list.retain(|waiter| !waiter.is_closed());
-            if list.is_empty() {
-                waiters.by_run.remove(&run);
-            }
-        }
+    /// Every run that somebody waits for.
+    pub(crate) fn waited_for(&self) -> Vec<(Name, RunId)> {
+        let waiters = self.waiters.lock();
+        let all = waiters.by_run.iter().map(|((run, _), waiter)| (waiter.namespace.clone(), *run));
+        let mut runs: Vec<(Name, RunId)> = all.collect();
+        // In the order of runs; nearly always all who wait for one name the same namespace.
+        runs.dedup();
+        runs
     }
 
     /// Connects a worker's session; a former one of the same worker is told that it was replaced.
@@ -161,11 +195,13 @@ impl Observer for Hub {
         let waiting = {
             let mut waiters = self.waiters.lock();
             waiters.live.remove(&id);
-            waiters.by_run.remove(&id)
+            waiters.take(id)
         };
-        for waiter in waiting.into_iter().flatten() {
+        // Dropping the senders wakes the waiters, which then read for themselves, when they have room for it.
+        let large = finished.output.as_ref().is_some_and(|output| output.data.len() > TOLD_BYTES_MAX);
+        for waiter in waiting.into_iter().filter(|_| !large) {
             // The waiter may have given up.
-            let _ = waiter.send(finished.clone());
+            let _ = waiter.end.send(finished.clone());
         }
     }
 
@@ -174,12 +210,14 @@ impl Observer for Hub {
         let mut waiters = self.waiters.lock();
         for run in runs {
             waiters.live.remove(run);
-            waiters.by_run.remove(run);
+            waiters.take(*run);
         }
     }
 
     fn in_doubt(&self) {
-        *self.waiters.lock() = Waiters::default();
+        let mut waiters = self.waiters.lock();
+        waiters.by_run.clear();
+        waiters.live.clear();
     }
 
     fn sweep_due(&self, at: Timestamp) {
@@ -255,8 +293,8 @@ mod tests {
 
         hub.ended_elsewhere(&[run]);
 
-        assert_eq!(end.try_recv().err(), Some(TryRecvError::Closed));
-        assert_eq!(untouched.try_recv().err(), Some(TryRecvError::Empty));
+        assert_eq!(end.end.try_recv().err(), Some(TryRecvError::Closed));
+        assert_eq!(untouched.end.try_recv().err(), Some(TryRecvError::Empty));
         assert!(!hub.subscribe(&shop(), run).1);
         assert!(hub.subscribe(&shop(), other).1);
     }
@@ -269,7 +307,7 @@ mod tests {
 
         hub.in_doubt();
 
-        assert_eq!(end.try_recv().err(), Some(TryRecvError::Closed));
+        assert_eq!(end.end.try_recv().err(), Some(TryRecvError::Closed));
         assert!(!hub.subscribe(&shop(), run).1);
     }
 
@@ -283,7 +321,7 @@ mod tests {
             started(&hub);
         }
 
-        assert_eq!(end.try_recv().err(), Some(TryRecvError::Empty));
+        assert_eq!(end.end.try_recv().err(), Some(TryRecvError::Empty));
         assert!(!hub.subscribe(&shop(), run).1);
     }
 }

@@ -1,60 +1,99 @@
 //! Waiting for the end of a run.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use kagzi_model::{Name, Rejection, RunId};
-use kagzi_store::{RunView, StoreError};
+use kagzi_store::{Observer, RunView, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
 
-/// How often a waiter looks for itself where several servers share a database: another one may have ended the run, and its
-/// hint may be lost.
+/// How often somebody looks for all waiters of this server, where other servers share the database: one of them may have
+/// ended a run, and its hint may be lost. Also how long a waiter leaves a store alone that turned it away.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs that are looked for in one statement.
+const LOOK_LEN_MAX: usize = 10_000;
 
 impl Engine {
     /// The run as soon as it has ended, or as it stands when the timeout passes.
-    ///
-    /// A run that was started here is not read first. On PostgreSQL these reads were a quarter of all processor time under
-    /// full load, for runs of which nearly all end here a moment later.
     pub async fn wait(&self, namespace: &Name, id: RunId, timeout: Duration) -> Result<RunView, EngineError> {
+        let until = self.clock().steady() + timeout.min(self.settings().wait_max);
+        match self.wait_for_end(namespace, id, timeout).await? {
+            Some(told) => Ok(told),
+            None => self.read_until(namespace, id, until).await,
+        }
+    }
+
+    /// Waits without reading any payload. `None` says that the run is to be read now: it has ended, it does not exist, or
+    /// the timeout has passed.
+    ///
+    /// A run that was started here is not looked for first. On PostgreSQL these reads were a quarter of all processor time
+    /// under full load, for runs of which nearly all end here a moment later.
+    pub async fn wait_for_end(
+        &self,
+        namespace: &Name,
+        id: RunId,
+        timeout: Duration,
+    ) -> Result<Option<RunView>, EngineError> {
         // Steady time: how long a caller waits does not depend on what day it is.
         let until = self.clock().steady() + timeout.min(self.settings().wait_max);
-        let subscribed = Subscribed { engine: self, id };
         let mut waited = false;
         loop {
-            // Subscribe, then look, then wait: an end in between would otherwise be missed.
-            let (mut end, live) = self.hub().subscribe(namespace, id);
-            // Alone on the store, nobody else can end it.
-            let mut look_again = self.store().shared();
+            // Subscribe, then look, then wait: an end in between would otherwise be missed. Ends on other servers are
+            // looked for by `look_for_ends`, for all waiters together.
+            let (mut waiting, live) = self.hub().subscribe(namespace, id);
+            let mut turned_away = false;
             if waited || !live {
-                let view = self.read_run(namespace, id).await;
-                // After a failed commit everybody looks at once, and a store that is busy with it turns most of them away.
-                // Whoever waits already looks again instead.
-                let unread = waited && matches!(view, Err(EngineError::Store(StoreError::Unavailable(_))));
-                let over = !unread && view.as_ref().map_or(true, |view| view.run.state.finished());
-                if over {
+                let living = match self.store().living(&[(namespace.clone(), id)]).await {
+                    Ok(living) => !living.is_empty(),
+                    // After a failed commit everybody looks at once, and a store that is busy with it turns most of
+                    // them away. Whoever waits already looks again instead.
+                    Err(StoreError::Unavailable(_)) if waited => {
+                        turned_away = true;
+                        true
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                if !living {
                     self.hub().not_live(id);
+                    return Ok(None);
                 }
-                if over || self.clock().steady() >= until {
-                    return view;
-                }
-                look_again |= unread;
             }
             let left = until.saturating_sub(self.clock().steady());
-            let pause = if look_again { left.min(LOOK_AGAIN) } else { left };
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let pause = if turned_away { left.min(LOOK_AGAIN) } else { left };
             tokio::select! {
-                finished = &mut end => {
+                finished = &mut waiting.end => {
                     if let Ok(finished) = finished
                         && finished.run.namespace == *namespace
                     {
-                        return Ok(RunView { run: finished.run, input: None, output: finished.output });
+                        return Ok(Some(RunView { run: finished.run, input: None, output: finished.output }));
                     }
                 }
                 () = self.clock().sleep(pause) => {}
             }
             waited = true;
-            drop(end);
-            subscribed.engine.hub().unsubscribe(id);
+        }
+    }
+
+    /// Reads a run; a store that turns us away is asked again until the time is over.
+    pub async fn read_until(
+        &self,
+        namespace: &Name,
+        id: RunId,
+        until: Duration,
+    ) -> Result<RunView, EngineError> {
+        loop {
+            let view = self.read_run(namespace, id).await;
+            let turned_away = matches!(view, Err(EngineError::Store(StoreError::Unavailable(_))));
+            let left = until.saturating_sub(self.clock().steady());
+            if !turned_away || left.is_zero() {
+                return view;
+            }
+            self.clock().sleep(left.min(LOOK_AGAIN)).await;
         }
     }
 
@@ -65,14 +104,23 @@ impl Engine {
     }
 }
 
-/// Cleans up when the waiter leaves, however it leaves.
-struct Subscribed<'a> {
-    engine: &'a Engine,
-    id: RunId,
-}
-
-impl Drop for Subscribed<'_> {
-    fn drop(&mut self) {
-        self.engine.hub().unsubscribe(self.id);
+/// Looks for runs that ended on other servers, for all who wait on this one: one statement a second, whatever their
+/// number, and none while this server is alone.
+pub async fn look_for_ends(engine: Engine, stop: CancellationToken) {
+    while stop.run_until_cancelled(engine.clock().sleep(LOOK_AGAIN)).await.is_some() {
+        if !engine.store().in_company() {
+            continue;
+        }
+        let waited_for = engine.hub().waited_for();
+        for some in waited_for.chunks(LOOK_LEN_MAX) {
+            // A store that is away is asked again in a second.
+            let Ok(living) = engine.store().living(some).await else { break };
+            let living: HashSet<RunId> = living.into_iter().collect();
+            let over: Vec<RunId> =
+                some.iter().map(|(_, run)| *run).filter(|run| !living.contains(run)).collect();
+            if !over.is_empty() {
+                engine.hub().ended_elsewhere(&over);
+            }
+        }
     }
 }

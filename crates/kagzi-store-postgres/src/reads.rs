@@ -1,6 +1,6 @@
 //! Reading for people and for replay. Every read is one statement, so it sees one moment.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
@@ -17,6 +17,7 @@ use tokio_postgres::{
 use uuid::Uuid;
 
 use crate::{
+    company::Company,
     error::from_postgres,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, RUN_WIDTH, WORKER_COLUMNS, WORKER_WIDTH},
@@ -107,12 +108,20 @@ const COUNT_WORKERS: &str = "SELECT namespace_id, status::bigint, COUNT(*)
    FROM kagzi.workers
   GROUP BY namespace_id, status";
 
+// One statement for all who wait on a server, without a payload.
+const LIVING: &str = "SELECT runs.run_id
+   FROM unnest($1::text[], $2::uuid[]) AS waited (namespace_id, run_id)
+   JOIN kagzi.runs
+     ON runs.namespace_id = waited.namespace_id AND runs.run_id = waited.run_id
+  WHERE runs.finished_at IS NULL";
+
 /// Every fixed statement of the read path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("COUNT_DUE", COUNT_DUE),
     ("COUNT_LEASED", COUNT_LEASED),
     ("COUNT_WORKERS", COUNT_WORKERS),
     ("RUN", RUN),
+    ("LIVING", LIVING),
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
     ("EVENTS", EVENTS),
@@ -125,11 +134,12 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// The reading side of the store.
 pub struct PostgresReads {
     pool: ReadPool,
+    company: Arc<Company>,
 }
 
 impl PostgresReads {
-    pub(crate) fn new(pool: ReadPool) -> Self {
-        PostgresReads { pool }
+    pub(crate) fn new(pool: ReadPool, company: Arc<Company>) -> Self {
+        PostgresReads { pool, company }
     }
 
     pub(crate) fn pool(&self) -> &ReadPool {
@@ -157,6 +167,17 @@ impl Reads for PostgresReads {
             input: row::payload(found, RUN_WIDTH)?,
             output: row::payload(found, RUN_WIDTH + 2)?,
         }))
+    }
+
+    async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError> {
+        let namespaces: Vec<&str> = runs.iter().map(|(namespace, _)| &**namespace).collect();
+        let ids: Vec<Uuid> = runs.iter().map(|(_, run)| run.0).collect();
+        let rows = self.query(LIVING, &[&namespaces, &ids]).await?;
+        rows.iter().map(|found| row::get(found, 0).map(RunId)).collect()
+    }
+
+    fn in_company(&self) -> bool {
+        !self.company.absent(Instant::now())
     }
 
     async fn run_by_business(

@@ -56,7 +56,9 @@ impl PostgresStore {
             claim_len_max: 512,
             ..LaneOptions::default()
         };
-        let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()));
+        // Without notifications nobody is heard, so company is assumed.
+        let company = Arc::new(Company::default());
+        let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()), company.clone());
         let description = options::describe(&config);
         if !options.notify {
             let (lane, handle) = Lane::new(backend, clock, observer, lane_options);
@@ -67,7 +69,6 @@ impl PostgresStore {
         let outbox = Arc::new(Outbox::default());
         let ringing = Ringing { inner: observer.clone(), outbox: outbox.clone(), server: server.clone() };
         let (lane, handle) = Lane::new(backend, clock, Arc::new(ringing), lane_options);
-        let company = Arc::new(Company::default());
         let ears = Ears { lane: handle.clone(), observer, company: company.clone(), server: server.clone() };
         let ring = notifier::ring(config.clone(), options.clone(), Bell { outbox, company, server });
         let listen = listener::listen(config, options, Arc::new(ears));

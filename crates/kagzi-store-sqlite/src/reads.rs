@@ -24,6 +24,12 @@ const RUN: &str =
   WHERE run_id = ?1
     AND namespace_id = ?2";
 
+const LIVES: &str = "SELECT run_id
+   FROM runs
+  WHERE run_id = ?1
+    AND namespace_id = ?2
+    AND finished_at IS NULL";
+
 const INPUT: &str = "SELECT payload, content_type
    FROM events
   WHERE run_id = ?1
@@ -112,6 +118,7 @@ pub const COUNTS: &[(&str, &str)] =
 /// Every fixed statement of the read path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("RUN", RUN),
+    ("LIVES", LIVES),
     ("INPUT", INPUT),
     ("OUTPUT", OUTPUT),
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
@@ -143,6 +150,18 @@ impl Reads for SqliteReads {
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError> {
         let namespace = namespace.clone();
         self.pool.read(move |db| read_run(db, &namespace, id)).await
+    }
+
+    async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError> {
+        let runs = runs.to_vec();
+        // A look-up by key each: a file is not shared, so nobody asks for many.
+        self.pool
+            .read(move |db| {
+                let one =
+                    |(namespace, id): (Name, RunId)| db.first(LIVES, bind![id, namespace], |row| row.get(0));
+                runs.into_iter().filter_map(|run| one(run).transpose()).collect()
+            })
+            .await
     }
 
     async fn run_by_business(

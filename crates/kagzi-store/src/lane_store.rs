@@ -105,6 +105,14 @@ impl<R: Reads> Reads for LaneStore<R> {
         self.reads.run(namespace, id).await
     }
 
+    async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError> {
+        self.reads.living(runs).await
+    }
+
+    fn in_company(&self) -> bool {
+        self.lane.shared() && self.reads.in_company()
+    }
+
     async fn run_by_business(
         &self,
         namespace: &Name,

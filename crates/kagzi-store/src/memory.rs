@@ -299,6 +299,14 @@ impl Reads for MemoryReads {
         }))
     }
 
+    async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError> {
+        let tables = self.tables.read();
+        let lives = |(namespace, id): &&(Name, RunId)| {
+            tables.runs.get(id).is_some_and(|run| run.namespace == *namespace && !run.state.finished())
+        };
+        Ok(runs.iter().filter(lives).map(|(_, id)| *id).collect())
+    }
+
     async fn run_by_business(
         &self,
         namespace: &Name,

@@ -15,6 +15,14 @@ pub const TOTAL_MAX: u64 = 10_000;
 pub trait Reads: RuleReads + ScheduleReads {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
+    /// Those of these runs that are there and have not ended, in any order: for whoever waits for an end, without a payload and
+    /// in one statement.
+    async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError>;
+    /// Whether another server may be there that writes to the same database and whose hints may get lost. Alone,
+    /// nobody has to look whether somebody else ended a run.
+    fn in_company(&self) -> bool {
+        true
+    }
     /// The run that has a business id.
     async fn run_by_business(
         &self,

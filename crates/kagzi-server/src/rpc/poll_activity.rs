@@ -34,18 +34,16 @@ pub async fn handle(
         .iter()
         .map(|name| check::name("supported_workflow_types", name))
         .collect::<Result<Vec<_>, _>>()?;
-    if !request.task_queue.is_empty() {
-        let worker =
-            get_worker::read(engine, &namespace, id).await.map_err(|status| match status.code() {
-                tonic::Code::NotFound => Status::failed_precondition(format!(
-                    "worker {id} is not registered; call RegisterWorker first"
-                )),
-                _ => status,
-            })?;
-        if worker.task_queue != request.task_queue {
-            let rule = format!("worker {id} is registered on queue '{}'", worker.task_queue);
-            return Err(invalid("task_queue", &request.task_queue, rule));
-        }
+    // Read first, whatever else is named: a worker of another namespace must not be polled for.
+    let worker = get_worker::read(engine, &namespace, id).await.map_err(|status| match status.code() {
+        tonic::Code::NotFound => Status::failed_precondition(format!(
+            "worker {id} is not registered in namespace '{namespace}'; call RegisterWorker first"
+        )),
+        _ => status,
+    })?;
+    if !request.task_queue.is_empty() && worker.task_queue != request.task_queue {
+        let rule = format!("worker {id} is registered on queue '{}'", worker.task_queue);
+        return Err(invalid("task_queue", &request.task_queue, rule));
     }
     let Some(assigned) = engine.poll(id, types, timeout).await.map_err(from_engine)? else {
         return Ok(v1::PollActivityResponse::default());

@@ -8,8 +8,8 @@ use tonic::Status;
 use super::start_workflow;
 use crate::{check::invalid, services::limits, status::from_engine};
 
-/// Most starts in one call.
-const STARTS_MAX: usize = 1_000;
+/// Most starts in one call, and in one commit of a conversation.
+pub const STARTS_MAX: usize = 1_000;
 
 pub async fn handle(
     engine: &Engine,

@@ -3,6 +3,8 @@
 
 mod browsers;
 mod connections;
+mod conversations;
 mod messages;
+mod namespaces;
 mod rpc_metrics;
 mod stage;
