@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use kagzi_faults::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
-use kagzi_server::{Options, Server, Settings, StoreUrl, TraceSettings};
+use kagzi_server::{EdgeSettings, Options, Server, Settings, StoreUrl, TraceSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::{
@@ -60,6 +60,7 @@ async fn main() -> anyhow::Result<()> {
         listen: args.listen,
         store: args.store,
         insecure: false,
+        edge: EdgeSettings::default(),
         database: Default::default(),
         trace: TraceSettings { otlp_endpoint: args.otlp, ..TraceSettings::default() },
         settings: Settings {
