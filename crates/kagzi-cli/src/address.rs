@@ -18,6 +18,9 @@ impl FromStr for Address {
         if text.starts_with("https://") {
             return Err("TLS is not available yet; use host:port or http://host:port".into());
         }
+        if text.contains(',') {
+            return Err("this command talks to one server; choose one address of the list".into());
+        }
         let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
         let (host, port) = authority.rsplit_once(':').ok_or("expected host:port")?;
         if host.is_empty() || host.contains(['/', ' ']) {
@@ -53,7 +56,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_port_is_refused() {
-        for text in ["localhost", "localhost:", "localhost:http", ":50051", "https://x:1"] {
+        for text in ["localhost", "localhost:", "localhost:http", ":50051", "https://x:1", "a:1,b:2"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -16,11 +16,10 @@ const SAMPLE_MAX: i32 = 1000;
 
 pub async fn perform(session: &Session) -> anyhow::Result<()> {
     let checks = match session::connect(&session.address).await {
-        Err(_) => vec![Check::fail(
-            "server",
-            format!("nothing answers at {}", session.address),
-            "start a server with: kagzi dev",
-        )],
+        Err(error) => {
+            let hint = "is the address right? start a server with: kagzi dev";
+            vec![Check::fail("server", format!("{error:#}"), hint)]
+        }
         Ok(channel) => {
             let mut checks = vec![Check::ok("server", format!("reachable at {}", session.address))];
             checks.extend(server_checks(&mut Admin::new(channel.clone())).await);
@@ -81,6 +80,10 @@ impl Check {
 async fn server_checks(admin: &mut Admin) -> Vec<Check> {
     let health = match admin.health_check(HealthCheckRequest {}).await.map(tonic::Response::into_inner) {
         Ok(health) if health.ready => Check::ok("health", "the server can commit"),
+        // It names what to do.
+        Ok(health) if health.message.contains("kagzi restore") => {
+            Check::fail("health", health.message, "no more work is taken; docs/backup.md says how to go on")
+        }
         Ok(health) => Check::fail("health", health.message, "look at the server's log and its disk"),
         Err(status) => Check::fail("health", words(&status), "is this a Kagzi server?"),
     };
@@ -126,13 +129,23 @@ async fn work_checks(workflows: &mut Workflows, workers: &mut Workers, namespace
     };
     let online = match workers.list_workers(online).await {
         Ok(answer) => answer.into_inner().workers,
-        Err(status) => return vec![Check::fail("workers", words(&status), "is the namespace right?")],
+        Err(status) => return vec![unreadable("workers", &status)],
     };
     let waiting = match workflows.list_workflow_runs(waiting).await {
         Ok(answer) => answer.into_inner().workflow_runs,
-        Err(status) => return vec![Check::fail("runs", words(&status), "is the namespace right?")],
+        Err(status) => return vec![unreadable("runs", &status)],
     };
     std::iter::once(online_check(&online)).chain(orphan_checks(&waiting, &online)).collect()
+}
+
+/// A list that the server did not give.
+fn unreadable(check: &'static str, status: &tonic::Status) -> Check {
+    let hint = match status.code() {
+        tonic::Code::DataLoss => "the database is damaged: kagzi verify FILE says what is broken",
+        tonic::Code::Unavailable => "the server's store does not answer: look at the server's log",
+        _other => "is the namespace right?",
+    };
+    Check::fail(check, words(status), hint)
 }
 
 fn online_check(online: &[Worker]) -> Check {

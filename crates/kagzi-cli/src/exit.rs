@@ -1,6 +1,7 @@
 //! Exit codes are a contract with scripts: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 7 unreachable.
 
 use crate::address::Address;
+use crate::output;
 use std::io;
 use std::process::ExitCode;
 use tonic::Code;
@@ -12,8 +13,8 @@ pub enum Trouble {
     Usage(String),
     #[error("{0}")]
     NotFound(String),
-    #[error("no server at {address}; start one with: kagzi dev")]
-    Unreachable { address: Address },
+    #[error("no server at {address}: {why}; start one with: kagzi dev")]
+    Unreachable { address: Address, why: String },
     /// The verb has already printed what went wrong.
     #[error("failed")]
     Reported { code: u8 },
@@ -28,7 +29,7 @@ impl Trouble {
 /// Prints the error for a person and answers with the code for a script.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(message) = message(error) {
-        eprintln!("error: {message}");
+        output::note(&format!("error: {message}"));
     }
     ExitCode::from(code(error))
 }
@@ -136,11 +137,13 @@ mod tests {
 
     #[test]
     fn troubles_have_their_own_codes() {
-        let unreachable = Trouble::Unreachable { address: "127.0.0.1:50051".parse().unwrap() };
+        let address = "127.0.0.1:50051".parse().unwrap();
+        let unreachable = Trouble::Unreachable { address, why: "nothing listens there".into() };
 
         assert_eq!(code(&Trouble::usage("bad")), 2);
         assert_eq!(code(&Trouble::NotFound("gone".into()).into()), 3);
-        assert_eq!(unreachable.to_string(), "no server at 127.0.0.1:50051; start one with: kagzi dev");
+        let said = "no server at 127.0.0.1:50051: nothing listens there; start one with: kagzi dev";
+        assert_eq!(unreachable.to_string(), said);
         assert_eq!(code(&unreachable.into()), 7);
         let unreachable = kagzi::Error::Unreachable { addresses: "x:1".into(), message: "refused".into() };
         assert_eq!(code(&unreachable.into()), 7);

@@ -1,5 +1,6 @@
 //! Data goes to stdout, messages for people to stderr.
 
+use crate::terminal::{Styles, harmless, harmless_json};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -12,7 +13,7 @@ pub enum Format {
 /// Prints data. `println!` would panic when the reader has left (`kagzi run list | head -1`).
 pub fn print(data: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{data}")?;
+    writeln!(stdout, "{}", harmless(data, styles(&stdout)))?;
     stdout.flush()?;
     Ok(())
 }
@@ -22,12 +23,13 @@ pub fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
 }
 
 pub fn json(data: &impl Serialize) -> String {
-    serde_json::to_string_pretty(data).expect("views have string keys and no failing serializers")
+    let json = serde_json::to_string_pretty(data).expect("views have string keys and no failing serializers");
+    harmless_json(&json).into_owned()
 }
 
 /// Says something to the person in front of the terminal.
 pub fn note(message: &str) {
-    eprintln!("{message}");
+    eprintln!("{}", harmless(message, styles(&std::io::stderr())));
 }
 
 /// Says how to read on in a list, and back.
@@ -38,6 +40,11 @@ pub fn note_pages(next: Option<&str>, prev: Option<&str>) {
     if let Some(token) = prev {
         note(&format!("back with: --page-token {token} (and the same filters)"));
     }
+}
+
+/// Our own colours are obeyed where they are wanted; a pipe gets none.
+pub fn styles(stream: &impl IsTerminal) -> Styles {
+    if wants_colours(stream) { Styles::Allowed } else { Styles::Escaped }
 }
 
 /// Whether a stream is a terminal that wants colours (<https://no-color.org>).

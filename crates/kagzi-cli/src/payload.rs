@@ -1,3 +1,4 @@
+use crate::terminal::harmless_json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kagzi_proto::v1::Payload;
@@ -32,7 +33,7 @@ impl PayloadView {
 
     pub fn text(&self) -> String {
         match self {
-            PayloadView::Json(json) => json.get().to_owned(),
+            PayloadView::Json(json) => harmless_json(json.get()).into_owned(),
             PayloadView::Opaque { content_type, base64 } => {
                 closed(content_type).unwrap_or_else(|| format!("{content_type} base64:{base64}"))
             }

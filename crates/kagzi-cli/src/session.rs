@@ -2,6 +2,7 @@ use crate::address::Address;
 use crate::args::Global;
 use crate::exit::Trouble;
 use crate::output::Format;
+use crate::reach;
 use kagzi_proto::v1::admin_service_client::AdminServiceClient;
 use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::worker_service_client::WorkerServiceClient;
@@ -72,6 +73,7 @@ pub async fn connect(address: &Address) -> anyhow::Result<Channel> {
         .map_err(|error| Trouble::usage(format!("`{address}` is not an address: {error}")))?
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true);
-    // Why it could not connect (refused, timed out, no such host) does not change what to do about it.
-    endpoint.connect().await.map_err(|_| Trouble::Unreachable { address: address.clone() }.into())
+    let unreachable = |why: String| Trouble::Unreachable { address: address.clone(), why };
+    reach::check(address, CONNECT_TIMEOUT).await.map_err(unreachable)?;
+    endpoint.connect().await.map_err(|error| unreachable(error.to_string()).into())
 }

@@ -93,7 +93,7 @@ impl FileLock {
         }
         Err(StoreError::Unavailable(format!(
             "{0} is empty, and there was a database in it before: put a backup back with `kagzi restore BACKUP \
-             --store sqlite:{0} --force`, or remove {1} to begin anew",
+             --store sqlite:{0} --replace`, or remove {1} to begin anew",
             self.database.display(),
             lock_path(&self.database).display()
         )))

@@ -141,7 +141,7 @@ impl ToSql for Value<'_> {
 pub fn damaged(what: &str) -> StoreError {
     StoreError::Damaged(format!(
         "the database file is damaged ({what}): check it with `kagzi verify FILE`, stop the server and put a backup \
-         back with `kagzi restore BACKUP --store sqlite:FILE`"
+         back with `kagzi restore BACKUP --store sqlite:FILE --replace`"
     ))
 }
 

@@ -1,8 +1,9 @@
 //! Waiting for the end of a run.
 
+use crate::output;
 use crate::session::{Session, Workflows};
 use anyhow::Context;
-use kagzi_proto::v1::{WaitWorkflowRunRequest, WorkflowRun};
+use kagzi_proto::v1::{WaitWorkflowRunRequest, WorkflowRun, WorkflowStatus};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -11,6 +12,8 @@ pub type Patience = Duration;
 
 /// One long poll. Below the server's 60 s, so that a proxy with a one-minute limit does not cut it.
 const POLL: Duration = Duration::from_secs(30);
+/// The first one is short, so that whoever waits in vain is soon told why.
+const FIRST_POLL: Duration = Duration::from_secs(1);
 
 pub fn parse(text: &str) -> Result<Patience, String> {
     let duration: jiff::SignedDuration =
@@ -25,9 +28,12 @@ pub async fn wait(
     run_id: &str,
     patience: Option<Patience>,
 ) -> anyhow::Result<WorkflowRun> {
-    let deadline = patience.map(|patience| Instant::now() + patience);
+    // A patience beyond the end of time is no limit.
+    let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+    let (mut poll_max, mut told) = (FIRST_POLL, None);
     loop {
-        let poll = deadline.map_or(POLL, |deadline| POLL.min(deadline - Instant::now()));
+        let poll = deadline.map_or(poll_max, |deadline| poll_max.min(deadline - Instant::now()));
+        poll_max = POLL;
         let request = WaitWorkflowRunRequest {
             run_id: run_id.to_owned(),
             namespace_id: session.namespace.clone(),
@@ -39,6 +45,11 @@ pub async fn wait(
         if answer.finished {
             return Ok(*run);
         }
+        let advice = advice(run_id, run.status());
+        if told != advice {
+            advice.iter().for_each(|advice| output::note(advice));
+            told = advice;
+        }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             let status = super::status::word(run.status());
             anyhow::bail!("gave up waiting; run {run_id} is still {status} (see: kagzi run why {run_id})");
@@ -46,9 +57,27 @@ pub async fn wait(
     }
 }
 
+/// What to do about a run that does not end by itself.
+fn advice(run_id: &str, status: WorkflowStatus) -> Option<String> {
+    (status == WorkflowStatus::Paused).then(|| {
+        format!(
+            "run {run_id} is PAUSED and goes on only when somebody resumes it (why: kagzi run why {run_id}; then: kagzi \
+             run resume {run_id}); still waiting"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_waits_for_a_paused_run_is_told_how_it_goes_on() {
+        let said = advice("0199f3c2", WorkflowStatus::Paused).unwrap();
+
+        assert!(said.contains("PAUSED") && said.contains("kagzi run resume 0199f3c2"), "{said}");
+        assert_eq!(advice("0199f3c2", WorkflowStatus::Running), None);
+    }
 
     #[test]
     fn durations_are_written_with_a_unit() {

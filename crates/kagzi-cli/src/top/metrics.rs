@@ -13,7 +13,8 @@ pub struct Metrics(BTreeMap<String, f64>);
 
 impl Metrics {
     pub async fn read(address: &Address) -> anyhow::Result<Metrics> {
-        let unreachable = |_| Trouble::Unreachable { address: address.clone() };
+        let unreachable =
+            |error: std::io::Error| Trouble::Unreachable { address: address.clone(), why: error.to_string() };
         let mut stream = TcpStream::connect(address.to_string()).await.map_err(unreachable)?;
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;

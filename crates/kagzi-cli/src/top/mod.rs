@@ -7,6 +7,7 @@ mod sample;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::stop;
+use crate::terminal::{harmless, harmless_json};
 use frame::Frame;
 use sample::Sample;
 use std::io::{IsTerminal, Write};
@@ -45,7 +46,7 @@ async fn watch(args: &Args, session: &Session, live: bool) -> anyhow::Result<()>
         let now = Sample::take(session).await?;
         let frame = Frame::between(&before, &now);
         match session.format {
-            Format::Json => output::print(&serde_json::to_string(&frame)?)?,
+            Format::Json => output::print(&harmless_json(&serde_json::to_string(&frame)?))?,
             Format::Table if live => draw(&frame.text())?,
             Format::Table => output::print(&frame.text())?,
         }
@@ -60,7 +61,7 @@ async fn watch(args: &Args, session: &Session, live: bool) -> anyhow::Result<()>
 fn draw(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     write!(stdout, "\x1b[H")?;
-    for line in text.lines() {
+    for line in harmless(text, output::styles(&stdout)).lines() {
         write!(stdout, "{line}\x1b[K\r\n")?;
     }
     write!(stdout, "\x1b[J")?;

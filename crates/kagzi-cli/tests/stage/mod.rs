@@ -43,6 +43,15 @@ impl Server {
         Server { process, address, _lifeline: lifeline }
     }
 
+    /// A clean stop, after which everything is in the one file.
+    #[allow(dead_code, reason = "most tests need no clean stop")]
+    pub async fn stop(mut self) {
+        drop(self._lifeline);
+        let status =
+            tokio::time::timeout(DEADLINE, self.process.wait()).await.expect("the server ends").unwrap();
+        assert!(status.success(), "{status}");
+    }
+
     pub async fn kill(mut self) {
         self.process.kill().await.unwrap();
     }
