@@ -34,6 +34,8 @@ pub struct Aggregate {
     pub idle_parks: u32,
     /// The latest requests of operators that were carried out.
     pub requests: Vec<Name>,
+    /// The first line of its history that is not understood here: whatever is decided without it may be wrong.
+    pub unknown: Option<Name>,
 }
 
 impl Aggregate {
@@ -53,6 +55,7 @@ impl Aggregate {
             moved: false,
             idle_parks: 0,
             requests: Vec::new(),
+            unknown: None,
         }
     }
 
@@ -154,6 +157,7 @@ impl Aggregate {
             }
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
+            EventKind::Unknown { name, .. } => drop(self.unknown.get_or_insert_with(|| name.clone())),
             EventKind::RunStarted
             | EventKind::StepProgressed { .. }
             | EventKind::RunReleased { .. }

@@ -154,6 +154,13 @@ pub enum EventKind {
         position: u32,
         attempt: u32,
     },
+    /// A line that this server does not understand: a newer one wrote it, or it is damaged. It is kept and shown as it
+    /// is stored, and its run is left alone here.
+    #[serde(skip)]
+    Unknown {
+        name: Name,
+        detail: Box<str>,
+    },
 }
 
 fn is_default(policy: &RetryPolicy) -> bool {
@@ -164,7 +171,29 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+/// The one field that every stored line has.
+#[derive(Deserialize)]
+struct Tag {
+    event: Name,
+}
+
 impl EventKind {
+    /// Reads a stored line. One that is not understood is kept; only what is no line at all is an error.
+    pub fn read(detail: &str) -> Result<EventKind, serde_json::Error> {
+        serde_json::from_str(detail).or_else(|_| {
+            let Tag { event } = serde_json::from_str(detail)?;
+            Ok(EventKind::Unknown { name: event, detail: detail.into() })
+        })
+    }
+
+    /// The line as it is stored.
+    pub fn to_json(&self) -> String {
+        match self {
+            EventKind::Unknown { detail, .. } => detail.to_string(),
+            known => serde_json::to_string(known).expect("our own types are always valid JSON"),
+        }
+    }
+
     /// The number that databases store; never reused.
     pub fn number(&self) -> i64 {
         match self {
@@ -191,6 +220,7 @@ impl EventKind {
             EventKind::HandlerEnded { .. } => 21,
             EventKind::LabelSet { .. } => 22,
             EventKind::StepClosed { .. } => 23,
+            EventKind::Unknown { .. } => 0,
         }
     }
 
@@ -228,7 +258,7 @@ impl EventKind {
     pub const RUN_COMPLETED: i64 = 13;
 
     /// The name that users read.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             EventKind::RunStarted => "run_started",
             EventKind::RunClaimed { .. } => "run_claimed",
@@ -253,6 +283,7 @@ impl EventKind {
             EventKind::HandlerEnded { .. } => "handler_ended",
             EventKind::LabelSet { .. } => "label_set",
             EventKind::StepClosed { .. } => "step_closed",
+            EventKind::Unknown { name, .. } => name,
         }
     }
 
@@ -281,7 +312,8 @@ impl EventKind {
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. } => None,
+            | EventKind::HandlerEnded { .. }
+            | EventKind::Unknown { .. } => None,
         }
     }
 }
@@ -342,6 +374,20 @@ mod tests {
             EventKind::StepClosed { step, position, attempt },
         ];
 
-        assert_eq!(kinds.map(|kind| (kind.name(), kind.number())), EventKind::KINDS);
+        let listed = kinds.map(|kind| (kind.name().to_owned(), kind.number()));
+        assert_eq!(listed, EventKind::KINDS.map(|(name, number)| (name.to_owned(), number)));
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_kept_as_it_is_and_what_is_no_line_is_an_error() {
+        let newer = r#"{"event":"signal_received","channel":"go"}"#;
+        let damaged = r#"{"event":"step_completed"}"#;
+
+        let kept = [newer, damaged].map(|detail| EventKind::read(detail).unwrap());
+
+        assert_eq!(kept.each_ref().map(|kind| kind.name().to_owned()), ["signal_received", "step_completed"]);
+        assert_eq!(kept.map(|kind| kind.to_json()), [newer, damaged]);
+        assert_eq!(EventKind::read(r#"{"event":"run_started"}"#).unwrap(), EventKind::RunStarted);
+        assert!(EventKind::read("\u{1}\u{2}").is_err() && EventKind::read("{}").is_err());
     }
 }

@@ -64,6 +64,12 @@ pub enum Rejection {
         "namespace '{namespace}' is disabled {why}; it takes no new runs until: kagzi ns enable {namespace}"
     )]
     NamespaceDisabled { namespace: Name, why: String },
+
+    #[error("this server cannot read run {run} and leaves it alone: {why}; see: kagzi doctor")]
+    Unreadable { run: RunId, why: String },
+
+    #[error("the database refuses what this request would write: {why}; send another one")]
+    NotStorable { why: String },
 }
 
 impl Rejection {
@@ -85,7 +91,9 @@ impl Rejection {
             | Rejection::NotReopenable { .. }
             | Rejection::NotForgivable { .. }
             | Rejection::NamespaceUnknown { .. }
-            | Rejection::NamespaceDisabled { .. } => false,
+            | Rejection::NamespaceDisabled { .. }
+            | Rejection::Unreadable { .. }
+            | Rejection::NotStorable { .. } => false,
         }
     }
 }

@@ -42,6 +42,8 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
             Status::resource_exhausted(message)
         }
         Rejection::NotDue { .. } => Status::aborted(message),
+        Rejection::Unreadable { .. } => Status::data_loss(message),
+        Rejection::NotStorable { .. } => Status::invalid_argument(message),
     }
 }
 
@@ -117,7 +119,7 @@ fn from_store(error: &StoreError) -> Status {
         }
         StoreError::Full(_) => Status::resource_exhausted(error.to_string()),
         StoreError::Corrupt(_) | StoreError::Damaged(_) => Status::data_loss(error.to_string()),
-        StoreError::Bug(_) => Status::internal(error.to_string()),
+        StoreError::Duplicate(_) | StoreError::Bug(_) => Status::internal(error.to_string()),
     }
 }
 

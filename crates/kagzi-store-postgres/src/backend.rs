@@ -7,10 +7,8 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, try_join};
-use kagzi_model::{
-    Aggregate, EventKind, FAILURE_HANDLER, Name, Payload, RunId, Status, Timestamp, Worker, WorkerId,
-};
-use kagzi_store::{Backend, DueQuery, QueueKey, RetireQuery, RunKey, StoreError, WriteSet};
+use kagzi_model::{Aggregate, FAILURE_HANDLER, Name, Payload, RunId, Status, Timestamp, Worker, WorkerId};
+use kagzi_store::{Backend, DueKey, DueQuery, DueRun, Loaded, RetireQuery, RunKey, StoreError, WriteSet};
 use tokio_postgres::{Config, Error, Row};
 use tokio_util::sync::DropGuard;
 use tracing::{info, warn};
@@ -48,30 +46,49 @@ const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_
   WHERE runs.namespace_id = $1
     AND runs.business_id = $2";
 
-// What another server is claiming at this moment is passed over, not waited for.
-const DUE: &str = "SELECT due_at, run_id
+const INPUT: &str = "SELECT events.payload, events.content_type
    FROM kagzi.runs
-  WHERE namespace_id = $1
-    AND task_queue = $2
-    AND workflow_type = $3
-    AND due_at <= $4
-  ORDER BY due_at, run_id
-  LIMIT $5
-    FOR UPDATE SKIP LOCKED";
+   JOIN kagzi.events
+     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.seq = 1
+  WHERE runs.namespace_id = $1
+    AND runs.run_id = $2";
 
-// Passes nothing over, so that it tells of what DUE did not see.
-const NEXT_DUE: &str = "SELECT due_at
-   FROM kagzi.runs
-  WHERE namespace_id = $1
-    AND task_queue = $2
-    AND workflow_type = $3
-    AND due_at IS NOT NULL
-  ORDER BY due_at
-  LIMIT 1 OFFSET $4";
+// What another server is claiming at this moment is passed over, not waited for. All keys in one statement: a turn asks
+// once, however many queues wait.
+const DUE: &str = "SELECT wanted.place, found.due_at, found.run_id
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+        AS wanted (namespace_id, task_queue, workflow_type, len, place)
+  CROSS JOIN LATERAL (
+        SELECT due_at, run_id
+          FROM kagzi.runs
+         WHERE runs.namespace_id = wanted.namespace_id
+           AND runs.task_queue = wanted.task_queue
+           AND runs.workflow_type = wanted.workflow_type
+           AND runs.due_at <= $5
+           AND runs.run_id <> ALL($6::uuid[])
+         ORDER BY runs.due_at, runs.run_id
+         LIMIT wanted.len
+           FOR UPDATE SKIP LOCKED) AS found";
+
+// Passes over nothing but what is left alone, so that it tells of what DUE did not see.
+const NEXT_DUE: &str = "SELECT (
+        SELECT due_at
+          FROM kagzi.runs
+         WHERE runs.namespace_id = wanted.namespace_id
+           AND runs.task_queue = wanted.task_queue
+           AND runs.workflow_type = wanted.workflow_type
+           AND runs.due_at IS NOT NULL
+           AND runs.run_id <> ALL($5::uuid[])
+         ORDER BY runs.due_at
+         LIMIT 1 OFFSET wanted.len)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+        AS wanted (namespace_id, task_queue, workflow_type, len, place)
+  ORDER BY wanted.place";
 
 const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM kagzi.runs
   WHERE sweep_at <= $1
+    AND run_id <> ALL($3::uuid[])
   ORDER BY sweep_at, run_id
   LIMIT $2
     FOR UPDATE SKIP LOCKED";
@@ -79,6 +96,7 @@ const SWEEP_DUE: &str = "SELECT run_id, namespace_id
 const NEXT_SWEEP: &str = "SELECT sweep_at
    FROM kagzi.runs
   WHERE sweep_at IS NOT NULL
+    AND run_id <> ALL($1::uuid[])
   ORDER BY sweep_at
   LIMIT 1";
 
@@ -130,6 +148,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUNS", LOAD_RUNS),
     ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
+    ("INPUT", INPUT),
     ("DUE", DUE),
     ("NEXT_DUE", NEXT_DUE),
     ("SWEEP_DUE", SWEEP_DUE),
@@ -343,7 +362,7 @@ impl Backend for PostgresBackend {
         }
     }
 
-    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
         let session = self.session()?;
         let namespaces: Vec<&str> = keys.iter().map(|key| &*key.namespace).collect();
         let ids: Vec<Uuid> = keys.iter().map(|key| key.run.0).collect();
@@ -351,20 +370,22 @@ impl Backend for PostgresBackend {
         let both = try_join(session.query(LOAD_RUNS, bind), session.query(LOAD_EVENTS, bind));
         let (runs, events) = self.flight(&session, both).await?;
         // Both are in id order.
-        let mut events = events.iter().peekable();
-        let mut loaded = Vec::with_capacity(runs.len());
+        let mut events = events.as_slice();
+        let mut loaded = Loaded::default();
         for found in &runs {
-            let mut aggregate = Aggregate::new(row::run(found)?, 0);
-            let id = aggregate.run.id.0;
-            while let Some(found) = events.next_if(|found| found.get::<_, Uuid>(0) <= id) {
-                if found.get::<_, Uuid>(0) < id {
-                    continue;
+            let id: Uuid = row::get(found, 1)?;
+            let before = events.iter().take_while(|event| event.get::<_, Uuid>(0) < id).count();
+            let own = events[before..].iter().take_while(|event| event.get::<_, Uuid>(0) == id).count();
+            let (mine, rest) = events[before..].split_at(own);
+            events = rest;
+            match aggregate(found, mine) {
+                Ok(aggregate) => loaded.runs.push(aggregate),
+                Err(StoreError::Corrupt(why)) => {
+                    let key = RunKey { run: RunId(id), namespace: row::name(found, 0)? };
+                    loaded.unreadable.push((key, why));
                 }
-                let kind: EventKind = row::json(found, 3)?;
-                aggregate.last_seq = row::get::<i64>(found, 1)?.cast_unsigned();
-                aggregate.absorb(Timestamp(row::get(found, 2)?), &kind);
+                Err(other) => return Err(other),
             }
-            loaded.push(aggregate);
         }
         Ok(loaded)
     }
@@ -380,27 +401,52 @@ impl Backend for PostgresBackend {
         Ok(Some((RunId(row::get(found, 0)?), input)))
     }
 
-    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
-        let QueueKey { namespace, task_queue, workflow_type } = query.key;
-        let bind: Bind<'_> =
-            &[&&**namespace, &&**task_queue, &&**workflow_type, &query.now.0, &(query.limit as i64)];
+    async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
+        let rows = self.query(INPUT, &[&&*key.namespace, &key.run.0]).await?;
+        let Some(found) = rows.first() else { return Ok(None) };
+        Ok(Some(row::payload(found, 0)?.unwrap_or_else(|| Payload::new(&b""[..]))))
+    }
+
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
+        let keys = KeyColumns::of(query.keys);
+        let aside: Vec<Uuid> = query.aside.iter().map(|id| id.0).collect();
+        let bind: Bind<'_> = &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &query.now.0, &aside];
         let rows = self.query(DUE, bind).await?;
-        rows.iter().map(|found| Ok((Timestamp(row::get(found, 0)?), RunId(row::get(found, 1)?)))).collect()
+        let read = |found: &Row| {
+            let key = usize::try_from(row::get::<i64>(found, 0)? - 1).unwrap_or(0);
+            Ok(DueRun { at: Timestamp(row::get(found, 1)?), run: RunId(row::get(found, 2)?), key })
+        };
+        let mut found = rows.iter().map(read).collect::<Result<Vec<DueRun>, StoreError>>()?;
+        found.sort_unstable();
+        Ok(found)
     }
 
-    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
-        let bind: Bind<'_> = &[&&*key.namespace, &&*key.task_queue, &&*key.workflow_type, &(skip as i64)];
+    async fn next_due(
+        &mut self,
+        keys: &[DueKey],
+        aside: &[RunId],
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        let keys = KeyColumns::of(keys);
+        let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
+        let bind: Bind<'_> = &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &aside];
         let rows = self.query(NEXT_DUE, bind).await?;
-        rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
+        rows.iter().map(|found| Ok(row::get::<Option<i64>>(found, 0)?.map(Timestamp))).collect()
     }
 
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
-        let rows = self.query(SWEEP_DUE, &[&now.0, &(limit as i64)]).await?;
+    async fn sweep_due(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        aside: &[RunId],
+    ) -> Result<Vec<RunKey>, StoreError> {
+        let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
+        let rows = self.query(SWEEP_DUE, &[&now.0, &(limit as i64), &aside]).await?;
         rows.iter().map(row::run_key).collect()
     }
 
-    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        let rows = self.query(NEXT_SWEEP, &[]).await?;
+    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+        let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
+        let rows = self.query(NEXT_SWEEP, &[&aside]).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }
 
@@ -459,6 +505,36 @@ impl Backend for PostgresBackend {
         self.held_back.push(set);
         Ok(())
     }
+}
+
+/// The keys of a search, column by column.
+struct KeyColumns<'k> {
+    namespaces: Vec<&'k str>,
+    queues: Vec<&'k str>,
+    types: Vec<&'k str>,
+    lens: Vec<i64>,
+}
+
+impl<'k> KeyColumns<'k> {
+    fn of(keys: &'k [DueKey]) -> Self {
+        KeyColumns {
+            namespaces: keys.iter().map(|wanted| &*wanted.key.namespace).collect(),
+            queues: keys.iter().map(|wanted| &*wanted.key.task_queue).collect(),
+            types: keys.iter().map(|wanted| &*wanted.key.workflow_type).collect(),
+            lens: keys.iter().map(|wanted| wanted.len as i64).collect(),
+        }
+    }
+}
+
+/// A run from its row and its events, in order.
+fn aggregate(run: &Row, events: &[Row]) -> Result<Aggregate, StoreError> {
+    let mut aggregate = Aggregate::new(row::run(run)?, 0);
+    for found in events {
+        let kind = row::event_kind(found, 3)?;
+        aggregate.last_seq = row::get::<i64>(found, 1)?.cast_unsigned();
+        aggregate.absorb(Timestamp(row::get(found, 2)?), &kind);
+    }
+    Ok(aggregate)
 }
 
 #[cfg(test)]

@@ -26,9 +26,8 @@ pub fn from_postgres(error: Error) -> StoreError {
         &SqlState::DIVISION_BY_ZERO => StoreError::Conflict(
             "a run or a namespace has another version, or a worker another server, than memory says".into(),
         ),
-        &SqlState::UNIQUE_VIOLATION
-        | &SqlState::T_R_SERIALIZATION_FAILURE
-        | &SqlState::T_R_DEADLOCK_DETECTED => StoreError::Conflict(why),
+        &SqlState::UNIQUE_VIOLATION => StoreError::Duplicate(why),
+        &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => StoreError::Conflict(why),
         // Prepared on one connection, looked for on another.
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => {
             let hint =

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kagzi_model::{
-    Event, Labels, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus,
+    Event, EventKind, Labels, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId,
+    WorkerStatus,
 };
 use kagzi_store::{EventOutline, RunKey, StoreError};
 use tokio_postgres::{Row, types::FromSql};
@@ -73,9 +74,15 @@ pub fn event(row: &Row) -> Result<Event, StoreError> {
     Ok(Event {
         seq: get::<i64>(row, 0)?.cast_unsigned(),
         at: Timestamp(get(row, 1)?),
-        kind: json(row, 2)?,
+        kind: event_kind(row, 2)?,
         payload: payload(row, 3)?,
     })
+}
+
+/// Reads what happened. A kind that is not known here is kept.
+pub fn event_kind(row: &Row, at: usize) -> Result<EventKind, StoreError> {
+    EventKind::read(get(row, at)?)
+        .map_err(|error| StoreError::Corrupt(format!("column {}: {error}", row.columns()[at].name())))
 }
 
 /// Reads an event without its payload: sequence number, time, detail, length of the payload.
@@ -85,7 +92,7 @@ pub fn outline(row: &Row) -> Result<EventOutline, StoreError> {
         event: Event {
             seq: get::<i64>(row, 0)?.cast_unsigned(),
             at: Timestamp(get(row, 1)?),
-            kind: json(row, 2)?,
+            kind: event_kind(row, 2)?,
             payload: None,
         },
         payload_bytes: bytes.map(|bytes| u64::from(bytes.unsigned_abs())),

@@ -9,10 +9,11 @@ use kagzi_model::{
     schedule::{Schedule, ScheduleKey},
 };
 use kagzi_store::{
-    Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
     listing::{self, POSTGRES},
 };
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use crate::{
     backend::PostgresBackend,
@@ -45,6 +46,7 @@ const DUE_SCHEDULES: &str =
     "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
    FROM kagzi.schedules
   WHERE next_at <= $1
+    AND uid <> ALL($3::uuid[])
   ORDER BY next_at, uid
   LIMIT $2
     FOR UPDATE SKIP LOCKED";
@@ -52,6 +54,7 @@ const DUE_SCHEDULES: &str =
 const NEXT_SCHEDULE: &str = "SELECT next_at
    FROM kagzi.schedules
   WHERE next_at IS NOT NULL
+    AND uid <> ALL($1::uuid[])
   ORDER BY next_at
   LIMIT 1";
 
@@ -117,13 +120,18 @@ impl ScheduleRows for PostgresBackend {
         &mut self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Schedule>, StoreError> {
-        let rows = self.query(DUE_SCHEDULES, &[&now.0, &(limit as i64)]).await?;
-        rows.iter().map(schedule).collect()
+        aside: &[Uuid],
+    ) -> Result<Vec<DueSchedule>, StoreError> {
+        let rows = self.query(DUE_SCHEDULES, &[&now.0, &(limit as i64), &aside]).await?;
+        let read = |found: &Row| {
+            let key = ScheduleKey { namespace: row::name(found, 0)?, id: row::name(found, 1)? };
+            DueSchedule::of(key, row::get(found, 2)?, schedule(found))
+        };
+        rows.iter().map(read).collect()
     }
 
-    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        let rows = self.query(NEXT_SCHEDULE, &[]).await?;
+    async fn next_schedule(&mut self, aside: &[Uuid]) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.query(NEXT_SCHEDULE, &[&aside]).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }
 }

@@ -215,7 +215,7 @@ fn event_columns(rows: &[EventRow]) -> Columns<'_> {
         column(rows, |row| row.event.at.0),
         column(rows, |row| row.event.kind.number() as i16),
         column(rows, |row| row.event.kind.step().map(|(step, _)| &**step)),
-        column(rows, |row| to_json(&row.event.kind)),
+        column(rows, |row| row.event.kind.to_json()),
         column(rows, |row| row.event.payload.as_ref().map(|payload| &*payload.data)),
         column(rows, |row| {
             let content_type = row.event.payload.as_ref().map(|payload| text(&payload.content_type));

@@ -1,10 +1,13 @@
 //! The writing side: plain statements on the one connection that writes.
 
+use std::ops::ControlFlow;
+
 use kagzi_model::{
     Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
 };
 use kagzi_store::{
-    Backend, DueQuery, EventRow, LabelRow, QueueKey, RetireQuery, RunKey, StoreError, WriteSet,
+    Backend, DueKey, DueQuery, DueRun, EventRow, LabelRow, Loaded, QueueKey, RetireQuery, RunKey, StoreError,
+    WriteSet,
 };
 
 use crate::{
@@ -38,6 +41,12 @@ const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_
     AND runs.business_id = ?2
     AND runs.business_id IS NOT NULL";
 
+const INPUT: &str = "SELECT events.payload, events.content_type
+   FROM runs
+   JOIN events ON events.run_id = runs.run_id AND events.seq = 1
+  WHERE runs.run_id = ?1
+    AND runs.namespace_id = ?2";
+
 const DUE: &str = "SELECT due_at, run_id
    FROM runs INDEXED BY runs_due
   WHERE namespace_id = ?1
@@ -48,14 +57,14 @@ const DUE: &str = "SELECT due_at, run_id
   ORDER BY due_at, run_id
   LIMIT ?5";
 
-const NEXT_DUE: &str = "SELECT due_at
+const NEXT_DUE: &str = "SELECT due_at, run_id
    FROM runs INDEXED BY runs_due
   WHERE namespace_id = ?1
     AND task_queue = ?2
     AND workflow_type = ?3
     AND due_at IS NOT NULL
-  ORDER BY due_at
-  LIMIT 1 OFFSET ?4";
+  ORDER BY due_at, run_id
+  LIMIT ?4";
 
 const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM runs INDEXED BY runs_sweep
@@ -64,11 +73,11 @@ const SWEEP_DUE: &str = "SELECT run_id, namespace_id
   ORDER BY sweep_at, run_id
   LIMIT ?2";
 
-const NEXT_SWEEP: &str = "SELECT sweep_at
+const NEXT_SWEEP: &str = "SELECT sweep_at, run_id
    FROM runs INDEXED BY runs_sweep
   WHERE sweep_at IS NOT NULL
-  ORDER BY sweep_at
-  LIMIT 1";
+  ORDER BY sweep_at, run_id
+  LIMIT ?1";
 
 const LOAD_WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
@@ -137,6 +146,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUN", LOAD_RUN),
     ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
+    ("INPUT", INPUT),
     ("DUE", DUE),
     ("NEXT_DUE", NEXT_DUE),
     ("SWEEP_DUE", SWEEP_DUE),
@@ -176,7 +186,7 @@ impl SqliteBackend {
         let mut aggregate = Aggregate::new(run, 0);
         self.db.each(LOAD_EVENTS, bind![id], |row| {
             aggregate.last_seq = row.get(0)?;
-            aggregate.absorb(row.get(1)?, &row.json(2)?);
+            aggregate.absorb(row.get(1)?, &row::event_kind(row, 2)?);
             Ok(())
         })?;
         Ok(Some(aggregate))
@@ -225,8 +235,16 @@ impl Backend for SqliteBackend {
         self.db.rollback();
     }
 
-    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
-        keys.iter().filter_map(|key| self.load_one(key.run).transpose()).collect()
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
+        let mut loaded = Loaded::default();
+        for key in keys {
+            match self.load_one(key.run) {
+                Ok(found) => loaded.runs.extend(found),
+                Err(StoreError::Corrupt(why)) => loaded.unreadable.push((key.clone(), why)),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(loaded)
     }
 
     async fn find_business(
@@ -240,24 +258,65 @@ impl Backend for SqliteBackend {
         })
     }
 
-    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
-        let QueueKey { namespace, task_queue, workflow_type } = query.key;
-        self.db.all(DUE, bind![namespace, task_queue, workflow_type, query.now, query.limit], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+    async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
+        let read = |row: &Row<'_>| Ok(row::payload(row, 0)?.unwrap_or_else(|| Payload::new(&b""[..])));
+        self.db.first(INPUT, bind![key.run, key.namespace], read)
     }
 
-    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
-        let QueueKey { namespace, task_queue, workflow_type } = key;
-        self.db.first(NEXT_DUE, bind![namespace, task_queue, workflow_type, skip], |row| row.get(0))
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
+        let mut found = Vec::new();
+        for (key, wanted) in query.keys.iter().enumerate() {
+            let QueueKey { namespace, task_queue, workflow_type } = &wanted.key;
+            // What is left alone stands in the index like everything else: it is read and passed over.
+            let limit = wanted.len + query.aside.len();
+            let before = found.len();
+            self.db.rows(DUE, bind![namespace, task_queue, workflow_type, query.now, limit], |row| {
+                let (at, run) = (row.get(0)?, row.get(1)?);
+                if !query.aside.contains(&run) {
+                    found.push(DueRun { at, run, key });
+                }
+                Ok(match found.len() - before < wanted.len {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
+        }
+        found.sort_unstable();
+        Ok(found)
     }
 
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
-        self.db.all(SWEEP_DUE, bind![now, limit], run_key)
+    async fn next_due(
+        &mut self,
+        keys: &[DueKey],
+        aside: &[RunId],
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        let next = |wanted: &DueKey| {
+            let QueueKey { namespace, task_queue, workflow_type } = &wanted.key;
+            let limit = wanted.len + aside.len() + 1;
+            let times = self.db.all(NEXT_DUE, bind![namespace, task_queue, workflow_type, limit], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+            Ok(times.into_iter().filter(|(_, run)| !aside.contains(run)).nth(wanted.len).map(|(at, _)| at))
+        };
+        keys.iter().map(next).collect()
     }
 
-    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        self.db.first(NEXT_SWEEP, &[], |row| row.get(0))
+    async fn sweep_due(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        aside: &[RunId],
+    ) -> Result<Vec<RunKey>, StoreError> {
+        let mut keys = self.db.all(SWEEP_DUE, bind![now, limit + aside.len()], run_key)?;
+        keys.retain(|key| !aside.contains(&key.run));
+        keys.truncate(limit);
+        Ok(keys)
+    }
+
+    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let times: Vec<(Timestamp, RunId)> = self.db.all(NEXT_SWEEP, bind![aside.len() + 1], read)?;
+        Ok(times.into_iter().find(|(_, run)| !aside.contains(run)).map(|(at, _)| at))
     }
 
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
@@ -376,7 +435,7 @@ fn insert_event(insert: &mut Statement<'_>, row: &EventRow) -> Result<usize, Sto
         event.at,
         event.kind.number(),
         event.kind.step().map(|(step, _)| &**step),
-        json(&event.kind),
+        event.kind.to_json(),
         payload.map(|payload| &*payload.data),
         payload.map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
     ])

@@ -230,7 +230,8 @@ impl Reads for SqliteReads {
     ) -> Result<Vec<EventOutline>, StoreError> {
         let namespace = namespace.clone();
         let read = |row: &Row<'_>| {
-            let event = Event { seq: row.get(0)?, at: row.get(1)?, kind: row.json(2)?, payload: None };
+            let event =
+                Event { seq: row.get(0)?, at: row.get(1)?, kind: row::event_kind(row, 2)?, payload: None };
             Ok(EventOutline { event, payload_bytes: row.get(3)? })
         };
         self.pool.read(move |db| db.all(OUTLINE, bind![run, after_seq, namespace, limit], read)).await

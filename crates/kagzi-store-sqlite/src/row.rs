@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kagzi_model::{Event, Labels, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus};
+use kagzi_model::{
+    Event, EventKind, Labels, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus,
+};
 use kagzi_store::StoreError;
 
 use crate::value::{Row, json, unreadable};
@@ -62,7 +64,12 @@ pub fn lease_worker(run: &Run) -> Option<&[u8]> {
 
 /// Reads an event with its payload: seq, at, detail, payload, content_type.
 pub fn event(row: &Row<'_>) -> Result<Event, StoreError> {
-    Ok(Event { seq: row.get(0)?, at: row.get(1)?, kind: row.json(2)?, payload: payload(row, 3)? })
+    Ok(Event { seq: row.get(0)?, at: row.get(1)?, kind: event_kind(row, 2)?, payload: payload(row, 3)? })
+}
+
+/// Reads what happened. A kind that is not known here is kept.
+pub fn event_kind(row: &Row<'_>, at: usize) -> Result<EventKind, StoreError> {
+    row.text(at, EventKind::read)?.map_err(|error| unreadable(at, error))
 }
 
 /// Reads a payload from two columns: bytes, content type.

@@ -6,9 +6,10 @@ use kagzi_model::{
     schedule::{Schedule, ScheduleKey},
 };
 use kagzi_store::{
-    Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
     listing::{self, SQLITE},
 };
+use uuid::Uuid;
 
 use crate::{
     backend::SqliteBackend,
@@ -35,11 +36,11 @@ const DUE_SCHEDULES: &str =
   ORDER BY next_at, uid
   LIMIT ?2";
 
-const NEXT_SCHEDULE: &str = "SELECT next_at
+const NEXT_SCHEDULE: &str = "SELECT next_at, uid
    FROM schedules INDEXED BY schedules_due
   WHERE next_at IS NOT NULL
-  ORDER BY next_at
-  LIMIT 1";
+  ORDER BY next_at, uid
+  LIMIT ?1";
 
 const INSERT_SCHEDULE: &str =
     "INSERT INTO schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, next_at,
@@ -82,12 +83,22 @@ impl ScheduleRows for SqliteBackend {
         &mut self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Schedule>, StoreError> {
-        self.db().all(DUE_SCHEDULES, bind![now, limit], schedule)
+        aside: &[Uuid],
+    ) -> Result<Vec<DueSchedule>, StoreError> {
+        let read = |row: &Row<'_>| {
+            let (key, uid) = (ScheduleKey { namespace: row.get(0)?, id: row.get(1)? }, row.get(2)?);
+            Ok((uid, DueSchedule::of(key, uid, schedule(row))?))
+        };
+        let due: Vec<(Uuid, DueSchedule)> =
+            self.db().all(DUE_SCHEDULES, bind![now, limit + aside.len()], read)?;
+        let due = due.into_iter().filter(|(uid, _)| !aside.contains(uid));
+        Ok(due.map(|(_, schedule)| schedule).take(limit).collect())
     }
 
-    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        self.db().first(NEXT_SCHEDULE, &[], |row| row.get(0))
+    async fn next_schedule(&mut self, aside: &[Uuid]) -> Result<Option<Timestamp>, StoreError> {
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let times: Vec<(Timestamp, Uuid)> = self.db().all(NEXT_SCHEDULE, bind![aside.len() + 1], read)?;
+        Ok(times.into_iter().find(|(_, uid)| !aside.contains(uid)).map(|(at, _)| at))
     }
 }
 

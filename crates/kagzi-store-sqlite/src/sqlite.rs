@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use kagzi_store::StoreError;
 use rusqlite::{
-    CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, params_from_iter,
+    CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, ffi, params_from_iter,
     types::{ToSqlOutput, ValueRef},
 };
 
@@ -145,6 +145,12 @@ pub fn damaged(what: &str) -> StoreError {
     ))
 }
 
+/// A key that exists already, and no other constraint.
+fn is_duplicate(error: &rusqlite::Error) -> bool {
+    let duplicates = [ffi::SQLITE_CONSTRAINT_PRIMARYKEY, ffi::SQLITE_CONSTRAINT_UNIQUE];
+    error.sqlite_error().is_some_and(|error| duplicates.contains(&error.extended_code))
+}
+
 /// Sorts an error by what the caller can do about it.
 fn from_sqlite(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
@@ -158,6 +164,9 @@ fn from_sqlite(error: rusqlite::Error) -> StoreError {
             | ErrorCode::ReadOnly,
         ) => StoreError::Unavailable(error.to_string()),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&error.to_string()),
+        Some(ErrorCode::ConstraintViolation) if is_duplicate(&error) => {
+            StoreError::Duplicate(error.to_string())
+        }
         Some(_) => StoreError::Bug(error.to_string()),
         None => StoreError::Corrupt(error.to_string()),
     }

@@ -166,9 +166,10 @@ fn from_turso(error: turso::Error) -> StoreError {
         | Error::Readonly(_)
         | Error::IoError(_, _) => StoreError::Unavailable(text),
         Error::NotAdb(_) | Error::Corrupt(_) | Error::ConversionFailure(_) => StoreError::Corrupt(text),
+        // Of all constraints the schema has only keys and NOT NULL, and we write no NULL into those.
+        Error::Constraint(_) => StoreError::Duplicate(text),
         Error::Error(_)
         | Error::Misuse(_)
-        | Error::Constraint(_)
         | Error::ToSqlConversionFailure(_)
         | Error::QueryReturnedNoRows
         | Error::BatchStatementFailed { .. }

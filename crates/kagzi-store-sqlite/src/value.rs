@@ -54,6 +54,11 @@ impl<'r> Row<'r> {
         T::from_value(self.columns.value(at)?).map_err(|why| unreadable(at, why))
     }
 
+    /// Reads a column of text without keeping it.
+    pub fn text<T>(&self, at: usize, read: impl FnOnce(&str) -> T) -> Result<T, StoreError> {
+        text(self.columns.value(at)?).map(read).map_err(|why| unreadable(at, why))
+    }
+
     /// Reads a column of JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<T, StoreError> {
         let text = text(self.columns.value(at)?).map_err(|why| unreadable(at, why))?;

@@ -149,7 +149,7 @@ pub async fn a_failed_run_starts_its_handler_once_and_in_the_same_commit(stage: 
     stage.ok(stage.fail(&handler.lease())).await;
     stage.settle().await;
     assert!(cleaner.ready().is_none(), "a handler's failure starts no handler");
-    assert_eq!(stage.event_names(run).await.last(), Some(&"handler_ended"));
+    assert_eq!(stage.event_names(run).await.last(), Some(&"handler_ended".to_owned()));
     assert!(matches!(stage.run(run).await.state, State::Failed { .. }));
 }
 

@@ -13,6 +13,7 @@ mod factory;
 pub mod gates;
 pub mod held_schedules;
 pub mod history;
+pub mod isolation;
 pub mod labels;
 pub mod leases;
 pub mod listing_filters;

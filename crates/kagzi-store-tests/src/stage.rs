@@ -339,8 +339,8 @@ impl Stage {
         self.store.events(&self.namespace, id, 0, 100_000).await.expect("reading works")
     }
 
-    pub async fn event_names(&self, id: RunId) -> Vec<&'static str> {
-        self.events(id).await.iter().map(|event| event.kind.name()).collect()
+    pub async fn event_names(&self, id: RunId) -> Vec<String> {
+        self.events(id).await.iter().map(|event| event.kind.name().to_owned()).collect()
     }
 
     pub async fn worker_row(&self, id: WorkerId) -> Worker {

@@ -12,7 +12,7 @@ macro_rules! conformance {
                 a_hundred_concurrent_starts_with_one_id_make_one_run,
                 two_starts_in_one_call_with_one_id_make_one_run,
                 runs_without_a_business_id_are_all_different,
-                a_start_without_a_business_id_is_not_safe_to_send_again_yet,
+                a_start_without_a_business_id_can_be_sent_again_and_makes_one_run,
             }
             claims {
                 a_standing_worker_gets_a_new_run_in_the_same_commit,
@@ -27,6 +27,16 @@ macro_rules! conformance {
                 a_closed_receiver_gives_its_runs_back_at_no_charge,
                 a_withdrawn_demand_gets_nothing_more_and_keeps_what_it_has,
                 a_demand_is_refused_for_an_unknown_worker_or_type,
+            }
+            isolation {
+                a_handler_starts_although_an_ended_run_has_its_id,
+                a_handler_starts_although_a_living_run_has_its_id,
+                a_deadline_starts_its_handler_although_the_id_is_taken,
+                one_command_that_cannot_be_stored_is_refused_and_its_neighbours_are_not,
+                calls_that_share_a_batch_with_a_culprit_are_answered,
+                a_run_of_another_type_waits_only_for_those_that_were_due_before_it,
+                queues_behind_one_limit_are_served_in_the_order_they_came,
+                a_failure_with_every_kind_of_text_is_stored_and_read_back,
             }
             polls {
                 a_poll_takes_one_run_only,

@@ -124,6 +124,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. }
+            | EventKind::Unknown { .. }
             | EventKind::LabelSet { .. } => {}
         }
     }

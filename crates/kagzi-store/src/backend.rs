@@ -35,12 +35,37 @@ pub struct RunKey {
     pub namespace: Name,
 }
 
-/// Which due runs to find.
+/// Which due runs to find: of several keys at once, so that a turn asks once however many there are.
 #[derive(Debug, Clone)]
 pub struct DueQuery<'a> {
-    pub key: &'a QueueKey,
+    pub keys: &'a [DueKey],
     pub now: Timestamp,
-    pub limit: usize,
+    /// Runs that are left alone.
+    pub aside: &'a [RunId],
+}
+
+/// One key of a [`DueQuery`], or of a look for the next due run.
+#[derive(Debug, Clone)]
+pub struct DueKey {
+    pub key: QueueKey,
+    /// How many runs to find at the most; how many to pass over, when looking for the next.
+    pub len: usize,
+}
+
+/// A due run that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueRun {
+    pub at: Timestamp,
+    pub run: RunId,
+    /// The place of its key in the query.
+    pub key: usize,
+}
+
+/// Runs that were loaded, and those that are there and cannot be read.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub runs: Vec<Aggregate>,
+    pub unreadable: Vec<(RunKey, String)>,
 }
 
 /// Which runs past their retention to find.
@@ -121,34 +146,37 @@ pub trait Backend: RuleBackend + ScheduleRows {
     }
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Runs with their steps; unknown ones are left out.
-    fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Vec<Aggregate>, StoreError>> + Send;
+    /// Runs with their steps; unknown ones are left out, and one that cannot be read hides no other.
+    fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
     /// The run that has a business id, and its input.
     fn find_business(
         &mut self,
         namespace: &Name,
         business_id: &Name,
     ) -> impl Future<Output = Result<Option<(RunId, Payload)>, StoreError>> + Send;
-    /// Claimable runs that are due, earliest first.
-    fn due(
-        &mut self,
-        query: &DueQuery<'_>,
-    ) -> impl Future<Output = Result<Vec<(Timestamp, RunId)>, StoreError>> + Send;
-    /// When the claimable run of the key is due that comes after the first `skip`: those that `due` has just found. On a
-    /// shared database it may be due already, and in the hands of another server.
+    /// The input of a run, if the run is there.
+    fn input(&mut self, key: &RunKey) -> impl Future<Output = Result<Option<Payload>, StoreError>> + Send;
+    /// Claimable runs that are due, earliest first, of each key no more than it asks for.
+    fn due(&mut self, query: &DueQuery<'_>) -> impl Future<Output = Result<Vec<DueRun>, StoreError>> + Send;
+    /// For each key: when the claimable run is due that comes after the first `len`, those that `due` has just found. On
+    /// a shared database it may be due already, and in the hands of another server.
     fn next_due(
         &mut self,
-        key: &QueueKey,
-        skip: usize,
-    ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
-    /// Runs whose lease or deadline passed, earliest first.
+        keys: &[DueKey],
+        aside: &[RunId],
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send;
+    /// Runs whose lease or deadline passed, earliest first, but for those that are left alone.
     fn sweep_due(
         &mut self,
         now: Timestamp,
         limit: usize,
+        aside: &[RunId],
     ) -> impl Future<Output = Result<Vec<RunKey>, StoreError>> + Send;
-    /// When the next lease or deadline passes.
-    fn next_sweep(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
+    /// When the next lease or deadline passes, of a run that is not left alone.
+    fn next_sweep(
+        &mut self,
+        aside: &[RunId],
+    ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 
     /// Runs that are past their retention, with their status, namespace by namespace. What another server is deleting
     /// at this moment is passed over.

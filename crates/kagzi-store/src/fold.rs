@@ -89,6 +89,12 @@ impl<'a> Fold<'a> {
         self.business.get(&(namespace.clone(), business_id.clone())).is_some_and(Option::is_some)
     }
 
+    /// The run that has the business id, as far as it was looked up.
+    pub fn taken_by(&self, namespace: &Name, business_id: &Name) -> Option<RunId> {
+        let found = self.business.get(&(namespace.clone(), business_id.clone()))?;
+        found.as_ref().map(|(id, _)| *id)
+    }
+
     /// Adds a loaded run.
     pub fn know(&mut self, aggregate: Aggregate) {
         let id = aggregate.run.id;
@@ -130,6 +136,11 @@ impl<'a> Fold<'a> {
                 let key = (start.namespace.clone(), start.business_id.clone());
                 let taken = self.business.get(&key).and_then(|found| found.as_ref());
                 let seen = taken.and_then(|(id, _)| self.cache.get(*id)).map(|entry| &entry.aggregate);
+                if let (Some((id, _)), None) = (taken, seen) {
+                    // Never made a second time under the same id.
+                    let why = "it has the business id that was asked for".to_owned();
+                    return Err(Rejection::Unreadable { run: *id, why });
+                }
                 let change = decide(self.now, seen, taken.map(|(_, input)| input), command)?;
                 if change.run.is_some() {
                     self.business.insert(key, Some((start.id, start.input.clone())));

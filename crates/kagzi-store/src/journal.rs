@@ -105,7 +105,8 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. } => {}
+            | EventKind::HandlerEnded { .. }
+            | EventKind::Unknown { .. } => {}
         }
     }
     journal.kept()

@@ -3,6 +3,8 @@
 //! Batching is natural. While a commit is in flight the next batch collects in the channel; when idle, a command
 //! commits at once. There is no timer and no added latency: one fsync simply serves whoever is waiting.
 
+mod isolation;
+
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
@@ -14,8 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
 use crate::{
-    Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, RuleCommand, RuleReply,
-    ScheduleReply, ServerRules, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
+    AsideRow, Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, RuleCommand,
+    RuleReply, ScheduleReply, ServerRules, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
     known_rules::KnownRules,
     roster::Roster,
@@ -28,7 +30,7 @@ use crate::{
 pub struct LaneOptions {
     /// Messages that may wait; senders beyond it wait too.
     pub queue_len_max: usize,
-    /// Commands folded into one commit (a request with more is not split), and runs claimed for one key in it. Everybody waits
+    /// Commands folded into one commit (a request with more is not split), and runs claimed in it. Everybody waits
     /// for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of
     /// its cost.
     pub batch_len_max: usize,
@@ -197,7 +199,21 @@ struct Failed {
     leases: Vec<DoubtfulLease>,
     /// The commit may have happened, and only its answer was lost.
     in_doubt: bool,
+    /// The one row that a careful turn took up by itself.
+    suspect: Option<AsideRow>,
 }
+
+/// How an attempt goes about its batch.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    /// Waiting runs are given out too.
+    claims: bool,
+    /// What the engine takes up by itself, it takes up one at a time: so the row that cannot be stored is found.
+    careful: bool,
+}
+
+/// Only what was asked for.
+const PLAIN: Manner = Manner { claims: false, careful: false };
 
 /// The receiving side: owns the connection.
 pub struct Lane<B> {
@@ -289,7 +305,7 @@ impl<B: Backend> Lane<B> {
         let now = self.clock.now();
         let room = |demand: &Demand| roster.room(demand);
         let cold = roster.cold && !self.board.workers().is_empty();
-        let backlog = self.board.backlogged().iter().any(|key| self.board.room(key, room) > 0);
+        let backlog = self.board.can_give(room);
         let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
         let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
         let steady = self.clock.steady();
@@ -349,41 +365,44 @@ impl<B: Backend> Lane<B> {
             self.board.mark_all();
             self.poll_at = Some(steady + Duration::from_millis(every_ms.unsigned_abs()));
         }
-        let claims = steady >= self.claims_after;
-        match self.attempt(moment, (&returned, &doubtful), &batch, claims).await {
+        let manner = Manner { claims: steady >= self.claims_after, careful: false };
+        match self.attempt(moment, (&returned, &doubtful), &batch, manner).await {
             Ok(done) => self.settle(batch, done),
-            Err(Failed { error, leases, in_doubt }) => {
-                self.backend.rollback().await;
-                error!(%error, commands = batch.len(), "batch not committed");
-                self.stats.failed(now);
-                if let StoreError::Damaged(why) = &error {
-                    self.stats.damaged(why);
-                }
-                self.cache.clear();
-                self.roster.clear();
-                self.rules.clear();
-                self.board.mark_all();
+            Err(failed) if failed.error.is_away() => {
                 self.returned = returned;
                 self.doubtful = doubtful;
-                self.doubtful.extend(leases);
-                self.claims_after = steady + CLAIMS_PAUSE;
-                if in_doubt {
-                    self.observer.in_doubt();
-                }
-                batch.into_iter().for_each(|message| message.refuse(&error));
+                self.refuse(batch, failed);
             }
+            Err(failed) => Box::pin(self.take_apart(moment, (returned, doubtful), batch, failed)).await,
         }
     }
 
-    /// Runs the batch, again if another server changed its rows meanwhile.
+    /// The store does not work at the moment: everybody is told so, and claims wait a moment so that it is not hammered.
+    fn refuse(&mut self, batch: Vec<Message>, failed: Failed) {
+        let Failed { error, leases, in_doubt, .. } = failed;
+        error!(%error, commands = batch.len(), "batch not committed");
+        self.stats.failed(self.clock.now());
+        if let StoreError::Damaged(why) = &error {
+            self.stats.damaged(why);
+        }
+        self.doubtful.extend(leases);
+        self.claims_after = self.clock.steady() + CLAIMS_PAUSE;
+        if in_doubt {
+            self.observer.in_doubt();
+        }
+        batch.into_iter().for_each(|message| message.refuse(&error));
+    }
+
+    /// Runs the batch, again if another server changed its rows meanwhile. After an error memory knows nothing that the
+    /// batch may have made of it.
     async fn attempt(
         &mut self,
         moment: Moment,
         (returned, doubtful): (&[Command], &[DoubtfulLease]),
         batch: &[Message],
-        claims: bool,
+        manner: Manner,
     ) -> Result<Done, Failed> {
-        let mut conflicts = 0;
+        let (mut conflicts, mut duplicate) = (0, false);
         loop {
             let memory = Memory {
                 cache: &mut self.cache,
@@ -392,22 +411,35 @@ impl<B: Backend> Lane<B> {
                 rules: &mut self.rules,
             };
             let mut turn = Turn::new(moment, self.options, &mut self.backend, memory, &self.stats);
-            match turn.run(returned, doubtful, batch, claims).await {
-                Err(StoreError::Conflict(why)) if conflicts < CONFLICTS_MAX => {
-                    self.backend.rollback().await;
-                    tracing::debug!(why, "repeating a batch");
-                    LaneStats::add(&self.stats.conflicts, 1);
-                    self.cache.clear();
-                    self.roster.clear();
-                    self.rules.clear();
-                    // What the failed attempt claimed is waiting again.
-                    self.board.mark_all();
-                    conflicts += 1;
-                }
+            if manner.careful {
+                turn = turn.carefully();
+            }
+            if duplicate {
+                turn = turn.looking_first();
+            }
+            let failed = match turn.run(returned, doubtful, batch, manner.claims).await {
                 Ok(done) => return Ok(done),
                 Err(error) => {
-                    return Err(Failed { error, leases: turn.doubtful(), in_doubt: turn.committing });
+                    let (in_doubt, suspect) = (turn.committing, turn.suspect.take());
+                    // Before the commit was asked for, there is nothing to be in doubt about.
+                    let leases = if in_doubt { turn.doubtful() } else { Vec::new() };
+                    Failed { error, leases, in_doubt, suspect }
                 }
+            };
+            self.backend.rollback().await;
+            self.cache.clear();
+            self.roster.clear();
+            self.rules.clear();
+            // What the failed attempt claimed is waiting again.
+            self.board.mark_all();
+            match &failed.error {
+                StoreError::Conflict(why) | StoreError::Duplicate(why) if conflicts < CONFLICTS_MAX => {
+                    tracing::debug!(why, "repeating a batch");
+                    LaneStats::add(&self.stats.conflicts, 1);
+                    conflicts += 1;
+                    duplicate |= matches!(failed.error, StoreError::Duplicate(_));
+                }
+                _ => return Err(failed),
             }
         }
     }

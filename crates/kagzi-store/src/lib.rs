@@ -4,6 +4,7 @@
 //! that decides or batches is here, once: the [`Lane`] collects commands while a commit is in flight, folds them
 //! through `kagzi_model::decide`, gives due runs to workers that stand by, writes, commits, and only then answers.
 
+mod aside;
 mod attempts;
 mod backend;
 mod cache;
@@ -30,8 +31,11 @@ mod standing;
 mod stats;
 mod turn;
 
+pub use aside::{Aside, AsideNote, AsideRow};
 pub use attempts::{AttemptState, StepAttempt, attempts};
-pub use backend::{Backend, DueQuery, EventRow, LabelRow, QueueKey, RetireQuery, RunKey, WriteSet};
+pub use backend::{
+    Backend, DueKey, DueQuery, DueRun, EventRow, LabelRow, Loaded, QueueKey, RetireQuery, RunKey, WriteSet,
+};
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
@@ -50,5 +54,5 @@ pub use reads::{
 };
 pub use rules::{Depth, RuleBackend, RuleCommand, RuleReads, RuleReply, RuleSet, ServerRules};
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
-pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
+pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
 pub use stats::LaneStats;

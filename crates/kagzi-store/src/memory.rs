@@ -17,9 +17,10 @@ use kagzi_model::{
 use parking_lot::RwLock;
 
 use crate::{
-    Backend, Census, Clock, Cursor, Direction, DueCount, DueQuery, EventOutline, EventPiece, EventRequest,
-    Lane, LaneOptions, LaneStore, Observer, Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter,
-    RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView, WriteSet,
+    Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
+    EventRequest, Lane, LaneOptions, LaneStore, Loaded, Observer, Page, PageRequest, QueueKey, Reads,
+    RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+    WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -101,8 +102,9 @@ impl Backend for MemoryBackend {
         self.working = Tables::default();
     }
 
-    async fn load(&mut self, keys: &[RunKey]) -> Result<Vec<Aggregate>, StoreError> {
-        Ok(keys.iter().filter_map(|key| self.working.aggregate(key.run)).collect())
+    async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
+        let runs = keys.iter().filter_map(|key| self.working.aggregate(key.run)).collect();
+        Ok(Loaded { runs, ..Loaded::default() })
     }
 
     async fn find_business(
@@ -116,24 +118,43 @@ impl Backend for MemoryBackend {
         Ok(Some((*id, input.unwrap_or_else(|| Payload::new(&b""[..])))))
     }
 
-    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<(Timestamp, RunId)>, StoreError> {
-        let mut due: Vec<_> = self.working.waiting(query.key).filter(|(at, _)| *at <= query.now).collect();
-        due.sort_unstable();
-        due.truncate(query.limit);
-        Ok(due)
+    async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
+        let there = self.working.runs.get(&key.run).is_some_and(|run| run.namespace == key.namespace);
+        Ok(self.working.payload(key.run, &EventKind::RunStarted).filter(|_| there))
     }
 
-    async fn next_due(&mut self, key: &QueueKey, skip: usize) -> Result<Option<Timestamp>, StoreError> {
-        let mut due: Vec<_> = self.working.waiting(key).map(|(at, _)| at).collect();
-        due.sort_unstable();
-        Ok(due.get(skip).copied())
+    async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
+        let mut found = Vec::new();
+        for (key, wanted) in query.keys.iter().enumerate() {
+            let mut due = self.working.waiting(&wanted.key, query.aside);
+            due.retain(|(at, _)| *at <= query.now);
+            found.extend(due.into_iter().take(wanted.len).map(|(at, run)| DueRun { at, run, key }));
+        }
+        found.sort_unstable();
+        Ok(found)
     }
 
-    async fn sweep_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
+    async fn next_due(
+        &mut self,
+        keys: &[DueKey],
+        aside: &[RunId],
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        let next =
+            |wanted: &DueKey| self.working.waiting(&wanted.key, aside).get(wanted.len).map(|(at, _)| *at);
+        Ok(keys.iter().map(next).collect())
+    }
+
+    async fn sweep_due(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        aside: &[RunId],
+    ) -> Result<Vec<RunKey>, StoreError> {
         let mut due: Vec<_> = self
             .working
             .runs
             .values()
+            .filter(|run| !aside.contains(&run.id))
             .filter_map(|run| run.sweep_at().map(|at| (at, key_of(run))))
             .filter(|(at, _)| *at <= now)
             .collect();
@@ -141,8 +162,9 @@ impl Backend for MemoryBackend {
         Ok(due.into_iter().take(limit).map(|(_, key)| key).collect())
     }
 
-    async fn next_sweep(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.working.runs.values().filter_map(Run::sweep_at).min())
+    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+        let runs = self.working.runs.values().filter(|run| !aside.contains(&run.id));
+        Ok(runs.filter_map(Run::sweep_at).min())
     }
 
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
@@ -208,7 +230,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
-        let broken = |what: &str| Err(StoreError::Bug(format!("{what} exists already")));
+        let broken = |what: &str| Err(StoreError::Duplicate(what.to_owned()));
         let tables = &mut self.working;
         for run in set.inserted {
             let key = (run.namespace.clone(), run.business_id.clone());
@@ -261,11 +283,16 @@ impl Tables {
         self.events_of(id).find(|event| event.kind == *kind).and_then(|event| event.payload.clone())
     }
 
-    fn waiting<'a>(&'a self, key: &'a QueueKey) -> impl Iterator<Item = (Timestamp, RunId)> + 'a {
-        self.runs
+    /// Claimable runs of a key, earliest first.
+    fn waiting(&self, key: &QueueKey, aside: &[RunId]) -> Vec<(Timestamp, RunId)> {
+        let mut waiting: Vec<_> = self
+            .runs
             .values()
-            .filter(|run| QueueKey::of(run) == *key)
+            .filter(|run| QueueKey::of(run) == *key && !aside.contains(&run.id))
             .filter_map(|run| run.due_at().map(|at| (at, run.id)))
+            .collect();
+        waiting.sort_unstable();
+        waiting
     }
 
     fn matching<'a>(&'a self, namespace: &'a Name, filter: &'a RunFilter) -> impl Iterator<Item = &'a Run> {

@@ -7,7 +7,7 @@ use std::sync::{
 
 use kagzi_model::Timestamp;
 
-use crate::{Histogram, StoreError};
+use crate::{Aside, Histogram, StoreError};
 
 /// Totals since the start.
 #[derive(Debug)]
@@ -50,6 +50,10 @@ pub struct LaneStats {
     pub schedule_buffered: AtomicU64,
     /// From the time that a schedule's run was due to its start.
     pub schedule_lateness: Histogram,
+    /// Batches that were taken apart because something in them could not be stored.
+    pub taken_apart: AtomicU64,
+    /// Rows that are left alone because they cannot be read.
+    pub aside: Aside,
     /// When the newest batch failed; 0 = it did not.
     failed_at: AtomicI64,
     /// What is damaged, once it was seen.
@@ -84,6 +88,8 @@ impl Default for LaneStats {
             batch_len: Histogram::of_counts(),
             schedule_to_start: Histogram::of_durations(),
             timer_lag: Histogram::of_durations(),
+            taken_apart: AtomicU64::default(),
+            aside: Aside::default(),
             failed_at: AtomicI64::default(),
             damage: OnceLock::new(),
         }

@@ -10,13 +10,13 @@ mod sweep;
 mod tally;
 
 use kagzi_model::{
-    Command, GateKey, Name, Rejection, Reply, RuleError, RunId, State, Timestamp, WorkerId,
+    Command, GateKey, Name, Rejection, Reply, RuleError, RunId, StartRun, State, Timestamp, WorkerId,
     namespace_handler, schedule::ScheduleRejection,
 };
 
 use crate::{
-    Assignment, Backend, Finished, LaneOptions, LaneStats, LostLease, Outcome, QueueKey, RegistryError,
-    RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
+    AsideRow, Assignment, Backend, Finished, LaneOptions, LaneStats, Loaded, LostLease, Outcome, QueueKey,
+    RegistryError, RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
     cache::Cache,
     fold::{Fold, stale_write},
     hash::HashSet,
@@ -101,8 +101,15 @@ pub struct Turn<'a, B> {
     calendar: Timestamp,
     /// Other servers write to the same database, so that memory may be behind it.
     shared: bool,
-    /// For one key; the rest follows in the next turn.
+    /// Runs claimed in this turn; the rest follows in the next one.
     claim_len_max: usize,
+    /// One row at a time, because something in an earlier attempt could not be stored.
+    careful: bool,
+    /// A start without a business id is looked for before it is decided. Nobody does so at first, which saves a read per
+    /// start; but the run may exist, because the start was sent before and its answer was lost.
+    look_first: bool,
+    /// The row that the turn took up by itself, when it is careful: if the turn fails, it is the culprit.
+    pub suspect: Option<AsideRow>,
     backend: &'a mut B,
     fold: Fold<'a>,
     roster: &'a mut Roster,
@@ -149,6 +156,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             calendar,
             shared,
             claim_len_max: options.claim_len_max,
+            careful: false,
+            look_first: false,
+            suspect: None,
             backend,
             fold: Fold::new(now, cache),
             roster,
@@ -169,6 +179,19 @@ impl<'a, B: Backend> Turn<'a, B> {
             commands: 0,
             events_written: 0,
         }
+    }
+
+    /// Takes up one row at a time, so that the one which cannot be stored is found.
+    pub fn carefully(mut self) -> Self {
+        self.careful = true;
+        self.claim_len_max = 1;
+        self
+    }
+
+    /// Looks for the runs that are to be started: an earlier attempt met one that exists.
+    pub fn looking_first(mut self) -> Self {
+        self.look_first = true;
+        self
     }
 
     /// Everything between `begin` and the commit's return.
@@ -263,10 +286,28 @@ impl<'a, B: Backend> Turn<'a, B> {
         keys.retain(|key| self.fold.lacks(key.run));
         keys.sort_unstable();
         keys.dedup();
-        if !keys.is_empty() {
-            for aggregate in self.backend.load(&keys).await? {
-                self.fold.know(aggregate);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let Loaded { runs, unreadable } = self.backend.load(&keys).await?;
+        for aggregate in runs {
+            let key = RunKey { run: aggregate.run.id, namespace: aggregate.run.namespace.clone() };
+            match &aggregate.unknown {
+                None => {
+                    self.stats.aside.take_back(&AsideRow::Run(key));
+                    self.fold.know(aggregate);
+                }
+                Some(kind) => {
+                    let why = format!(
+                        "its history has an event '{kind}' that this server does not understand: a newer server \
+                         wrote it, or it is damaged"
+                    );
+                    self.stats.aside.put(AsideRow::Run(key), &why, self.now);
+                }
             }
+        }
+        for (key, why) in unreadable {
+            self.stats.aside.put(AsideRow::Run(key), &why, self.now);
         }
         Ok(())
     }
@@ -285,6 +326,9 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// number is taken when another server was first. One that writes nothing, a refusal above all, is checked
     /// here: made from memory alone on a shared database, it is made again from the row.
     async fn decide(&mut self, command: &Command) -> Result<Outcome, StoreError> {
+        if let Some(refused) = self.left_alone(command) {
+            return Ok(Err(refused));
+        }
         let outcome = self.fold.apply(command);
         // Heartbeats have compared their runs with the database already.
         let renewed = outcome.is_ok() && matches!(command, Command::Renew { .. });
@@ -294,6 +338,16 @@ impl<'a, B: Backend> Turn<'a, B> {
             return Ok(self.fold.apply(command));
         }
         Ok(outcome)
+    }
+
+    /// A run that cannot be read here is not decided here.
+    fn left_alone(&self, command: &Command) -> Option<Rejection> {
+        if self.stats.aside.is_empty() || matches!(command, Command::Start(_)) {
+            return None;
+        }
+        let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
+        let note = self.stats.aside.why(&key).filter(|_| self.fold.lacks(key.run))?;
+        Some(Rejection::Unreadable { run: key.run, why: note.why })
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
@@ -339,18 +393,34 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// namespace. Answers with what these make of the start, if they fill any of its fields.
     async fn prepare(&mut self, command: &Command) -> Result<Result<Option<Command>, Rejection>, StoreError> {
         let Command::Start(start) = command else { return Ok(Ok(None)) };
-        if *start.business_id != *start.id.to_string()
-            && self.fold.lacks_business(&start.namespace, &start.business_id)
-        {
-            let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
-            if let Some((id, _)) = &found {
-                let key = RunKey { run: *id, namespace: start.namespace.clone() };
-                self.load_runs(vec![key]).await?;
-            }
-            self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
-        }
+        self.find_business(start).await?;
         let admitted = self.admit(start).await?;
         Ok(admitted.map(|filled| filled.map(|start| Command::Start(Box::new(start)))))
+    }
+
+    /// Finds the run that may have the business id of a start, and loads it: without it the start would be decided as if
+    /// the id were free.
+    async fn find_business(&mut self, start: &StartRun) -> Result<(), StoreError> {
+        let chosen = *start.business_id != *start.id.to_string();
+        if !(chosen || self.look_first) || !self.fold.lacks_business(&start.namespace, &start.business_id) {
+            return Ok(());
+        }
+        let key = |run| RunKey { run, namespace: start.namespace.clone() };
+        let found = match chosen {
+            true => self.backend.find_business(&start.namespace, &start.business_id).await?,
+            false => self.backend.input(&key(start.id)).await?.map(|input| (start.id, input)),
+        };
+        if let Some((id, _)) = &found {
+            self.load_runs(vec![key(*id)]).await?;
+        }
+        self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+        Ok(())
+    }
+
+    /// Whether the business id of a start that the engine makes names a run of somebody else. Callers are refused such
+    /// ids, but rows from before that rule may have them.
+    pub(super) fn taken_by_another(&self, start: &StartRun) -> bool {
+        self.fold.taken_by(&start.namespace, &start.business_id).is_some_and(|id| id != start.id)
     }
 
     /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not
@@ -369,8 +439,14 @@ impl<'a, B: Backend> Turn<'a, B> {
         // A followed command has nothing to follow itself: handlers start no handlers.
         for mut command in std::mem::take(&mut self.fold.follow) {
             if let Command::Start(start) = &mut command {
-                let found = self.backend.find_business(&start.namespace, &start.business_id).await?;
-                self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+                self.find_business(start).await?;
+                if self.taken_by_another(start) {
+                    // The id of a handler follows from the failed run, and so does its run id: without a business id
+                    // there is still one handler, and the failed run's history names it.
+                    let (namespace, id) = (&start.namespace, &start.business_id);
+                    tracing::warn!(%namespace, %id, run = %start.id, "a handler's business id is taken by another run");
+                    start.business_id = Name::from(start.id.to_string());
+                }
                 self.rules_in_use(&start.namespace.clone()).await?;
                 if let Some(filled) = self.fill(start) {
                     **start = filled;

@@ -162,7 +162,8 @@ fn event(kind: &EventKind) -> String {
         | EventKind::RunCancelled { .. }
         | EventKind::RunTimedOut { .. }
         | EventKind::RunReopened { .. }
-        | EventKind::HandlerEnded { .. } => String::new(),
+        | EventKind::HandlerEnded { .. }
+        | EventKind::Unknown { .. } => String::new(),
     };
     format!("{}{detail}", kind.name())
 }

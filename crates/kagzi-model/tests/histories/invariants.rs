@@ -271,7 +271,7 @@ fn random_histories_get_somewhere() {
                 None => {}
             }
         }
-        kinds.extend(play.events.iter().map(|event| event.kind.name()));
+        kinds.extend(play.events.iter().map(|event| event.kind.name().to_owned()));
         assert!(play.now > Timestamp(0));
     }
 

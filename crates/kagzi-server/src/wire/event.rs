@@ -14,7 +14,7 @@ pub fn event(event: Event) -> v1::RunEvent {
         kind: event.kind.name().to_owned(),
         step,
         attempt,
-        detail_json: serde_json::to_string(&event.kind).expect("our own types are always valid JSON"),
+        detail_json: event.kind.to_json(),
         payload: event.payload.map(payload),
     }
 }

@@ -87,6 +87,7 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::StepClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
+            EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),
             EventKind::HandlerStarted { handler, .. } => {
                 assert!(handlers.insert(*handler), "{} has {handler} twice; {shown}", run.id);
             }

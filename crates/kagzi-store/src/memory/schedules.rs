@@ -8,9 +8,12 @@ use kagzi_model::{
     schedule::{Schedule, ScheduleKey},
 };
 
+use uuid::Uuid;
+
 use super::{MemoryBackend, MemoryReads, cut_page};
 use crate::{
-    Cursor, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    Cursor, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite,
+    StoreError,
 };
 
 impl ScheduleRows for MemoryBackend {
@@ -26,19 +29,21 @@ impl ScheduleRows for MemoryBackend {
         &mut self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Schedule>, StoreError> {
+        aside: &[Uuid],
+    ) -> Result<Vec<DueSchedule>, StoreError> {
         let mut due: Vec<&Schedule> = self
             .working
             .schedules
             .values()
-            .filter(|row| row.state.next_at.is_some_and(|at| at <= now))
+            .filter(|row| row.state.next_at.is_some_and(|at| at <= now) && !aside.contains(&row.uid))
             .collect();
         due.sort_by_key(|row| (row.state.next_at, row.uid));
-        Ok(due.into_iter().take(limit).cloned().collect())
+        Ok(due.into_iter().take(limit).map(|row| DueSchedule::Read(Box::new(row.clone()))).collect())
     }
 
-    async fn next_schedule(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.working.schedules.values().filter_map(|row| row.state.next_at).min())
+    async fn next_schedule(&mut self, aside: &[Uuid]) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.working.schedules.values().filter(|row| !aside.contains(&row.uid));
+        Ok(rows.filter_map(|row| row.state.next_at).min())
     }
 }
 

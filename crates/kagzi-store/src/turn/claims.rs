@@ -3,11 +3,16 @@
 use kagzi_model::{Command, RunId, State, WorkerId};
 
 use super::Turn;
-use crate::{Backend, Demand, DueQuery, Histogram, LaneStats, QueueKey, RunKey, StoreError, hash::HashSet};
+use crate::{
+    AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, RunKey, StoreError,
+    hash::HashSet,
+};
 
 /// When to look again for a due run that another server holds. It holds it for a commit, a few milliseconds; that the
 /// commit failed, nobody says.
 const HELD_ELSEWHERE_MS: i64 = 50;
+/// Keys that one turn claims from. With more, the oldest are served first and the others in the turns that follow.
+const CLAIM_KEYS_MAX: usize = 32;
 
 impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
@@ -21,17 +26,20 @@ impl<'a, B: Backend> Turn<'a, B> {
             if !self.board.watches(&key) {
                 continue;
             }
-            self.rules_in_use(&key.namespace).await?;
-            let gated = !self.rules.before(&key).is_empty();
-            let Some(state) = self.board.key_mut(&key) else { continue };
-            if due > self.now {
-                state.next_due = Some(state.next_due.map_or(due, |known| known.min(due)));
+            if !self.rules_readable(&key.namespace).await? {
                 continue;
             }
-            // Older runs wait in the database: this one queues behind them. Behind a gate, too, it is claimed with
-            // the backlog, once what is leased there is counted: still in this commit.
-            if gated || state.backlog || !self.give(&key, id).await? {
-                self.board.key_mut(&key).expect("watched above").backlog = true;
+            let gated = !self.rules.before(&key).is_empty();
+            if due > self.now {
+                self.board.expect(&key, due);
+                continue;
+            }
+            // Older runs wait in the database, of this key or of another one for the same workers: this one queues
+            // behind them. Behind a gate, too, it is claimed with the backlog, once what is leased there is counted:
+            // still in this commit.
+            let behind = gated || self.board.has_backlog(&key) || self.board.contended(&key);
+            if behind || !self.give(&key, id).await? {
+                self.board.add_backlog(&key);
             }
         }
         Ok(())
@@ -90,48 +98,97 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
     }
 
-    /// Claims waiting runs, key by key, for workers that have room.
+    /// Claims waiting runs for workers that have room: of all keys together the longest due first, so that no type and no
+    /// queue waits for more than the runs that were due before its own.
     pub(super) async fn claim_backlog(&mut self) -> Result<(), StoreError> {
-        let mut keys = self.board.backlogged();
-        keys.retain(|key| self.room(key) > 0);
-        self.approach_gates(&keys).await?;
-        for key in keys {
-            // An earlier key may have taken the last slot.
-            let room = self.room(&key);
-            if room == 0 {
-                continue;
-            }
-            let limit = room.min(self.claim_len_max).min(self.rules.room(&key));
-            if limit == 0 {
-                self.board.hold(&key);
-                continue;
-            }
-            let query = DueQuery { key: &key, now: self.now, limit };
-            let due = self.backend.due(&query).await?;
-            let key_of = |id: &RunId| RunKey { run: *id, namespace: key.namespace.clone() };
-            self.load_runs(due.iter().map(|(_, id)| key_of(id)).collect()).await?;
-            let found = due.len();
-            // Several demands of one worker promise its free slots more than once, so some may be left over.
-            let mut left_over = false;
-            for (_, id) in due {
-                if !self.give(&key, id).await? {
-                    left_over = true;
-                    break;
-                }
-            }
-            if found < limit && !left_over {
-                let next_due = self.backend.next_due(&key, found).await?;
+        let wanted = self.wanted().await?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let aside = self.stats.aside.runs();
+        let query = DueQuery { keys: &wanted, now: self.now, aside: &aside };
+        let due = self.backend.due(&query).await?;
+        let mut found = vec![0; wanted.len()];
+        due.iter().for_each(|run| found[run.key] += 1);
+        let mut left_over = vec![false; wanted.len()];
+        let (first, rest) = due.split_at(due.len().min(self.claim_len_max));
+        rest.iter().for_each(|run| left_over[run.key] = true);
+        self.suspect_run(first.first().map(|run| (run.run, &wanted[run.key].key)));
+        let key_of = |run: &DueRun| RunKey { run: run.run, namespace: wanted[run.key].key.namespace.clone() };
+        self.load_runs(first.iter().map(key_of).collect()).await?;
+        for run in first {
+            let key = &wanted[run.key].key;
+            // Several demands of one worker promise its free slots more than once, and keys share gates; what cannot be
+            // read was set aside. Whatever is left over is looked for again.
+            let given =
+                self.rules.room(key) > 0 && !self.fold.lacks(run.run) && self.give(key, run.run).await?;
+            left_over[run.key] |= !given;
+        }
+        let done = |place: &usize| found[*place] < wanted[*place].len && !left_over[*place];
+        let done: Vec<usize> = (0..wanted.len()).filter(done).collect();
+        if !done.is_empty() {
+            let keys: Vec<DueKey> = done
+                .iter()
+                .map(|place| DueKey { key: wanted[*place].key.clone(), len: found[*place] })
+                .collect();
+            let times = self.backend.next_due(&keys, &aside).await?;
+            for (DueKey { key, .. }, next_due) in keys.iter().zip(times) {
                 let again = self.now.plus_ms(HELD_ELSEWHERE_MS);
-                let next_due = next_due.map(|at| if at > self.now { at } else { again });
-                if let Some(state) = self.board.key_mut(&key) {
-                    state.backlog = false;
-                    state.next_due = next_due;
-                }
-            } else if self.rules.room(&key) == 0 {
-                self.board.hold(&key);
+                self.board.end_backlog(key, next_due.map(|at| if at > self.now { at } else { again }));
+            }
+        }
+        for (place, DueKey { key, .. }) in wanted.iter().enumerate() {
+            if !done.contains(&place) && self.rules.room(key) == 0 {
+                self.board.hold(key);
             }
         }
         Ok(())
+    }
+
+    /// The keys to claim from in this turn, each with how many runs could be given out. When there are many, those whose
+    /// oldest run has waited longest.
+    async fn wanted(&mut self) -> Result<Vec<DueKey>, StoreError> {
+        let mut keys = Vec::new();
+        for key in self.board.backlogged() {
+            if self.room(&key) > 0 && self.rules_readable(&key.namespace).await? {
+                keys.push(key);
+            }
+        }
+        if keys.len() > CLAIM_KEYS_MAX {
+            keys = self.longest_waiting(keys).await?;
+        }
+        self.approach_gates(&keys).await?;
+        let mut wanted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let len = self.room(&key).min(self.claim_len_max).min(self.rules.room(&key));
+            match len {
+                0 => self.board.hold(&key),
+                len => wanted.push(DueKey { key, len }),
+            }
+        }
+        Ok(wanted)
+    }
+
+    async fn longest_waiting(&mut self, keys: Vec<QueueKey>) -> Result<Vec<QueueKey>, StoreError> {
+        let wanted: Vec<DueKey> = keys.into_iter().map(|key| DueKey { key, len: 0 }).collect();
+        let heads = self.backend.next_due(&wanted, &self.stats.aside.runs()).await?;
+        let mut waiting = Vec::new();
+        for (DueKey { key, .. }, head) in wanted.into_iter().zip(heads) {
+            match head {
+                Some(at) if at <= self.now => waiting.push((at, key)),
+                later => self.board.end_backlog(&key, later),
+            }
+        }
+        waiting.sort_unstable();
+        Ok(waiting.into_iter().take(CLAIM_KEYS_MAX).map(|(_, key)| key).collect())
+    }
+
+    /// Notes what a careful turn takes up.
+    pub(super) fn suspect_run(&mut self, first: Option<(RunId, &QueueKey)>) {
+        if self.careful {
+            self.suspect =
+                first.map(|(run, key)| AsideRow::Run(RunKey { run, namespace: key.namespace.clone() }));
+        }
     }
 
     /// How many runs of the key workers could take now.
@@ -154,10 +211,21 @@ impl<'a, B: Backend> Turn<'a, B> {
         let moves = &self.fold.touched.leases[self.lease_moves_counted..];
         let workers: HashSet<WorkerId> = moves.iter().map(|moved| moved.worker).collect();
         for id in workers {
-            self.load_worker(id).await?;
+            self.load_readable_worker(id).await?;
         }
         self.count_leases();
         Ok(())
+    }
+
+    /// Loads a worker that somebody else's turn depends on: one that cannot be read is left alone and gets nothing.
+    pub(super) async fn load_readable_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        match self.load_worker(id).await {
+            Err(StoreError::Corrupt(why)) => {
+                self.stats.aside.put(AsideRow::Worker(id), &why, self.now);
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// After a failed commit the roster is empty: load those who stand by.
@@ -176,7 +244,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             if self.shared && !self.roster.stands_here(id) && self.board.only_polls(id) {
                 self.take_in(id).await?;
             }
-            self.load_worker(id).await?;
+            self.load_readable_worker(id).await?;
         }
         self.roster.cold = false;
         Ok(())

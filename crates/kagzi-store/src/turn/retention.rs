@@ -71,7 +71,14 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(HashSet::new());
         }
         let mut handled = HashMap::new();
-        for aggregate in self.backend.load(&failed).await? {
+        let loaded = self.backend.load(&failed).await?;
+        // What cannot be read is kept: nobody knows what would go with it.
+        let mut kept: HashSet<RunId> = loaded.unreadable.iter().map(|(key, _)| key.run).collect();
+        for aggregate in loaded.runs {
+            if aggregate.unknown.is_some() {
+                kept.insert(aggregate.run.id);
+                continue;
+            }
             let namespace = &aggregate.run.namespace;
             for handler in &aggregate.handlers {
                 handled.insert(RunKey { run: *handler, namespace: namespace.clone() }, aggregate.run.id);
@@ -79,10 +86,11 @@ impl<B: Backend> Turn<'_, B> {
         }
         let mut handlers: Vec<RunKey> = handled.keys().cloned().collect();
         handlers.sort_unstable();
-        let living = self.backend.load(&handlers).await?.into_iter().map(|aggregate| aggregate.run);
+        let living = self.backend.load(&handlers).await?.runs.into_iter().map(|aggregate| aggregate.run);
         let living = living.filter(|run| !run.state.finished());
-        Ok(living
-            .filter_map(|run| handled.get(&RunKey { run: run.id, namespace: run.namespace }).copied())
-            .collect())
+        kept.extend(
+            living.filter_map(|run| handled.get(&RunKey { run: run.id, namespace: run.namespace }).copied()),
+        );
+        Ok(kept)
     }
 }

@@ -6,7 +6,7 @@ use kagzi_model::{
 };
 
 use super::Turn;
-use crate::{Backend, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
+use crate::{AsideRow, Backend, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn rule(
@@ -136,6 +136,22 @@ impl<B: Backend> Turn<'_, B> {
             self.rules.find(Namespace::new(namespace.clone(), self.now));
         }
         Ok(())
+    }
+
+    /// The same, for runs that the engine takes up by itself: a namespace whose settings cannot be read is left alone, and
+    /// others do not notice.
+    pub(super) async fn rules_readable(&mut self, namespace: &Name) -> Result<bool, StoreError> {
+        match self.rules_in_use(namespace).await {
+            Ok(()) => {
+                self.stats.aside.take_back(&AsideRow::Namespace(namespace.clone()));
+                Ok(true)
+            }
+            Err(StoreError::Corrupt(why)) => {
+                self.stats.aside.put(AsideRow::Namespace(namespace.clone()), &why, self.now);
+                Ok(false)
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Where the namespace's failure handler starts: where a worker registered it last, or where the namespace says.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kagzi_model::{
-    Command, Reply, RunId, Timestamp,
+    Command, Name, Reply, RunId, StartRun, Timestamp,
     limits::SCHEDULE_SLICE,
     schedule::{
         Cause, Paused, Schedule, ScheduleChange, ScheduleCommand, ScheduleKey, ScheduleRejection,
@@ -12,7 +12,7 @@ use kagzi_model::{
 };
 
 use super::Turn;
-use crate::{Backend, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
+use crate::{AsideRow, Backend, DueSchedule, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
 
 /// How long a schedule is left alone whose namespace takes no runs.
 const HELD_MS: i64 = 30_000;
@@ -97,9 +97,21 @@ impl<B: Backend> Turn<'_, B> {
         runs_max: usize,
     ) -> Result<Swept, StoreError> {
         self.write().await?;
-        let due = self.backend.claim_due_schedules(self.calendar, schedules_max).await?;
+        let limit = if self.careful { 1 } else { schedules_max };
+        let aside = self.stats.aside.schedules();
+        let due = self.backend.claim_due_schedules(self.calendar, limit, &aside).await?;
         let mut count = 0;
         for schedule in &due {
+            let schedule = match schedule {
+                DueSchedule::Read(schedule) => schedule,
+                DueSchedule::Unreadable(key, uid, why) => {
+                    self.stats.aside.put(AsideRow::Schedule(key.clone(), *uid), why, self.now);
+                    continue;
+                }
+            };
+            if self.careful {
+                self.suspect = Some(AsideRow::Schedule(schedule.key(), schedule.uid));
+            }
             let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
             if slice == 0 {
                 break;
@@ -107,7 +119,7 @@ impl<B: Backend> Turn<'_, B> {
             count += Box::pin(self.tick(schedule, slice)).await?;
         }
         self.write().await?;
-        let next_at = self.backend.next_schedule().await?;
+        let next_at = self.backend.next_schedule(&self.stats.aside.schedules()).await?;
         // Without any of our own, what is due is in another server's hands.
         let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.calendar);
         Ok(Swept { count, more, next_at })
@@ -181,7 +193,15 @@ impl<B: Backend> Turn<'_, B> {
         }
         let mut started = Vec::new();
         for fire in &round.fires {
-            match self.apply(&Command::Start(Box::new(fire.start.clone()))).await? {
+            let mut start = fire.start.clone();
+            self.find_business(&start).await?;
+            if self.taken_by_another(&start) && !self.made_before(schedule, &start) {
+                // The run id follows from the schedule and the time, so there is still one run for it.
+                let id = &start.business_id;
+                tracing::warn!(schedule = %schedule.id, %id, "a scheduled run's business id is taken by another run");
+                start.business_id = Name::from(start.id.to_string());
+            }
+            match self.apply(&Command::Start(Box::new(start))).await? {
                 Ok(Reply::Started { existed: false, .. }) => {
                     started.push(fire.start.id);
                     if fire.cause == Cause::Due {
@@ -206,6 +226,13 @@ impl<B: Backend> Turn<'_, B> {
             self.schedules.put(after, false);
         }
         Ok(started.len())
+    }
+
+    /// Whether the run that has the business id of a start was made by the schedule, or by an earlier one of its name.
+    fn made_before(&self, schedule: &Schedule, start: &StartRun) -> bool {
+        let holder = self.fold.taken_by(&start.namespace, &start.business_id);
+        let holder = holder.and_then(|id| self.fold.entry(id)).map(|entry| &entry.aggregate.run);
+        holder.is_none_or(|run| run.schedule() == Some(&schedule.id))
     }
 
     async fn still_going(&mut self, schedule: &Schedule) -> Result<Vec<RunId>, StoreError> {

@@ -3,7 +3,7 @@
 use kagzi_model::{Aggregate, Command, FAILURE_HANDLER, Namespace, StepState, Timestamp, Worker};
 
 use super::{Turn, registry::Leaving};
-use crate::{Backend, RunKey, StoreError, SweepKind, Swept};
+use crate::{AsideRow, Backend, RunKey, StoreError, SweepKind, Swept};
 
 /// Runs and workers swept in one turn.
 const SWEEP_LEN_MAX: usize = 500;
@@ -14,20 +14,19 @@ impl<B: Backend> Turn<'_, B> {
             SweepKind::Expired { now } => {
                 // Rows of this batch must be visible to the search for expired ones.
                 self.write().await?;
-                let keys = self.backend.sweep_due(self.now.min(now), SWEEP_LEN_MAX).await?;
-                let (count, more) = (keys.len(), keys.len() == SWEEP_LEN_MAX);
-                self.load_found(&keys).await?;
+                let keys = self.sweep_due(self.now.min(now)).await?;
+                let (count, more) = (keys.len(), keys.len() == self.sweep_len());
                 for RunKey { run, namespace } in keys {
-                    // Refused only when the run is gone; then there is nothing to expire.
+                    // Refused only when the run is gone or cannot be read; then there is nothing to expire.
                     let _ = self.apply(&Command::Expire { namespace, run }).await?;
                 }
                 self.write().await?;
-                Ok(Swept { count, more, next_at: self.backend.next_sweep().await? })
+                let next_at = self.backend.next_sweep(&self.stats.aside.runs()).await?;
+                Ok(Swept { count, more, next_at })
             }
             SweepKind::NoGrace { since } => {
                 self.write().await?;
-                let keys = self.backend.sweep_due(self.now, SWEEP_LEN_MAX).await?;
-                self.load_found(&keys).await?;
+                let keys = self.sweep_due(self.now).await?;
                 let mut count = 0;
                 for RunKey { run, namespace } in keys {
                     let now = self.now;
@@ -52,7 +51,7 @@ impl<B: Backend> Turn<'_, B> {
                 let more = stale.len() == SWEEP_LEN_MAX;
                 let mut count = 0;
                 for id in stale {
-                    self.load_worker(id).await?;
+                    self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
                     if self.roster.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
                         self.take_offline(id, Leaving::Lost).await?;
@@ -73,6 +72,22 @@ impl<B: Backend> Turn<'_, B> {
                 Ok(Swept { count, more: count == SWEEP_LEN_MAX, next_at: None })
             }
         }
+    }
+
+    /// Runs whose lease or deadline passed, loaded.
+    async fn sweep_due(&mut self, now: Timestamp) -> Result<Vec<RunKey>, StoreError> {
+        let aside = self.stats.aside.runs();
+        let keys = self.backend.sweep_due(now, self.sweep_len(), &aside).await?;
+        if self.careful {
+            self.suspect = keys.first().cloned().map(AsideRow::Run);
+        }
+        self.load_found(&keys).await?;
+        Ok(keys)
+    }
+
+    /// How many runs one turn sweeps.
+    fn sweep_len(&self) -> usize {
+        if self.careful { 1 } else { SWEEP_LEN_MAX }
     }
 
     /// The registry knows where the namespace's failure handler runs. With its last worker that would be forgotten,
