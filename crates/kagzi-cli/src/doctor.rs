@@ -5,8 +5,8 @@ use crate::output::{self, Format};
 use crate::session::{self, Admin, Session, Workers, Workflows};
 use crate::table::{self, Mood};
 use kagzi_proto::v1::{
-    GetServerInfoRequest, HealthCheckRequest, ListWorkersRequest, ListWorkflowRunsRequest, Worker,
-    WorkflowRun, WorkflowStatus,
+    GetServerInfoRequest, GetServerInfoResponse, HealthCheckRequest, ListWorkersRequest,
+    ListWorkflowRunsRequest, Worker, WorkflowRun, WorkflowStatus,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,10 +88,30 @@ async fn server_checks(admin: &mut Admin) -> Vec<Check> {
         Err(status) => Check::fail("health", words(&status), "is this a Kagzi server?"),
     };
     let info = match admin.get_server_info(GetServerInfoRequest {}).await.map(tonic::Response::into_inner) {
-        Ok(info) => vec![version_check(&info.version), Check::ok("store", info.store)],
+        Ok(info) => {
+            let mut checks = vec![version_check(&info.version), Check::ok("store", info.store.clone())];
+            checks.extend(set_aside_checks(&info));
+            checks
+        }
         Err(status) => vec![Check::fail("version", words(&status), "is this a Kagzi server?")],
     };
     std::iter::once(health).chain(info).collect()
+}
+
+/// Rows that the server cannot read and leaves alone, each by name.
+fn set_aside_checks(info: &GetServerInfoResponse) -> Vec<Check> {
+    let hint =
+        "kagzi verify checks the whole database; if a newer server wrote it, run that version everywhere";
+    let mut checks: Vec<Check> = info
+        .set_aside
+        .iter()
+        .map(|row| Check::fail("unreadable", format!("{} is left alone: {}", row.name, row.why), hint))
+        .collect();
+    let unnamed = info.set_aside_total.saturating_sub(info.set_aside.len() as u64);
+    if unnamed > 0 {
+        checks.push(Check::fail("unreadable", format!("and {unnamed} more rows"), hint));
+    }
+    checks
 }
 
 /// A server that does not know a call says so without a message.

@@ -1,7 +1,7 @@
 //! Why a run is where it is, in one true sentence.
 
 use kagzi_model::{Name, Run, RunId, State, Timestamp, WorkerStatus};
-use kagzi_store::WorkerView;
+use kagzi_store::{RunKey, StoreError, WorkerView};
 
 use crate::{Engine, EngineError};
 
@@ -12,10 +12,27 @@ pub struct Explanation {
     pub reason: &'static str,
 }
 
+/// A run that cannot be read does not move here.
+fn unreadable(why: &str) -> Explanation {
+    let sentence = format!(
+        "this server cannot read it and leaves it alone: {why}; a newer server may know more, and \
+         kagzi doctor names every such row"
+    );
+    Explanation { sentence, reason: "unreadable" }
+}
+
 impl Engine {
     /// Says why a run does not move, or how it ended.
     pub async fn explain(&self, namespace: &Name, id: RunId) -> Result<Explanation, EngineError> {
-        let run = self.read_run(namespace, id).await?.run;
+        let key = RunKey { run: id, namespace: namespace.clone() };
+        if let Some(note) = self.store().stats().aside.why(&key) {
+            return Ok(unreadable(&note.why));
+        }
+        let run = match self.read_run(namespace, id).await {
+            Ok(view) => view.run,
+            Err(EngineError::Store(StoreError::Corrupt(why))) => return Ok(unreadable(&why)),
+            Err(other) => return Err(other),
+        };
         let now = self.clock().now();
         let sentence = match &run.state {
             State::Ready { since } => self.ready(&run, *since, now).await?,

@@ -60,7 +60,11 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             Ok(None) => {}
             Err(error) => {
                 error!(%error, "sweep failed, trying again");
-                quiet = grace();
+                // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to keep
+                // waiting for workers that are lost.
+                if error.is_away() {
+                    quiet = grace();
+                }
             }
         }
         loop {

@@ -7,7 +7,7 @@
 mod calendar;
 mod change;
 mod cron;
-mod key;
+pub(crate) mod key;
 mod overlap;
 mod tick;
 mod timing;

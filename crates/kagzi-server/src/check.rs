@@ -46,6 +46,15 @@ pub fn optional_name(field: &str, value: &str) -> Result<Option<Name>, Status> {
     if value.is_empty() { Ok(None) } else { name(field, value).map(Some) }
 }
 
+/// A business id that a caller may choose, or none.
+pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
+    if let Some(what) = kagzi_model::reserved(value) {
+        let rule = format!("it is {what}, which only the server gives; choose another one");
+        return Err(invalid("business_id", value, rule));
+    }
+    optional_name("business_id", value)
+}
+
 /// A namespace, or the default one.
 pub fn namespace(value: &str) -> Result<Name, Status> {
     Ok(optional_name("namespace_id", value)?.unwrap_or_else(|| Name::from(DEFAULT_NAMESPACE)))

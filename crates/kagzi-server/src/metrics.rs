@@ -11,7 +11,7 @@ use std::{
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::Engine;
-use kagzi_store::{Census, LaneStats, QueueCount};
+use kagzi_store::{AsideRow, Census, LaneStats, QueueCount};
 
 use crate::{edge::CallStats, progress::Progress};
 use page::Page;
@@ -94,6 +94,11 @@ impl Metrics {
         page.histogram(&catalogue::COMMIT_TIME, &stats.commit_time.read(), MICROS);
         page.value(&catalogue::COMMIT_ERRORS, count(&stats.commit_errors));
         page.value(&catalogue::CONFLICTS, count(&stats.conflicts));
+        page.value(&catalogue::TAKEN_APART, count(&stats.taken_apart));
+        page.values(
+            &catalogue::SET_ASIDE,
+            AsideRow::KINDS.map(|kind| (vec![kind], stats.aside.count(kind) as f64)),
+        );
         page.value(&catalogue::RETENTION_RUNS, count(&stats.runs_retired));
         page.value(&catalogue::RETENTION_EVENTS, count(&stats.events_retired));
         page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));

@@ -200,6 +200,8 @@ service! {
                 stale_after_ms: ms(settings.stale_after),
                 lease_ms: ms(settings.lease),
                 uptime_ms: ms(self.engine.uptime()),
+                set_aside: crate::wire::aside::rows(&self.engine.store().stats().aside),
+                set_aside_total: self.engine.store().stats().aside.len() as u64,
             }))
         }
     }

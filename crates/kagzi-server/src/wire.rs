@@ -1,5 +1,6 @@
 //! Between the public contract and the model.
 
+pub mod aside;
 mod event;
 mod failure;
 mod journal;

@@ -46,7 +46,7 @@ const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_
   WHERE runs.namespace_id = $1
     AND runs.business_id = $2";
 
-const INPUT: &str = "SELECT events.payload, events.content_type
+const INPUT_OF_RUN: &str = "SELECT events.payload, events.content_type
    FROM kagzi.runs
    JOIN kagzi.events
      ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.seq = 1
@@ -148,7 +148,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUNS", LOAD_RUNS),
     ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT", INPUT),
+    ("INPUT_OF_RUN", INPUT_OF_RUN),
     ("DUE", DUE),
     ("NEXT_DUE", NEXT_DUE),
     ("SWEEP_DUE", SWEEP_DUE),
@@ -402,7 +402,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
-        let rows = self.query(INPUT, &[&&*key.namespace, &key.run.0]).await?;
+        let rows = self.query(INPUT_OF_RUN, &[&&*key.namespace, &key.run.0]).await?;
         let Some(found) = rows.first() else { return Ok(None) };
         Ok(Some(row::payload(found, 0)?.unwrap_or_else(|| Payload::new(&b""[..]))))
     }

@@ -41,7 +41,7 @@ const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_
     AND runs.business_id = ?2
     AND runs.business_id IS NOT NULL";
 
-const INPUT: &str = "SELECT events.payload, events.content_type
+const INPUT_OF_RUN: &str = "SELECT events.payload, events.content_type
    FROM runs
    JOIN events ON events.run_id = runs.run_id AND events.seq = 1
   WHERE runs.run_id = ?1
@@ -146,7 +146,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUN", LOAD_RUN),
     ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT", INPUT),
+    ("INPUT_OF_RUN", INPUT_OF_RUN),
     ("DUE", DUE),
     ("NEXT_DUE", NEXT_DUE),
     ("SWEEP_DUE", SWEEP_DUE),
@@ -260,7 +260,7 @@ impl Backend for SqliteBackend {
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
         let read = |row: &Row<'_>| Ok(row::payload(row, 0)?.unwrap_or_else(|| Payload::new(&b""[..])));
-        self.db.first(INPUT, bind![key.run, key.namespace], read)
+        self.db.first(INPUT_OF_RUN, bind![key.run, key.namespace], read)
     }
 
     async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {

@@ -15,6 +15,11 @@ use kagzi_store::{Clock, MemoryStore, Observer, Store};
 #[async_trait]
 pub trait StoreFactory: Send + Sync + 'static {
     async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store>;
+
+    /// Executes a statement on the database itself, while no store of the factory is open.
+    async fn execute(&self, sql: &str) {
+        panic!("there is no database that could execute: {sql}");
+    }
 }
 
 /// The in-memory reference store.

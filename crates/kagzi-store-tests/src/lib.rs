@@ -32,6 +32,7 @@ mod stage;
 pub mod starts;
 mod suite;
 pub mod timers;
+pub mod unreadable;
 pub mod workers;
 
 pub use factory::{MemoryFactory, StoreFactory};

@@ -81,6 +81,14 @@ impl Stage {
         self.reopen().await;
     }
 
+    /// Changes the database behind the store's back, while it is closed.
+    pub async fn damage(&mut self, sql: &str) {
+        self.store.close().await;
+        self.factory.execute(sql).await;
+        self.told = Arc::new(Recorder::default());
+        self.store = self.factory.open(Arc::new(self.clock.clone()), self.told.clone()).await;
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -263,6 +263,15 @@ macro_rules! durability {
                 namespaces_and_gates_survive_reopening,
                 a_ready_run_is_claimed_although_the_clock_was_set_back_over_a_restart,
             }
+            unreadable {
+                an_event_of_a_kind_that_only_a_newer_server_knows_stops_nobody,
+                a_damaged_event_stops_nobody,
+                a_damaged_row_of_a_run_stops_nobody,
+                a_start_under_the_id_of_a_run_that_cannot_be_read_is_refused_and_makes_no_second_one,
+                a_deadline_of_a_run_that_cannot_be_read_holds_up_no_other,
+                a_schedule_that_cannot_be_read_stops_no_other,
+                settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace,
+            }
         }
     };
 }

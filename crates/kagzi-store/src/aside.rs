@@ -75,6 +75,10 @@ impl Aside {
         self.len.load(Relaxed) == 0
     }
 
+    pub fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
     /// Sets a row aside.
     pub fn put(&self, row: AsideRow, why: &str, now: Timestamp) {
         let mut rows = self.rows.write();

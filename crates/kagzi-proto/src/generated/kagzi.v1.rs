@@ -6272,7 +6272,7 @@ pub struct HealthCheckResponse {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetServerInfoRequest {}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetServerInfoResponse {
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
@@ -6291,6 +6291,25 @@ pub struct GetServerInfoResponse {
     pub lease_ms: i64,
     #[prost(int64, tag = "8")]
     pub uptime_ms: i64,
+    /// the first hundred
+    #[prost(message, repeated, tag = "9")]
+    pub set_aside: ::prost::alloc::vec::Vec<SetAsideRow>,
+    #[prost(uint64, tag = "10")]
+    pub set_aside_total: u64,
+}
+/// A row that this server cannot read and leaves alone: it is damaged, or a newer server wrote it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetAsideRow {
+    /// run, schedule, worker or namespace
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// in words: run 0198… of namespace 'shop'
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub why: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A tenant's own runs and workers, and what they inherit.
 #[derive(Clone, PartialEq, ::prost::Message)]

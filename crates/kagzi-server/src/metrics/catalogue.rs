@@ -74,6 +74,10 @@ metrics! {
     COMMIT_ERRORS = Counter "kagzi_commit_errors_total" []: "Batches not committed",
     CONFLICTS = Counter "kagzi_commit_conflicts_total" []:
         "Batches repeated because another server wrote first",
+    TAKEN_APART = Counter "kagzi_batches_taken_apart_total" []:
+        "Batches with a command that the database refused, so that only this one was refused",
+    SET_ASIDE = Gauge "kagzi_set_aside_rows" ["kind"]:
+        "Rows that this server cannot read and leaves alone; kagzi doctor names them",
     RETENTION_RUNS = Counter "kagzi_retention_runs_deleted_total" []:
         "Finished runs that were deleted because they were past their retention",
     RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []: "Lines of their history that were deleted",

@@ -24,8 +24,7 @@ pub async fn handle(
     let start = StartRun {
         namespace,
         id,
-        business_id: check::optional_name("business_id", &request.business_id)?
-            .unwrap_or_else(|| Name::from(id.to_string())),
+        business_id: check::business_id(&request.business_id)?.unwrap_or_else(|| Name::from(id.to_string())),
         workflow_type: former.workflow_type,
         task_queue: former.task_queue,
         input,

@@ -42,8 +42,7 @@ pub fn read(
     Ok(StartRun {
         namespace: check::namespace(&request.namespace_id)?,
         id,
-        business_id: check::optional_name("business_id", &request.business_id)?
-            .unwrap_or_else(|| Name::from(id.to_string())),
+        business_id: check::business_id(&request.business_id)?.unwrap_or_else(|| Name::from(id.to_string())),
         workflow_type: check::name("workflow_type", &request.workflow_type)?,
         task_queue: check::name("task_queue", &request.task_queue)?,
         input: check::payload(limits, "input", request.input)?,

@@ -23,4 +23,8 @@ impl StoreFactory for Database {
         let options = PostgresOptions::default();
         Arc::new(PostgresStore::open(&self.url, options, clock, observer).await.expect("the database opens"))
     }
+
+    async fn execute(&self, sql: &str) {
+        fixture::sql(&self.url, &format!("SET search_path = kagzi; {sql}")).await;
+    }
 }

@@ -28,4 +28,10 @@ impl StoreFactory for SqliteFile {
     async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
         Arc::new(SqliteStore::open(&self.path(), clock, observer).expect("a fresh file opens"))
     }
+
+    async fn execute(&self, sql: &str) {
+        let db = rusqlite::Connection::open(self.path()).expect("the file is there");
+        let changed = db.execute(sql, []).expect("the statement is right");
+        assert!(changed > 0, "{sql} changed nothing");
+    }
 }

@@ -29,6 +29,13 @@ impl StoreFactory for TursoFile {
     async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
         Arc::new(TursoStore::open(&self.path(), clock, observer).expect("a fresh file opens"))
     }
+
+    /// By SQLite, which reads what Turso has written.
+    async fn execute(&self, sql: &str) {
+        let db = rusqlite::Connection::open(self.path()).expect("the file is there");
+        let changed = db.execute(sql, []).expect("the statement is right");
+        assert!(changed > 0, "{sql} changed nothing");
+    }
 }
 
 /// A factory over a file that stays when the factory is gone.
