@@ -40,6 +40,14 @@ pub struct StartRun {
     pub labels: Labels,
 }
 
+impl StartRun {
+    /// The caller chose a business id. Without one, the run's id stands in its place.
+    pub fn has_business_id(&self) -> bool {
+        let mut text = uuid::Uuid::encode_buffer();
+        *self.business_id != *self.id.0.hyphenated().encode_lower(&mut text)
+    }
+}
+
 /// One request. Each variant's rule is the file of the same name under `decide/`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {

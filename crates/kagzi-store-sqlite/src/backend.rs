@@ -6,15 +6,15 @@ use kagzi_model::{
     Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
 };
 use kagzi_store::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, LabelRow, Loaded, QueueKey, RetireQuery, RunKey, StoreError,
-    WriteSet,
+    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, QueueKey, RetireQuery,
+    RunKey, StoreError, WriteSet,
 };
 
 use crate::{
     db::{Db, Statement},
     file_lock::FileLock,
     retention,
-    row::{self, lease_worker},
+    row::{self, RUN_WIDTH, lease_worker},
     schedules,
     sound::Check,
     value::{Row, bind, json},
@@ -34,7 +34,11 @@ const LOAD_EVENTS: &str = "SELECT seq, at, detail
 
 // Here and below: `IS NOT NULL` repeats what the comparison says already. Turso takes a partial index only when the
 // condition of the index is spelled out; SQLite uses the same indexes either way.
-const FIND_BUSINESS: &str = "SELECT runs.run_id, events.payload, events.content_type
+const FIND_BUSINESS: &str =
+    "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
+        runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
+        runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
+        events.payload, events.content_type
    FROM runs
    JOIN events ON events.run_id = runs.run_id AND events.seq = 1
   WHERE runs.namespace_id = ?1
@@ -247,15 +251,15 @@ impl Backend for SqliteBackend {
         Ok(loaded)
     }
 
-    async fn find_business(
-        &mut self,
-        namespace: &Name,
-        business_id: &Name,
-    ) -> Result<Option<(RunId, Payload)>, StoreError> {
-        self.db.first(FIND_BUSINESS, bind![namespace, business_id], |row| {
-            let input = row::payload(row, 1)?.unwrap_or_else(|| Payload::new(&b""[..]));
-            Ok((row.get(0)?, input))
-        })
+    async fn find_business(&mut self, ids: &[(Name, Name)]) -> Result<Vec<FoundBusiness>, StoreError> {
+        let mut found = Vec::new();
+        for (place, (namespace, business_id)) in ids.iter().enumerate() {
+            found.extend(self.db.first(FIND_BUSINESS, bind![namespace, business_id], |row| {
+                let input = row::payload(row, RUN_WIDTH)?.unwrap_or_else(|| Payload::new(&b""[..]));
+                FoundBusiness::of(place, row.get(1)?, input, row::run(row))
+            })?);
+        }
+        Ok(found)
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {

@@ -14,6 +14,9 @@ use crate::value::{Row, json, unreadable};
 pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts, \
      dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options, labels";
 
+/// How many columns a run has.
+pub const RUN_WIDTH: usize = 17;
+
 /// Reads a run.
 pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
     let id: RunId = row.get(1)?;

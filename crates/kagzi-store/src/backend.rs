@@ -61,6 +61,34 @@ pub struct DueRun {
     pub key: usize,
 }
 
+/// A run that has a business id.
+#[derive(Debug)]
+pub struct FoundBusiness {
+    /// The place of the id in the question.
+    pub place: usize,
+    pub id: RunId,
+    pub input: Payload,
+    /// Its row, or why it cannot be read.
+    pub run: Result<Box<Run>, String>,
+}
+
+impl FoundBusiness {
+    /// What reading the row made of it. Only a row that cannot be read is set apart from the others.
+    pub fn of(
+        place: usize,
+        id: RunId,
+        input: Payload,
+        run: Result<Run, StoreError>,
+    ) -> Result<FoundBusiness, StoreError> {
+        let run = match run {
+            Ok(run) => Ok(Box::new(run)),
+            Err(StoreError::Corrupt(why)) => Err(why),
+            Err(other) => return Err(other),
+        };
+        Ok(FoundBusiness { place, id, input, run })
+    }
+}
+
 /// Runs that were loaded, and those that are there and cannot be read.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -148,12 +176,12 @@ pub trait Backend: RuleBackend + ScheduleRows {
 
     /// Runs with their steps; unknown ones are left out, and one that cannot be read hides no other.
     fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
-    /// The run that has a business id, and its input.
+    /// The runs that have these business ids, each given with its namespace; those that are free are left out. Their
+    /// histories are not read: a start is compared with the row and the input.
     fn find_business(
         &mut self,
-        namespace: &Name,
-        business_id: &Name,
-    ) -> impl Future<Output = Result<Option<(RunId, Payload)>, StoreError>> + Send;
+        ids: &[(Name, Name)],
+    ) -> impl Future<Output = Result<Vec<FoundBusiness>, StoreError>> + Send;
     /// The input of a run, if the run is there.
     fn input(&mut self, key: &RunKey) -> impl Future<Output = Result<Option<Payload>, StoreError>> + Send;
     /// Claimable runs that are due, earliest first, of each key no more than it asks for.

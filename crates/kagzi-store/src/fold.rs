@@ -16,7 +16,7 @@ pub struct Fold<'a> {
     now: Timestamp,
     cache: &'a mut Cache,
     /// Business ids that were looked up or taken in this batch.
-    business: HashMap<(Name, Name), Option<(RunId, Payload)>>,
+    business: HashMap<(Name, Name), Option<Taken>>,
     inserted: Vec<RunId>,
     updated: Vec<RunId>,
     dirty: HashSet<RunId>,
@@ -33,6 +33,14 @@ pub struct Fold<'a> {
     pub follow: Vec<Command>,
     /// Runs that ended badly and may owe their namespace's handler a start.
     pub failed: Vec<RunId>,
+}
+
+/// A run that has a business id, and the input that it was started with.
+pub struct Taken {
+    pub id: RunId,
+    pub input: Payload,
+    /// Its row, unless it is in the cache: a start is compared with it, and needs no history. Or why it cannot be read.
+    pub run: Option<Result<Box<Run>, String>>,
 }
 
 /// What the batch did that others must hear of after the commit.
@@ -90,9 +98,8 @@ impl<'a> Fold<'a> {
     }
 
     /// The run that has the business id, as far as it was looked up.
-    pub fn taken_by(&self, namespace: &Name, business_id: &Name) -> Option<RunId> {
-        let found = self.business.get(&(namespace.clone(), business_id.clone()))?;
-        found.as_ref().map(|(id, _)| *id)
+    pub fn taken_by(&self, namespace: &Name, business_id: &Name) -> Option<&Taken> {
+        self.business.get(&(namespace.clone(), business_id.clone()))?.as_ref()
     }
 
     /// Adds a loaded run.
@@ -113,15 +120,22 @@ impl<'a> Fold<'a> {
         true
     }
 
+    /// Forgets every run that this batch loaded or changed: what was written of them is taken back.
+    pub fn forget_batch(&mut self) {
+        for id in self.certain.drain() {
+            self.cache.remove(id);
+        }
+    }
+
     /// Forgets a run that is deleted, and that a business id named it.
     pub fn forget(&mut self, id: RunId) {
         self.cache.remove(id);
-        self.business.values_mut().for_each(|found| drop(found.take_if(|(named, _)| *named == id)));
+        self.business.values_mut().for_each(|found| drop(found.take_if(|taken| taken.id == id)));
     }
 
     /// Adds what a look-up of a business id found.
-    pub fn know_business(&mut self, namespace: Name, business_id: Name, found: Option<(RunId, Payload)>) {
-        self.business.insert((namespace, business_id), found);
+    pub fn know_business(&mut self, key: (Name, Name), found: Option<Taken>) {
+        self.business.insert(key, found);
     }
 
     /// The run as this batch has left it.
@@ -135,15 +149,29 @@ impl<'a> Fold<'a> {
             Command::Start(start) => {
                 let key = (start.namespace.clone(), start.business_id.clone());
                 let taken = self.business.get(&key).and_then(|found| found.as_ref());
-                let seen = taken.and_then(|(id, _)| self.cache.get(*id)).map(|entry| &entry.aggregate);
-                if let (Some((id, _)), None) = (taken, seen) {
+                let unreadable = |taken: &Taken, why: &str| {
                     // Never made a second time under the same id.
-                    let why = "it has the business id that was asked for".to_owned();
-                    return Err(Rejection::Unreadable { run: *id, why });
-                }
-                let change = decide(self.now, seen, taken.map(|(_, input)| input), command)?;
+                    Err(Rejection::Unreadable { run: taken.id, why: why.to_owned() })
+                };
+                let row;
+                let seen = match taken {
+                    None => None,
+                    Some(taken) => match (self.cache.get(taken.id), &taken.run) {
+                        (Some(entry), _) => Some(&entry.aggregate),
+                        (None, Some(Ok(run))) => {
+                            row = Aggregate::new((**run).clone(), 0);
+                            Some(&row)
+                        }
+                        (None, Some(Err(why))) => return unreadable(taken, why),
+                        (None, None) => {
+                            return unreadable(taken, "it has the business id that was asked for");
+                        }
+                    },
+                };
+                let change = decide(self.now, seen, taken.map(|taken| &taken.input), command)?;
                 if change.run.is_some() {
-                    self.business.insert(key, Some((start.id, start.input.clone())));
+                    let (id, input) = (start.id, start.input.clone());
+                    self.business.insert(key, Some(Taken { id, input, run: None }));
                 }
                 change
             }

@@ -10,6 +10,9 @@ use crate::{
     hash::{HashMap, HashSet},
 };
 
+/// Namespaces that are remembered.
+const NAMESPACES_MAX: usize = 10_000;
+
 /// What is set for one namespace.
 pub struct Known {
     pub namespace: Namespace,
@@ -55,6 +58,22 @@ impl KnownRules {
     pub fn doubt(&mut self, namespace: &Name) {
         if !self.namespaces.contains_key(namespace) {
             self.known.remove(namespace);
+        }
+    }
+
+    /// A turn failed: what it relied on is looked up again, and what it changed is not true.
+    pub fn forget_turn(&mut self, consulted: &HashSet<Name>) {
+        consulted.iter().chain(self.namespaces.keys()).for_each(|name| drop(self.known.remove(name)));
+        self.namespaces.clear();
+        self.gates.clear();
+        self.leased.clear();
+    }
+
+    /// Forgets namespaces when there are too many: any client may name new ones. Between turns only.
+    pub fn make_room(&mut self) {
+        if self.known.len() > NAMESPACES_MAX {
+            self.known.clear();
+            self.leased.clear();
         }
     }
 

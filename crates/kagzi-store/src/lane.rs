@@ -304,7 +304,7 @@ impl<B: Backend> Lane<B> {
         let roster = &self.roster;
         let now = self.clock.now();
         let room = |demand: &Demand| roster.room(demand);
-        let cold = roster.cold && !self.board.workers().is_empty();
+        let cold = roster.is_incomplete() && !self.board.workers().is_empty();
         let backlog = self.board.can_give(room);
         let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
         let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
@@ -423,15 +423,24 @@ impl<B: Backend> Lane<B> {
                     let (in_doubt, suspect) = (turn.committing, turn.suspect.take());
                     // Before the commit was asked for, there is nothing to be in doubt about.
                     let leases = if in_doubt { turn.doubtful() } else { Vec::new() };
-                    Failed { error, leases, in_doubt, suspect }
+                    let shared = self.options.shared_poll_ms.is_some();
+                    let changes_rules = batch.iter().any(|message| matches!(message, Message::Rule { .. }));
+                    let all = !shared || changes_rules || error.is_away();
+                    if !all {
+                        turn.forget();
+                    }
+                    (Failed { error, leases, in_doubt, suspect }, all)
                 }
             };
+            let (failed, forget_all) = failed;
             self.backend.rollback().await;
-            self.cache.clear();
-            self.roster.clear();
-            self.rules.clear();
-            // What the failed attempt claimed is waiting again.
-            self.board.mark_all();
+            if forget_all {
+                self.cache.clear();
+                self.roster.clear();
+                self.rules.clear();
+                // What the failed attempt claimed is waiting again.
+                self.board.mark_all();
+            }
             match &failed.error {
                 StoreError::Conflict(why) | StoreError::Duplicate(why) if conflicts < CONFLICTS_MAX => {
                     tracing::debug!(why, "repeating a batch");
@@ -481,6 +490,7 @@ impl<B: Backend> Lane<B> {
         }
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         self.cache.make_room();
+        self.rules.make_room();
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);
             self.roster.settle(id);

@@ -18,8 +18,8 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
-    EventRequest, Lane, LaneOptions, LaneStore, Loaded, Observer, Page, PageRequest, QueueKey, Reads,
-    RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, Observer, Page, PageRequest, QueueKey,
+    Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView,
     WriteSet,
 };
 
@@ -107,15 +107,15 @@ impl Backend for MemoryBackend {
         Ok(Loaded { runs, ..Loaded::default() })
     }
 
-    async fn find_business(
-        &mut self,
-        namespace: &Name,
-        business_id: &Name,
-    ) -> Result<Option<(RunId, Payload)>, StoreError> {
-        let key = (namespace.clone(), business_id.clone());
-        let Some(id) = self.working.business.get(&key) else { return Ok(None) };
-        let input = self.working.payload(*id, &EventKind::RunStarted);
-        Ok(Some((*id, input.unwrap_or_else(|| Payload::new(&b""[..])))))
+    async fn find_business(&mut self, ids: &[(Name, Name)]) -> Result<Vec<FoundBusiness>, StoreError> {
+        let mut found = Vec::new();
+        for (place, key) in ids.iter().enumerate() {
+            let Some(id) = self.working.business.get(key) else { continue };
+            let input = self.working.payload(*id, &EventKind::RunStarted);
+            let input = input.unwrap_or_else(|| Payload::new(&b""[..]));
+            found.push(FoundBusiness::of(place, *id, input, Ok(self.working.runs[id].clone()))?);
+        }
+        Ok(found)
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {

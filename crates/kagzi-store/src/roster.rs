@@ -19,6 +19,10 @@ pub struct Member {
 pub struct Roster {
     members: HashMap<WorkerId, Member>,
     dirty: HashSet<WorkerId>,
+    /// Workers that were loaded, counted or changed since the turn began.
+    touched: HashSet<WorkerId>,
+    /// Workers that a failed turn made forget. Those of them that stand by are loaded again.
+    missing: HashSet<WorkerId>,
     /// Where several servers share a database: the workers whose row says that they stand by here. Others are given
     /// nothing, because their runs are counted elsewhere.
     here: Option<HashSet<WorkerId>>,
@@ -31,6 +35,33 @@ impl Roster {
         Roster { here: shared.then(HashSet::default), ..Roster::default() }
     }
 
+    /// A turn begins.
+    pub fn begin(&mut self) {
+        self.touched.clear();
+    }
+
+    /// The turn failed: what it made of workers is not true.
+    pub fn forget_turn(&mut self) {
+        self.dirty.clear();
+        for id in std::mem::take(&mut self.touched) {
+            self.members.remove(&id);
+            if let Some(here) = &mut self.here {
+                here.remove(&id);
+            }
+            self.missing.insert(id);
+        }
+    }
+
+    /// Workers that stand by may have to be loaded before runs are given out.
+    pub fn is_incomplete(&self) -> bool {
+        self.cold || !self.missing.is_empty()
+    }
+
+    /// Workers to load before runs are given out.
+    pub fn take_missing(&mut self) -> HashSet<WorkerId> {
+        std::mem::take(&mut self.missing)
+    }
+
     /// Whether the worker stands by here, as far as is known; a commit finds out when it moved on.
     pub fn stands_here(&self, id: WorkerId) -> bool {
         self.here.as_ref().is_none_or(|here| here.contains(&id))
@@ -38,6 +69,7 @@ impl Roster {
 
     /// The worker's row says that it stands by here.
     pub fn stood_by(&mut self, id: WorkerId) {
+        self.touched.insert(id);
         if let Some(here) = &mut self.here {
             here.insert(id);
         }
@@ -52,6 +84,7 @@ impl Roster {
     }
 
     pub fn insert(&mut self, worker: Worker, active: u32) {
+        self.touched.insert(worker.id);
         self.members.insert(worker.id, Member { worker, active });
     }
 
@@ -66,6 +99,7 @@ impl Roster {
     pub fn change(&mut self, id: WorkerId, change: impl FnOnce(&mut Worker)) {
         if let Some(member) = self.members.get_mut(&id) {
             change(&mut member.worker);
+            self.touched.insert(id);
             self.dirty.insert(id);
         }
     }
@@ -95,6 +129,7 @@ impl Roster {
     /// Counts a lease that began or ended, and what the worker made of it.
     pub fn count(&mut self, moved: &LeaseMove) {
         let Some(member) = self.members.get_mut(&moved.worker) else { return };
+        self.touched.insert(moved.worker);
         if moved.begun {
             member.active += 1;
             return;
@@ -116,6 +151,7 @@ impl Roster {
     /// Forgets everything; loaded again when needed.
     pub fn clear(&mut self) {
         self.members.clear();
+        self.missing.clear();
         self.dirty.clear();
         self.here.iter_mut().for_each(HashSet::clear);
         self.cold = true;

@@ -15,10 +15,11 @@ use kagzi_model::{
 };
 
 use crate::{
-    AsideRow, Assignment, Backend, Finished, LaneOptions, LaneStats, Loaded, LostLease, Outcome, QueueKey,
-    RegistryError, RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting, WorkerReply,
+    AsideRow, Assignment, Backend, Finished, FoundBusiness, LaneOptions, LaneStats, Loaded, LostLease,
+    Outcome, QueueKey, RegistryError, RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting,
+    WorkerReply,
     cache::Cache,
-    fold::{Fold, stale_write},
+    fold::{Fold, Taken, stale_write},
     hash::HashSet,
     known_rules::KnownRules,
     lane::Message,
@@ -125,6 +126,8 @@ pub struct Turn<'a, B> {
     assigned: Vec<(u64, RunId)>,
     /// Workers that were given runs since the last write, on a shared database.
     leased_to: HashSet<(Name, WorkerId)>,
+    /// Keys whose backlog this turn looked at or gave runs of.
+    looked: HashSet<QueueKey>,
     offline: Vec<WorkerId>,
     lease_moves_counted: usize,
     schedules: schedules::Desk,
@@ -151,6 +154,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         if shared {
             rules.forget_counts();
         }
+        roster.begin();
         Turn {
             now,
             calendar,
@@ -170,6 +174,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             served: HashSet::default(),
             assigned: Vec::new(),
             leased_to: HashSet::default(),
+            looked: HashSet::default(),
             offline: Vec::new(),
             lease_moves_counted: 0,
             schedules: schedules::Desk::default(),
@@ -179,6 +184,15 @@ impl<'a, B: Backend> Turn<'a, B> {
             commands: 0,
             events_written: 0,
         }
+    }
+
+    /// The attempt failed: memory forgets what it relied on and what it made of it, and nothing else. Forgetting all would
+    /// make the next attempt load every worker and look at every key, while its rows are locked.
+    pub fn forget(mut self) {
+        self.fold.forget_batch();
+        self.roster.forget_turn();
+        self.rules.forget_turn(&self.consulted);
+        self.looked.iter().for_each(|key| self.board.mark(Some(key)));
     }
 
     /// Takes up one row at a time, so that the one which cannot be stored is found.
@@ -205,6 +219,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let started = std::time::Instant::now();
         self.backend.begin().await?;
         self.load(returned.iter().chain(batch.iter().flat_map(commands))).await?;
+        self.find_all_business(batch).await?;
         for command in returned {
             // Refused when the run moved on meanwhile: then there is nothing to give back.
             let _ = self.apply(command).await?;
@@ -401,26 +416,60 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// Finds the run that may have the business id of a start, and loads it: without it the start would be decided as if
     /// the id were free.
     async fn find_business(&mut self, start: &StartRun) -> Result<(), StoreError> {
-        let chosen = *start.business_id != *start.id.to_string();
+        let chosen = start.has_business_id();
         if !(chosen || self.look_first) || !self.fold.lacks_business(&start.namespace, &start.business_id) {
             return Ok(());
         }
-        let key = |run| RunKey { run, namespace: start.namespace.clone() };
-        let found = match chosen {
-            true => self.backend.find_business(&start.namespace, &start.business_id).await?,
-            false => self.backend.input(&key(start.id)).await?.map(|input| (start.id, input)),
-        };
-        if let Some((id, _)) = &found {
-            self.load_runs(vec![key(*id)]).await?;
+        let key = (start.namespace.clone(), start.business_id.clone());
+        if chosen {
+            return self.look_up_business(vec![key]).await;
         }
-        self.fold.know_business(start.namespace.clone(), start.business_id.clone(), found);
+        let run = RunKey { run: start.id, namespace: start.namespace.clone() };
+        let found = self.backend.input(&run).await?;
+        if found.is_some() {
+            self.load_runs(vec![run]).await?;
+        }
+        let taken = found.map(|input| Taken { id: start.id, input, run: None });
+        self.fold.know_business(key, taken);
+        Ok(())
+    }
+
+    /// The same for all starts of a batch, in one go.
+    async fn find_all_business(&mut self, batch: &[Message]) -> Result<(), StoreError> {
+        let mut keys = Vec::new();
+        for command in batch.iter().flat_map(commands) {
+            if let Command::Start(start) = command
+                && start.has_business_id()
+            {
+                keys.push((start.namespace.clone(), start.business_id.clone()));
+            }
+        }
+        if keys.len() > 1 {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        self.look_up_business(keys).await
+    }
+
+    async fn look_up_business(&mut self, keys: Vec<(Name, Name)>) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let found = self.backend.find_business(&keys).await?;
+        let mut taken: Vec<Option<Taken>> = keys.iter().map(|_| None).collect();
+        for FoundBusiness { place, id, input, run } in found {
+            taken[place] = Some(Taken { id, input, run: Some(run) });
+        }
+        for (key, taken) in keys.into_iter().zip(taken) {
+            self.fold.know_business(key, taken);
+        }
         Ok(())
     }
 
     /// Whether the business id of a start that the engine makes names a run of somebody else. Callers are refused such
     /// ids, but rows from before that rule may have them.
     pub(super) fn taken_by_another(&self, start: &StartRun) -> bool {
-        self.fold.taken_by(&start.namespace, &start.business_id).is_some_and(|id| id != start.id)
+        self.fold.taken_by(&start.namespace, &start.business_id).is_some_and(|taken| taken.id != start.id)
     }
 
     /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not

@@ -69,6 +69,7 @@ impl<'a, B: Backend> Turn<'a, B> {
                 }
                 self.assigned.push((demand_id, id));
                 if self.shared {
+                    self.looked.insert(key.clone());
                     self.leased_to.insert((key.namespace.clone(), worker));
                 }
                 self.count_leases();
@@ -158,6 +159,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             keys = self.longest_waiting(keys).await?;
         }
         self.approach_gates(&keys).await?;
+        if self.shared {
+            self.looked.extend(keys.iter().cloned());
+        }
         let mut wanted = Vec::with_capacity(keys.len());
         for key in keys {
             let len = self.room(&key).min(self.claim_len_max).min(self.rules.room(&key));
@@ -230,10 +234,11 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// After a failed commit the roster is empty: load those who stand by.
     pub(super) async fn warm_up(&mut self) -> Result<(), StoreError> {
-        if !self.roster.cold {
-            return Ok(());
-        }
-        let workers: Vec<WorkerId> = self.board.workers().into_iter().collect();
+        let missing = self.roster.take_missing();
+        let workers: Vec<WorkerId> = match self.roster.cold {
+            true => self.board.workers().into_iter().collect(),
+            false => missing.into_iter().filter(|id| self.board.stands(*id)).collect(),
+        };
         if self.shared && !workers.is_empty() {
             for id in self.backend.standing(&workers).await? {
                 self.roster.stood_by(id);

@@ -230,9 +230,10 @@ impl<B: Backend> Turn<'_, B> {
 
     /// Whether the run that has the business id of a start was made by the schedule, or by an earlier one of its name.
     fn made_before(&self, schedule: &Schedule, start: &StartRun) -> bool {
-        let holder = self.fold.taken_by(&start.namespace, &start.business_id);
-        let holder = holder.and_then(|id| self.fold.entry(id)).map(|entry| &entry.aggregate.run);
-        holder.is_none_or(|run| run.schedule() == Some(&schedule.id))
+        let Some(taken) = self.fold.taken_by(&start.namespace, &start.business_id) else { return false };
+        let row = taken.run.as_ref().and_then(|read| read.as_deref().ok());
+        let known = self.fold.entry(taken.id).map(|entry| &entry.aggregate.run);
+        known.or(row).is_none_or(|run| run.schedule() == Some(&schedule.id))
     }
 
     async fn still_going(&mut self, schedule: &Schedule) -> Result<Vec<RunId>, StoreError> {
