@@ -176,7 +176,7 @@ pub async fn a_failure_with_every_kind_of_text_is_stored_and_read_back(stage: St
     let lease = standing.next().await.lease();
     let text = "\u{0}\u{1b}[2J \u{202e} \u{1f980} \u{d7ff}\u{e000} \"quoted\" \\";
 
-    stage.ok(Command::Fail { lease, failure: Failure::new("ODD", text) }).await;
+    stage.ok(Command::Fail { lease, step: None, failure: Failure::new("ODD", text) }).await;
 
     let State::Failed { failure } = stage.run(run).await.state else { panic!("the run failed") };
     assert!(failure.message.contains('\u{1f980}') && failure.message.contains("\"quoted\" \\"));

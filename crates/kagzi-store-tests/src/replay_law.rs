@@ -136,7 +136,7 @@ pub async fn a_step_that_was_dropped_while_it_ran_is_not_timed_out(stage: Stage)
     const { assert!(LEASE_MS > 2_000, "the lease itself still holds") };
     stage.sweep_expired().await;
     assert!(matches!(stage.run(run).await.state, State::Leased(_)), "the healthy run was taken away");
-    assert!(stage.event_names(run).await.contains(&"step_closed"));
+    assert!(stage.event_names(run).await.iter().any(|name| name == "step_closed"));
 }
 
 pub async fn a_run_that_parks_without_progress_is_put_off_and_then_paused(stage: Stage) {
