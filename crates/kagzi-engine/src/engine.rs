@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kagzi_model::{
-    Command, LeaseRef, Registration, Reply, RunId, StartRun, Worker, WorkerId, schedule::ScheduleRequest,
+    Command, LeaseRef, Name, Registration, Reply, RunId, StartRun, Worker, WorkerId,
+    schedule::ScheduleRequest,
 };
 use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
 use tokio::task::JoinHandle;
@@ -167,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// A sign of life. `delivery_can_be_lost` gives back leases that the worker should know of and does not list.
+    /// A sign of life. What the worker should know of and does not list is given back, as `delivery` says.
     pub async fn beat(
         &self,
         id: WorkerId,
@@ -178,9 +179,25 @@ impl Engine {
         let unlisted_after_ms = match delivery {
             Delivery::Ordered => None,
             Delivery::MayBeLost => Some(millis(settings.heartbeat_interval)),
-            Delivery::Reconnected => Some(0),
         };
-        let beat = Beat { id, runs, lease_ms: settings.lease_ms(), unlisted_after_ms };
+        let lease_ms = settings.lease_ms();
+        self.send_beat(Beat { id, of: None, runs, lease_ms, unlisted_after_ms, reconnected: false }).await
+    }
+
+    /// A worker of this namespace and task queue opens its stream again. What it does not list it does not execute:
+    /// that is given back, and nothing is leased into its former stream any more.
+    pub async fn reconnect(
+        &self,
+        id: WorkerId,
+        of: (Name, Name),
+        runs: Vec<LeaseRef>,
+    ) -> Result<BeatAnswer, EngineError> {
+        let lease_ms = self.settings().lease_ms();
+        let beat = Beat { id, of: Some(of), runs, lease_ms, unlisted_after_ms: Some(0), reconnected: true };
+        self.send_beat(beat).await
+    }
+
+    async fn send_beat(&self, beat: Beat) -> Result<BeatAnswer, EngineError> {
         match self.store().worker(WorkerCommand::Beat(beat)).await?? {
             WorkerReply::Beat(answer) => Ok(answer),
             WorkerReply::Registered(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {
@@ -248,12 +265,10 @@ pub enum Delivery {
     Ordered,
     /// By unary replies: what is not listed after a while never arrived.
     MayBeLost,
-    /// The stream was opened again: what is not listed is not executed.
-    Reconnected,
 }
 
 /// The steps that a command ends, or the whole run (`None`), for the list of running steps.
-fn note_ended(command: &Command, ended: &mut Vec<(RunId, Option<kagzi_model::Name>)>) {
+fn note_ended(command: &Command, ended: &mut Vec<(RunId, Option<Name>)>) {
     match command {
         Command::RecordStep { lease, step, .. }
         | Command::CloseStep { lease, step }

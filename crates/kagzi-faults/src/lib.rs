@@ -8,6 +8,7 @@
 mod crash_point;
 mod execution_log;
 pub mod flaky;
+mod hand_stream;
 mod hand_worker;
 mod home;
 mod invariants;
@@ -23,6 +24,7 @@ pub mod witness;
 
 pub use crash_point::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
 pub use execution_log::{Execution, ExecutionLog, Phase};
+pub use hand_stream::{HandStream, hello};
 pub use hand_worker::HandWorker;
 pub use home::Home;
 pub use invariants::{Evidence, check_invariants, check_invariants_on};

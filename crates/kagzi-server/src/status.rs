@@ -105,6 +105,7 @@ fn from_registry(refused: &RegistryError) -> Status {
         RegistryError::Unknown(_) | RegistryError::Offline(_) | RegistryError::Draining(_) => {
             Status::failed_precondition(refused.to_string())
         }
+        RegistryError::Taken(_) => Status::permission_denied(format!("worker_id: {refused}")),
         RegistryError::UnknownNamespace(_) => Status::not_found(refused.to_string()),
         RegistryError::UnknownType { .. } => {
             Status::invalid_argument(format!("supported_workflow_types: {refused}"))

@@ -148,7 +148,14 @@ async fn work(server: Arc<Server>, worker: WorkerId) {
 async fn keep_house(server: Arc<Server>, worker: WorkerId, stop: Arc<AtomicBool>) {
     while !stop.load(Relaxed) {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let beat = Beat { id: worker, runs: Vec::new(), lease_ms: 30_000, unlisted_after_ms: Some(3000) };
+        let beat = Beat {
+            id: worker,
+            of: None,
+            runs: Vec::new(),
+            lease_ms: 30_000,
+            unlisted_after_ms: Some(3000),
+            reconnected: false,
+        };
         // Away for the moment; the next round does it.
         let _ = server.store.worker(WorkerCommand::Beat(beat)).await;
         let _ = server.store.sweep(SweepKind::Expired { now: Timestamp::MAX }).await;

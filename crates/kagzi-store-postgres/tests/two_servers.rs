@@ -141,7 +141,14 @@ async fn a_heartbeat_hears_of_what_the_other_server_did() {
 
     two.apply(Command::Cancel { namespace: namespace(), run: lost, reason: "no".into() }).await.unwrap();
     two.store.worker(WorkerCommand::Drain { id: worker }).await.unwrap().unwrap();
-    let beat = Beat { id: worker, runs: leases.to_vec(), lease_ms: LEASE_MS, unlisted_after_ms: Some(1000) };
+    let beat = Beat {
+        id: worker,
+        of: None,
+        runs: leases.to_vec(),
+        lease_ms: LEASE_MS,
+        unlisted_after_ms: Some(1000),
+        reconnected: false,
+    };
     let answer = one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 
     let WorkerReply::Beat(answer) = answer else { panic!("{answer:?}") };
@@ -162,7 +169,14 @@ async fn a_slot_freed_by_the_other_server_is_used_again() {
     let second = one.start("charge").await;
 
     two.apply(Command::Cancel { namespace: namespace(), run: first, reason: "no".into() }).await.unwrap();
-    let beat = Beat { id: worker, runs: Vec::new(), lease_ms: LEASE_MS, unlisted_after_ms: None };
+    let beat = Beat {
+        id: worker,
+        of: None,
+        runs: Vec::new(),
+        lease_ms: LEASE_MS,
+        unlisted_after_ms: None,
+        reconnected: false,
+    };
     one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 
     assert_eq!(next(&mut assignments, SOON).await.run.id, second);
@@ -206,7 +220,14 @@ async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
     drop(two.stand_by(worker, "charge").await);
 
     let run = one.start("charge").await;
-    let beat = Beat { id: worker, runs: Vec::new(), lease_ms: LEASE_MS, unlisted_after_ms: None };
+    let beat = Beat {
+        id: worker,
+        of: None,
+        runs: Vec::new(),
+        lease_ms: LEASE_MS,
+        unlisted_after_ms: None,
+        reconnected: false,
+    };
     one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 
     assert_eq!(next(&mut assignments, SOON).await.run.id, run);

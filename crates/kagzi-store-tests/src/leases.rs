@@ -156,9 +156,11 @@ pub async fn unlisted_leases_are_given_back_after_the_grace(stage: Stage) {
     stage.store.withdraw(standing.demand).await.unwrap();
     let beat = || Beat {
         id: standing.worker,
+        of: None,
         runs: vec![kept_lease.clone()],
         lease_ms: LEASE_MS,
         unlisted_after_ms: Some(5_000),
+        reconnected: false,
     };
 
     stage.pass_ms(4_999);

@@ -274,7 +274,15 @@ impl Stage {
 
     /// A heartbeat that lists these leases; unlisted ones are left alone.
     pub async fn beat(&self, id: WorkerId, runs: Vec<LeaseRef>) -> Result<BeatAnswer, RegistryError> {
-        self.beat_with(Beat { id, runs, lease_ms: LEASE_MS, unlisted_after_ms: None }).await
+        self.beat_with(Beat {
+            id,
+            of: None,
+            runs,
+            lease_ms: LEASE_MS,
+            unlisted_after_ms: None,
+            reconnected: false,
+        })
+        .await
     }
 
     pub async fn beat_with(&self, beat: Beat) -> Result<BeatAnswer, RegistryError> {

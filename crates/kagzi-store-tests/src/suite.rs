@@ -72,6 +72,8 @@ macro_rules! conformance {
                 a_registered_worker_reads_back_as_it_came,
                 a_draining_worker_gets_nothing_new_and_finishes_what_it_has,
                 a_worker_that_leaves_gives_its_runs_back_at_no_charge,
+                a_worker_id_is_of_no_use_to_another_namespace_or_queue,
+                a_run_that_a_reconnect_gives_back_is_not_leased_into_the_former_stream,
                 leaving_twice_is_leaving_once,
                 draining_needs_a_worker_that_is_there,
                 registering_again_does_not_forget_what_the_worker_holds,

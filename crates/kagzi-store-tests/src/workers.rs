@@ -1,9 +1,9 @@
 //! The registry: who is there, and how they leave.
 
-use kagzi_model::{FAILURE_HANDLER, State, WorkerStatus};
-use kagzi_store::{RegistryError, SweepKind, WorkerCommand, WorkerReply};
+use kagzi_model::{FAILURE_HANDLER, Registration, State, WorkerStatus};
+use kagzi_store::{Beat, RegistryError, SweepKind, WorkerCommand, WorkerReply};
 
-use crate::{Stage, TYPE};
+use crate::{LEASE_MS, Stage, TYPE};
 
 pub async fn a_registered_worker_reads_back_as_it_came(stage: Stage) {
     let registration = stage.registration(&[TYPE, "refund"], 7);
@@ -53,6 +53,61 @@ pub async fn a_worker_that_leaves_gives_its_runs_back_at_no_charge(stage: Stage)
     assert_eq!(taken.each_ref().map(|run| run.id), runs);
     assert!(taken.iter().all(|run| (run.attempts, run.crashes, run.epoch) == (0, 0, 2)));
     assert!(stage.apply(stage.complete(&stale)).await.is_err());
+}
+
+pub async fn a_worker_id_is_of_no_use_to_another_namespace_or_queue(stage: Stage) {
+    let mut standing = stage.stand_by(2).await;
+    let held = stage.start("order-1").await;
+    standing.next().await;
+    let before = stage.worker_row(standing.worker).await;
+    let own = before.registration.clone();
+    stage.pass_ms(1_000);
+
+    for (namespace, task_queue) in
+        [("other".into(), own.task_queue.clone()), (own.namespace.clone(), "other".into())]
+    {
+        let greeting = Beat {
+            id: standing.worker,
+            of: Some((namespace.clone(), task_queue.clone())),
+            runs: Vec::new(),
+            lease_ms: LEASE_MS,
+            unlisted_after_ms: Some(0),
+            reconnected: true,
+        };
+        let greeted = stage.beat_with(greeting).await.unwrap_err();
+        let registration = Registration { namespace, task_queue, ..own.clone() };
+        let register = WorkerCommand::Register { id: standing.worker, registration };
+        let registered = stage.worker(register).await.unwrap_err();
+
+        let taken = RegistryError::Taken(standing.worker);
+        assert_eq!((greeted, registered), (taken.clone(), taken));
+    }
+    assert_eq!(stage.worker_row(standing.worker).await, before);
+    assert!(matches!(stage.run(held).await.state, State::Leased(_)));
+    let next = stage.start("order-2").await;
+    assert_eq!(standing.next().await.run.id, next, "its stream still stands by");
+}
+
+pub async fn a_run_that_a_reconnect_gives_back_is_not_leased_into_the_former_stream(stage: Stage) {
+    let mut former = stage.stand_by(2).await;
+    let run = stage.start("order-1").await;
+    former.next().await;
+    let greeting = Beat {
+        id: former.worker,
+        of: Some((stage.namespace.clone(), "default".into())),
+        runs: Vec::new(),
+        lease_ms: LEASE_MS,
+        unlisted_after_ms: Some(0),
+        reconnected: true,
+    };
+
+    stage.beat_with(greeting).await.unwrap();
+    stage.settle().await;
+
+    assert!(matches!(stage.run(run).await.state, State::Ready { .. }), "nobody reads the former stream");
+    assert!(former.let_go());
+    let mut fresh = stage.stand_by_as(former.worker, &[TYPE]).await;
+    assert_eq!(fresh.next().await.run.id, run);
 }
 
 pub async fn leaving_twice_is_leaving_once(stage: Stage) {

@@ -112,11 +112,16 @@ pub enum WorkerCommand {
 #[derive(Debug, Clone)]
 pub struct Beat {
     pub id: WorkerId,
+    /// The namespace and task queue that the sender says the worker is of. An id alone proves nothing, since everybody
+    /// can list them. None = the caller has compared them itself.
+    pub of: Option<(Name, Name)>,
     pub runs: Vec<LeaseRef>,
     pub lease_ms: Millis,
     /// Give back leases that the worker does not list and holds for at least this long: their delivery was
     /// lost. None = the transport cannot lose a delivery.
     pub unlisted_after_ms: Option<Millis>,
+    /// The worker opens its stream again: whatever stands by for it is a stream that it does not read any more.
+    pub reconnected: bool,
 }
 
 /// What a registry change answers.
@@ -147,6 +152,8 @@ pub enum RegistryError {
     Draining(WorkerId),
     #[error("worker {worker} did not register workflow type '{name}'")]
     UnknownType { worker: WorkerId, name: Name },
+    #[error("worker id {0} is taken by a worker of another namespace or task queue; leave worker_id empty")]
+    Taken(WorkerId),
     #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
     UnknownNamespace(Name),
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_faults::{Pace, Script, eventually, stage, start_request};
-use kagzi_proto::v1::WorkerStatus;
+use kagzi_faults::{HandStream, Pace, QUEUE, Script, eventually, hello, stage, start_request};
+use kagzi_proto::v1::{self, WorkerStatus};
+use tonic::Code;
 
 #[tokio::test]
 async fn two_workers_in_one_process_both_register_and_keep_their_labels() {
@@ -52,5 +53,31 @@ async fn containers_with_the_same_hostname_and_pid_are_different_workers() {
     workers[1].beat(&[&held[1]]).await.unwrap();
     workers[0].complete(&held[0], "1").await.unwrap();
     workers[1].complete(&held[1], "2").await.unwrap();
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_greets_with_another_namespaces_worker_id_is_refused_and_changes_nothing() {
+    let stage = stage!(Pace::Steady);
+    let mut owner = HandStream::open(stage.registry(), hello("by-hand", 10)).await.unwrap();
+    let worker = owner.welcome.worker_id.clone();
+    let get = || v1::GetWorkerRequest { worker_id: worker.clone(), ..Default::default() };
+    let before = stage.registry().get_worker(get()).await.unwrap().into_inner().worker;
+
+    let mut stranger = hello("by-hand", 10);
+    stranger.worker_id = worker.clone();
+    for (namespace, queue) in [("tenant-b", QUEUE), ("", "another-queue")] {
+        let registration = stranger.registration.as_mut().unwrap();
+        (registration.namespace_id, registration.task_queue) = (namespace.into(), queue.into());
+        let refused = HandStream::open(stage.registry(), stranger.clone()).await.err().expect("a refusal");
+        assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
+        assert!(refused.message().contains(&worker), "{refused}");
+    }
+
+    let after = stage.registry().get_worker(get()).await.unwrap().into_inner().worker;
+    assert_eq!(after, before);
+    let run = stage.start_with(start_request("by-hand", &Script::default())).await.unwrap().run_id;
+    let assigned = owner.assigned().await.expect("the owner's stream goes on");
+    assert_eq!(assigned.lease.unwrap().run_id, run);
     stage.close().await;
 }

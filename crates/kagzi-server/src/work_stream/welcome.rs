@@ -26,7 +26,7 @@ pub async fn greet(services: &Services, hello: v1::Hello) -> Result<(v1::Welcome
         .iter()
         .map(|lease| check::lease_ref(&namespace, Some(lease)))
         .collect::<Result<Vec<_>, _>>()?;
-    let (worker, answer) = match recognise(services, &hello.worker_id, held.clone()).await? {
+    let (worker, answer) = match recognise(services, &hello.worker_id, &registration, held.clone()).await? {
         Known::Here(worker, answer) => (worker, answer),
         Known::Not(id) => register(services, id, registration.clone(), held).await?,
     };
@@ -56,16 +56,22 @@ enum Known {
 
 /// A worker that names its id and is still in the registry keeps it, even when it never heard our welcome: what
 /// was leased to it meanwhile is given back, because it does not hold it.
-async fn recognise(services: &Services, id: &str, held: Vec<LeaseRef>) -> Result<Known, Status> {
+async fn recognise(
+    services: &Services,
+    id: &str,
+    registration: &Registration,
+    held: Vec<LeaseRef>,
+) -> Result<Known, Status> {
     if id.is_empty() {
         return Ok(Known::Not(Engine::new_worker_id()));
     }
     let id = check::worker_id(id)?;
-    match services.engine.beat(id, held, Delivery::Reconnected).await {
+    let of = (registration.namespace.clone(), registration.task_queue.clone());
+    match services.engine.reconnect(id, of, held).await {
         Ok(answer) => Ok(Known::Here(id, answer)),
         Err(EngineError::Registry(RegistryError::Unknown(_))) => Ok(Known::Not(id)),
         // Declared lost meanwhile: it starts anew, its leases are looked at one by one.
-        Err(EngineError::Registry(_)) => Ok(Known::Not(Engine::new_worker_id())),
+        Err(EngineError::Registry(RegistryError::Offline(_))) => Ok(Known::Not(Engine::new_worker_id())),
         Err(error) => Err(from_engine(error)),
     }
 }

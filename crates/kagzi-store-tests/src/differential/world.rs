@@ -216,7 +216,14 @@ impl World {
                     .map(|(_, lease)| lease.clone())
                     .collect();
                 let unlisted_after_ms = self.random.chance(50).then_some(5_000);
-                WorkerCommand::Beat(Beat { id, runs, lease_ms: LEASE_MS, unlisted_after_ms })
+                WorkerCommand::Beat(Beat {
+                    id,
+                    of: None,
+                    runs,
+                    lease_ms: LEASE_MS,
+                    unlisted_after_ms,
+                    reconnected: false,
+                })
             }
         })
     }

@@ -1,6 +1,6 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
-use kagzi_model::{Command, LeaseRef, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_model::{Command, LeaseRef, Name, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
 use super::Turn;
 use crate::{
@@ -88,6 +88,9 @@ impl<B: Backend> Turn<'_, B> {
                 }
                 // Known already when the answer was lost and the worker asks again: it may hold runs.
                 self.refresh_worker(*id).await?;
+                if self.is_of_another(*id, (&registration.namespace, &registration.task_queue)) {
+                    return Ok(Err(RegistryError::Taken(*id)));
+                }
                 Ok(Ok(self.register(*id, registration)))
             }
             WorkerCommand::Beat(beat) => self.beat(beat).await,
@@ -144,12 +147,31 @@ impl<B: Backend> Turn<'_, B> {
         WorkerReply::Registered(worker)
     }
 
+    /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
+    fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
+        let registered = self.roster.get(id).map(|member| &member.worker.registration);
+        registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
+    }
+
     async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        if let Some((namespace, task_queue)) = &beat.of {
+            // Before anything of the worker is touched: its row, its leases and its place.
+            self.refresh_worker(beat.id).await?;
+            if self.is_of_another(beat.id, (namespace, task_queue)) {
+                return Ok(Err(RegistryError::Taken(beat.id)));
+            }
+        }
         // Only the stream that the worker really uses beats: should a late greeting elsewhere have taken its place,
         // it takes it back.
-        match self.roster.stands_here(beat.id) || !self.board.stands(beat.id) {
-            true => self.refresh_worker(beat.id).await?,
-            false => self.take_in(beat.id).await?,
+        if beat.reconnected {
+            // Its former stream is dead, here or at another server, though nobody may have noticed: what is given back
+            // below must not be leased into it.
+            self.board.remove_worker(beat.id);
+            self.take_in(beat.id).await?;
+        } else if self.roster.stands_here(beat.id) || !self.board.stands(beat.id) {
+            self.refresh_worker(beat.id).await?;
+        } else {
+            self.take_in(beat.id).await?;
         }
         let status = match self.roster.get(beat.id).map(|member| member.worker.status) {
             None => return Ok(Err(RegistryError::Unknown(beat.id))),
