@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kagzi_model::{
-    Command, LeaseRef, Name, Registration, Reply, RunId, StartRun, Worker, WorkerId,
+    Command, LeaseRef, Name, Registration, Reply, RunId, StartRun, Timestamp, Worker, WorkerId,
     schedule::ScheduleRequest,
 };
 use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
@@ -13,8 +13,8 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::{
-    EngineError, Hub, RunningStep, SessionEvent, Settings, retention, scheduler, settings::millis, sweeper,
-    wait,
+    EngineError, Hub, RunningStep, SessionEvent, Settings, cut_off, retention, scheduler, settings::millis,
+    sweeper, wait,
 };
 
 /// A running engine. Cloning shares it.
@@ -51,9 +51,10 @@ impl Engine {
         let engine = Engine { inner: Arc::new(inner) };
         let sweeping = sweeper::run(engine.clone(), engine.inner.stop.clone());
         let retaining = retention::run(engine.clone(), engine.inner.stop.clone());
+        let taking_over = cut_off::run(engine.clone(), engine.inner.stop.clone());
         let looking = wait::look_for_ends(engine.clone(), engine.inner.stop.clone());
         let task = tokio::spawn(async move {
-            tokio::join!(sweeping, retaining, looking);
+            tokio::join!(sweeping, retaining, taking_over, looking);
         });
         *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
         let task = tokio::spawn(scheduler::run(engine.clone(), engine.inner.stop.clone()));
@@ -61,8 +62,14 @@ impl Engine {
         engine
     }
 
+    /// The server is about to stop: connections that break from now on are its own doing, and nobody is taken for dead.
+    pub fn prepare_to_stop(&self) {
+        self.hub().cut_off.close();
+    }
+
     /// Stops housekeeping and closes the store after the commit in flight.
     pub async fn stop(&self) {
+        self.prepare_to_stop();
         self.inner.stop.cancel();
         if let Some(task) = self.inner.sweeper.lock().await.take()
             && let Err(error) = task.await
@@ -162,7 +169,10 @@ impl Engine {
     pub async fn register(&self, id: WorkerId, registration: Registration) -> Result<Worker, EngineError> {
         match self.store().worker(WorkerCommand::Register { id, registration }).await?? {
             WorkerReply::Registered(worker) => Ok(worker),
-            WorkerReply::Beat(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {
+            WorkerReply::Beat(_)
+            | WorkerReply::Draining(_)
+            | WorkerReply::Deregistered { .. }
+            | WorkerReply::TakenOver { .. } => {
                 unreachable!("a registration is answered with the worker")
             }
         }
@@ -200,7 +210,10 @@ impl Engine {
     async fn send_beat(&self, beat: Beat) -> Result<BeatAnswer, EngineError> {
         match self.store().worker(WorkerCommand::Beat(beat)).await?? {
             WorkerReply::Beat(answer) => Ok(answer),
-            WorkerReply::Registered(_) | WorkerReply::Draining(_) | WorkerReply::Deregistered { .. } => {
+            WorkerReply::Registered(_)
+            | WorkerReply::Draining(_)
+            | WorkerReply::Deregistered { .. }
+            | WorkerReply::TakenOver { .. } => {
                 unreachable!("a heartbeat is answered with what was lost")
             }
         }
@@ -213,7 +226,10 @@ impl Engine {
                 self.hub().tell(id, SessionEvent::Drain);
                 Ok(worker)
             }
-            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Deregistered { .. } => {
+            WorkerReply::Registered(_)
+            | WorkerReply::Beat(_)
+            | WorkerReply::Deregistered { .. }
+            | WorkerReply::TakenOver { .. } => {
                 unreachable!("a drain is answered with the worker")
             }
         }
@@ -223,8 +239,24 @@ impl Engine {
     pub async fn deregister(&self, id: WorkerId) -> Result<u32, EngineError> {
         match self.store().worker(WorkerCommand::Deregister { id }).await?? {
             WorkerReply::Deregistered { released } => Ok(released),
-            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Draining(_) => {
+            WorkerReply::Registered(_)
+            | WorkerReply::Beat(_)
+            | WorkerReply::Draining(_)
+            | WorkerReply::TakenOver { .. } => {
                 unreachable!("a deregistration is answered with what was released")
+            }
+        }
+    }
+
+    /// Lets the runs of a worker go on elsewhere whose connection broke at `since`, unless it was heard of after that.
+    pub(crate) async fn take_over(&self, id: WorkerId, since: Timestamp) -> Result<u32, EngineError> {
+        match self.store().worker(WorkerCommand::CutOff { id, since }).await?? {
+            WorkerReply::TakenOver { runs } => Ok(runs),
+            WorkerReply::Registered(_)
+            | WorkerReply::Beat(_)
+            | WorkerReply::Draining(_)
+            | WorkerReply::Deregistered { .. } => {
+                unreachable!("a cut-off is answered with what was taken over")
             }
         }
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, info};
 
-use crate::{SessionEvent, running::Running};
+use crate::{SessionEvent, cut_off::CutOff, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
 const LIVE_MAX: usize = 100_000;
@@ -23,6 +23,7 @@ pub struct Hub {
     waiters: Mutex<Waiters>,
     sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
     pub(crate) running: Running,
+    pub(crate) cut_off: CutOff,
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,
@@ -141,18 +142,26 @@ impl Hub {
 
     /// Connects a worker's session; a former one of the same worker is told that it was replaced.
     pub(crate) fn connect(&self, worker: WorkerId, id: u64, events: mpsc::UnboundedSender<SessionEvent>) {
+        self.cut_off.end(worker);
         if let Some((_, former)) = self.sessions.lock().insert(worker, (id, events)) {
             // It may be gone already.
             let _ = former.send(SessionEvent::Replaced);
         }
     }
 
-    /// Removes a session, unless another has taken its place.
-    pub(crate) fn disconnect(&self, worker: WorkerId, id: u64) {
+    /// Removes a session, unless another has taken its place: then the answer is false.
+    pub(crate) fn disconnect(&self, worker: WorkerId, id: u64) -> bool {
         let mut sessions = self.sessions.lock();
-        if sessions.get(&worker).is_some_and(|(current, _)| *current == id) {
+        let current = sessions.get(&worker).is_some_and(|(current, _)| *current == id);
+        if current {
             sessions.remove(&worker);
         }
+        current
+    }
+
+    /// Whether the worker has a session here.
+    pub(crate) fn connected(&self, worker: WorkerId) -> bool {
+        self.sessions.lock().contains_key(&worker)
     }
 
     /// Sends an event to a worker's session, if it is connected here.
@@ -206,6 +215,7 @@ impl Observer for Hub {
     }
 
     fn ended_elsewhere(&self, runs: &[RunId]) {
+        runs.iter().for_each(|run| self.running.forget(*run));
         // Dropping the senders wakes the waiters, which then read for themselves.
         let mut waiters = self.waiters.lock();
         for run in runs {

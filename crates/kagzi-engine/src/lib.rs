@@ -4,6 +4,7 @@
 //! the sweeper does the housekeeping, [`explain`] says why a run does not move.
 
 mod assigned;
+mod cut_off;
 mod engine;
 mod error;
 mod explain;

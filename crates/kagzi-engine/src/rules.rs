@@ -42,7 +42,10 @@ impl Engine {
                 self.hub().tell(id, SessionEvent::Drain);
                 Ok(released)
             }
-            WorkerReply::Registered(_) | WorkerReply::Beat(_) | WorkerReply::Draining(_) => {
+            WorkerReply::Registered(_)
+            | WorkerReply::Beat(_)
+            | WorkerReply::Draining(_)
+            | WorkerReply::TakenOver { .. } => {
                 unreachable!("a worker that leaves is answered with what was released")
             }
         }

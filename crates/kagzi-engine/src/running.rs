@@ -53,14 +53,19 @@ impl Running {
     }
 
     /// Runs with a step that should have ended by `now`, although its worker said after `told_after` that it runs.
-    pub fn overdue(&self, now: Timestamp, told_after: Timestamp, limit: usize) -> Vec<Command> {
+    pub fn overdue(
+        &self,
+        now: Timestamp,
+        told_after: Timestamp,
+        (limit, losses_max): (usize, u32),
+    ) -> Vec<Command> {
         let steps = self.steps.lock();
         let late = |step: &RunningStep| {
             step.told_at >= told_after && step.timeout_at().is_some_and(|timeout_at| timeout_at <= now)
         };
         let expire = |(run, list): (&RunId, &Vec<RunningStep>)| {
             let namespace = list.iter().find(|step| late(step))?.namespace.clone();
-            Some(Command::Expire { namespace, run: *run })
+            Some(Command::Expire { namespace, run: *run, losses_max })
         };
         steps.iter().filter_map(expire).take(limit).collect()
     }

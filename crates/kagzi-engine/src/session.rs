@@ -1,15 +1,15 @@
 //! A worker's open stream, as the engine sees it.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use kagzi_model::{Name, WorkerId};
+use kagzi_model::{LeaseRef, Name, RunId, WorkerId};
 use kagzi_store::{Assignment, Demand, LostLease, RegistryError};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, cut_off::Broken};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -29,15 +29,30 @@ pub enum SessionEvent {
     Replaced,
 }
 
-/// Runs and news for one connected worker. Ends itself when dropped; leases stay with the worker until it
-/// is stale.
+/// Runs and news for one connected worker. Ends itself when dropped: what never reached the worker is given back, and
+/// what it holds it keeps for a grace, in which it may connect again.
 pub struct Session {
     engine: Engine,
     pub worker: WorkerId,
     id: u64,
+    types: Vec<Name>,
+    deliver: mpsc::UnboundedSender<Assignment>,
     assignments: mpsc::UnboundedReceiver<Assignment>,
     events: mpsc::UnboundedReceiver<SessionEvent>,
-    standing: bool,
+    standing: Standing,
+    /// What the worker holds, as far as it came or was confirmed through this stream.
+    held: HashMap<RunId, u64>,
+    undelivered: Vec<LeaseRef>,
+    /// The stream ends because the worker or the server wants it to: no connection broke.
+    farewell: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    By,
+    /// The worker does not read what it was given.
+    Paused,
+    No,
 }
 
 /// What a session waits for.
@@ -56,23 +71,50 @@ impl Session {
         let (send_event, events) = mpsc::unbounded_channel();
         let (deliver, assignments) = mpsc::unbounded_channel();
         engine.hub().connect(worker, id, send_event);
-        let mut session =
-            Session { engine: engine.clone(), worker, id, assignments, events, standing: false };
-        let lease_ms = engine.settings().lease_ms();
-        let demand = Demand { id, worker, types, once: false, lease_ms, deliver };
-        session.standing = match engine.store().stand_by(demand).await? {
-            Ok(()) => true,
-            Err(RegistryError::Draining(_)) => false,
+        let mut session = Session {
+            engine: engine.clone(),
+            worker,
+            id,
+            types,
+            deliver,
+            assignments,
+            events,
+            standing: Standing::No,
+            held: HashMap::new(),
+            undelivered: Vec::new(),
+            farewell: false,
+        };
+        session.stand_by().await?;
+        Ok(session)
+    }
+
+    async fn stand_by(&mut self) -> Result<(), EngineError> {
+        let demand = Demand {
+            id: self.id,
+            worker: self.worker,
+            types: self.types.clone(),
+            once: false,
+            lease_ms: self.engine.settings().lease_ms(),
+            deliver: self.deliver.clone(),
+        };
+        self.standing = match self.engine.store().stand_by(demand).await? {
+            Ok(()) => Standing::By,
+            Err(RegistryError::Draining(_)) => Standing::No,
             Err(refused) => return Err(refused.into()),
         };
-        Ok(session)
+        Ok(())
     }
 
     /// The next runs or the next piece of news.
     pub async fn next(&mut self) -> Next {
         tokio::select! {
             biased;
-            Some(event) = self.events.recv() => Next::Event(event),
+            Some(event) = self.events.recv() => {
+                if let SessionEvent::Lost(lost) = &event {
+                    self.let_go(lost.run, lost.epoch);
+                }
+                Next::Event(event)
+            }
             Some(first) = self.assignments.recv() => {
                 let mut batch = VecDeque::from([first]);
                 while let Ok(more) = self.assignments.try_recv() {
@@ -80,28 +122,79 @@ impl Session {
                 }
                 Next::Assigned(batch)
             }
-            // Both channels closed: the store dropped the demand because the worker drains. News may still come.
+            // Both channels closed, which they are not while the session lives.
             else => std::future::pending().await,
         }
     }
 
     /// Takes no more runs. What was already leased still arrives.
     pub async fn stop_assigning(&mut self) -> Result<(), EngineError> {
-        if std::mem::take(&mut self.standing) {
+        if std::mem::replace(&mut self.standing, Standing::No) == Standing::By {
             self.engine.store().withdraw(self.id).await?;
         }
         Ok(())
+    }
+
+    /// Takes no more runs until [`resume_assigning`](Session::resume_assigning).
+    pub async fn pause_assigning(&mut self) -> Result<(), EngineError> {
+        if self.standing == Standing::By {
+            self.engine.store().withdraw(self.id).await?;
+            self.standing = Standing::Paused;
+        }
+        Ok(())
+    }
+
+    /// Takes runs again after a pause.
+    pub async fn resume_assigning(&mut self) -> Result<(), EngineError> {
+        if self.standing == Standing::Paused {
+            self.stand_by().await?;
+        }
+        Ok(())
+    }
+
+    /// The worker holds this lease, because it was delivered to it or because a heartbeat has renewed it.
+    pub fn hold(&mut self, lease: &LeaseRef) {
+        self.held.insert(lease.run, lease.epoch);
+    }
+
+    /// Whether the worker holds this lease, as far as this stream knows.
+    pub fn holds(&self, lease: &LeaseRef) -> bool {
+        self.held.get(&lease.run) == Some(&lease.epoch)
+    }
+
+    /// The worker does not hold the run any more.
+    pub fn let_go(&mut self, run: RunId, epoch: u64) {
+        if self.held.get(&run) == Some(&epoch) {
+            self.held.remove(&run);
+        }
+    }
+
+    /// Leases that will not reach the worker: given back when the session ends.
+    pub fn undeliverable(&mut self, leases: impl IntoIterator<Item = LeaseRef>) {
+        self.undelivered.extend(leases);
+    }
+
+    /// The stream ends because somebody wants it to: what the worker holds it keeps until it is stale.
+    pub fn say_farewell(&mut self) {
+        self.farewell = true;
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.engine.hub().disconnect(self.worker, self.id);
+        let hub = self.engine.hub();
+        let connected = hub.disconnect(self.worker, self.id);
+        if connected && !self.farewell {
+            let since = self.engine.clock().now();
+            let due = Instant::now() + self.engine.settings().reconnect_grace;
+            let runs = self.held.keys().copied().collect();
+            hub.cut_off.begin(self.worker, Broken { since, due, runs });
+        }
         self.assignments.close();
-        let mut undelivered = Vec::new();
+        let mut undelivered = std::mem::take(&mut self.undelivered);
         while let Ok(assignment) = self.assignments.try_recv() {
             undelivered.push(assignment.lease());
         }
-        self.engine.abandon(self.standing.then_some(self.id), undelivered);
+        self.engine.abandon((self.standing == Standing::By).then_some(self.id), undelivered);
     }
 }

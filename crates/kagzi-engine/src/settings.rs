@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use kagzi_model::{Defaults, Millis, RetryPolicy, Timeouts, limits::PAYLOAD_LIMIT_BYTES_MAX};
+use kagzi_model::{
+    Defaults, Millis, RetryPolicy, Timeouts,
+    limits::{LOSSES_STANDARD, PAYLOAD_LIMIT_BYTES_MAX},
+};
 use kagzi_store::ServerRules;
 
 /// The longest retention that is a number and not a wish.
@@ -17,6 +20,12 @@ pub struct Settings {
     pub stale_after: Duration,
     /// A lease lasts this long beyond the last heartbeat that named it.
     pub lease: Duration,
+    /// A worker whose connection broke and that does not come back within this is taken for dead: its runs go on
+    /// elsewhere. Fencing makes that safe should it live.
+    pub reconnect_grace: Duration,
+    /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry policy of
+    /// its steps says.
+    pub worker_losses_max: u32,
     /// Payloads above this are logged.
     pub payload_warn_bytes: usize,
     /// Payloads above this are refused.
@@ -72,6 +81,8 @@ impl Default for Settings {
             heartbeat_interval: Duration::from_secs(3),
             stale_after: Duration::from_secs(10),
             lease: Duration::from_secs(30),
+            reconnect_grace: Duration::from_secs(2),
+            worker_losses_max: LOSSES_STANDARD,
             payload_warn_bytes: 1024 * 1024,
             payload_max_bytes: 2 * 1024 * 1024,
             wait_max: Duration::from_secs(60),
@@ -96,7 +107,11 @@ impl Settings {
     /// asks here, and so a new setting holds for runs that are there already.
     pub fn rules(&self) -> ServerRules {
         let defaults = Defaults { retry: self.retry.clone(), timeouts: Timeouts::default() };
-        ServerRules { defaults, create_namespaces: self.create_namespaces }
+        ServerRules {
+            defaults,
+            create_namespaces: self.create_namespaces,
+            worker_losses_max: self.worker_losses_max,
+        }
     }
 
     /// Refuses settings under which workers could not keep their leases, or nothing could be done at all.
@@ -104,6 +119,8 @@ impl Settings {
         let broken = |key, rule: String| Err(SettingError { key, rule });
         let zero = [
             ("worker.heartbeat_interval", self.heartbeat_interval.is_zero()),
+            ("worker.reconnect_grace", self.reconnect_grace.is_zero()),
+            ("worker.losses_max", self.worker_losses_max == 0),
             ("server.wait_max", self.wait_max.is_zero()),
             ("step.start_to_close", self.start_to_close.is_zero()),
             ("step.concurrency_max", self.step_concurrency_max == 0),

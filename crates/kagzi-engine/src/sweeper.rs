@@ -45,7 +45,8 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
         }
         let steady = engine.clock().steady();
         let mut wake_at = now + PAUSE_MAX;
-        write_long_steps(&engine, now).await;
+        // Steps that have run for a second are worth a line.
+        write_running_steps(&engine, now.plus_ms(-LONG_STEP_MS)).await;
         if steady >= forget_at {
             forget_workers(&engine, now).await;
             forget_at = steady + FORGET_EVERY;
@@ -122,17 +123,19 @@ impl Presence {
 /// lost, so the step's time counts.
 async fn quiet_round(engine: &Engine, now: Timestamp, quiet: &Quiet) -> Result<(), StoreError> {
     engine.store().sweep(SweepKind::NoGrace { since: quiet.since }).await?;
-    let overdue = engine.hub().running.overdue(now, quiet.since, WRITE_LEN_MAX);
+    let overdue =
+        engine.hub().running.overdue(now, quiet.since, (WRITE_LEN_MAX, engine.settings().worker_losses_max));
     if !overdue.is_empty() {
         engine.store().apply(overdue).await?;
     }
     Ok(())
 }
 
-/// Writes down steps that have run for a second. An error is harmless: the worker's own timeout still holds.
-async fn write_long_steps(engine: &Engine, now: Timestamp) {
+/// Writes down steps that began before `before` and still run. An error is harmless: the worker's own timeout still
+/// holds.
+pub(crate) async fn write_running_steps(engine: &Engine, before: Timestamp) {
     loop {
-        let commands = engine.hub().running.to_write(now.plus_ms(-LONG_STEP_MS), WRITE_LEN_MAX);
+        let commands = engine.hub().running.to_write(before, WRITE_LEN_MAX);
         if commands.is_empty() {
             return;
         }

@@ -22,7 +22,7 @@ pub fn hello(workflow_type: &str, max_concurrent: i32) -> v1::Hello {
         workflow_types: vec![workflow_type.to_owned()],
         hostname: "by-hand".into(),
         pid: 1,
-        max_concurrent,
+        max_concurrent: Some(max_concurrent),
         ..Default::default()
     };
     v1::Hello { registration: Some(registration), ..Default::default() }

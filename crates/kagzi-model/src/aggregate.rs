@@ -22,6 +22,8 @@ pub struct Aggregate {
     pub retries: u32,
     pub retry_ms: Millis,
     pub asked_ms: Millis,
+    /// How often in a row the run was given back without progress.
+    pub releases: u32,
     /// Failure handlers that were started for it.
     pub handlers: Vec<RunId>,
     /// How much the function was told of: results, final failures, ends of sleeps and labels.
@@ -49,6 +51,7 @@ impl Aggregate {
             retries: 0,
             retry_ms: 0,
             asked_ms: 0,
+            releases: 0,
             handlers: Vec::new(),
             told: 0,
             failed_by: None,
@@ -72,6 +75,9 @@ impl Aggregate {
 
     /// Updates the steps by one event. Loading a run replays its events through here, so memory and disk agree.
     pub fn absorb(&mut self, at: Timestamp, kind: &EventKind) {
+        if kind.is_progress() {
+            self.releases = 0;
+        }
         match kind {
             EventKind::StepStarted { step, position, attempt, timeout_at, policy } => {
                 let state = StepState::Running { since: at, timeout_at: *timeout_at, policy: policy.clone() };
@@ -158,9 +164,9 @@ impl Aggregate {
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
             EventKind::Unknown { name, .. } => drop(self.unknown.get_or_insert_with(|| name.clone())),
+            EventKind::RunReleased { .. } => self.releases = self.releases.saturating_add(1),
             EventKind::RunStarted
             | EventKind::StepProgressed { .. }
-            | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::RunCompleted

@@ -88,16 +88,16 @@ pub enum Command {
     /// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not
     /// among them are closed. Empty: until the earliest of all, from workers that cannot say what they wait for.
     Park { lease: LeaseRef, waits: Vec<Name> },
-    /// Gives the run back unexecuted, at no charge.
+    /// Gives the run back at no charge. The more often that happens without progress, the longer it waits.
     Release { lease: LeaseRef, why: String },
     /// Pauses the run because code and record disagree.
     Block { lease: LeaseRef, message: String },
     /// Keeps the lease until `until`.
     Renew { lease: LeaseRef, until: Timestamp },
     /// Takes the lease of a lost worker away.
-    Orphan { namespace: Name, run: RunId, epoch: u64 },
-    /// Acts on a passed deadline or a lease that ran out.
-    Expire { namespace: Name, run: RunId },
+    Orphan { namespace: Name, run: RunId, epoch: u64, loss: Loss },
+    /// Acts on a passed deadline or a lease that ran out. `losses_max` as in [`Loss`].
+    Expire { namespace: Name, run: RunId, losses_max: u32 },
     /// Ends the run because somebody asked.
     Cancel { namespace: Name, run: RunId, reason: String },
     /// Ends the run as FAILED because an operator said so.
@@ -109,6 +109,16 @@ pub enum Command {
     Reopen { namespace: Name, run: RunId, from: Option<Name>, request: Option<Name> },
     /// Notes on a failed run that its handler ended.
     NoteHandler { namespace: Name, run: RunId, handler: RunId, outcome: String },
+}
+
+/// How a worker was lost, and how often in a row a run may lose one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Its connection broke a moment ago, and it did not come back. It may still live: a run that would not be executed
+    /// again stays with it until it has been silent for long enough.
+    pub cut_off: bool,
+    /// The run is quarantined when it loses its worker this often in a row without progress.
+    pub losses_max: u32,
 }
 
 impl Command {

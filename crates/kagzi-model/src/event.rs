@@ -287,6 +287,34 @@ impl EventKind {
         }
     }
 
+    /// The run came further than it was, or a person said that it should: what happened in a row before it is over.
+    pub fn is_progress(&self) -> bool {
+        match self {
+            EventKind::RunClaimed { slept, .. } => !slept.is_empty(),
+            EventKind::StepProgressed { .. }
+            | EventKind::StepCompleted { .. }
+            | EventKind::StepFailed { .. }
+            | EventKind::SleepScheduled { .. }
+            | EventKind::SleepOver { .. }
+            | EventKind::LabelSet { .. }
+            | EventKind::RunResumed
+            | EventKind::RunRetried { .. }
+            | EventKind::RunReopened
+            | EventKind::RunCompleted
+            | EventKind::RunFailed { .. }
+            | EventKind::RunCancelled { .. }
+            | EventKind::RunTimedOut { .. } => true,
+            EventKind::RunStarted
+            | EventKind::StepStarted { .. }
+            | EventKind::RunParked { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::LeaseLost { .. }
+            | EventKind::RunPaused { .. }
+            | EventKind::HandlerStarted { .. }
+            | EventKind::HandlerEnded { .. } => false,
+        }
+    }
+
     /// The step it is about, and the attempt, if any.
     pub fn step(&self) -> Option<(&Name, u32)> {
         match self {

@@ -33,7 +33,7 @@ mod worker;
 pub use aggregate::Aggregate;
 pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
-pub use command::{Command, LeaseRef, StartRun, StepRef, StepResult};
+pub use command::{Command, LeaseRef, Loss, StartRun, StepRef, StepResult};
 pub use decide::decide;
 pub use event::{Event, EventKind};
 pub use failure::Failure;

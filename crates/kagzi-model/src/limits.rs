@@ -20,8 +20,14 @@ pub const CONCURRENT_PER_WORKER_MAX: u32 = 10_000;
 pub const LABELS_MAX: usize = 64;
 /// Longest sleep, retry delay or timeout: ten years.
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
-/// Claims in a row that end with a lost worker and no progress before a run is quarantined.
-pub const CRASHES_MAX: u32 = 3;
+/// Claims in a row that end with a lost worker and no progress before a run is quarantined, unless the server is told
+/// otherwise.
+pub const LOSSES_STANDARD: u32 = 3;
+/// Claims in a row that end with the run given back and no progress before it is quarantined. With the delays between
+/// them that takes about a minute.
+pub const RELEASES_MAX: u32 = 10;
+/// The second release in a row without progress waits this long, and each further one twice as long as the last.
+pub const RELEASE_DELAY_MS: i64 = 250;
 /// Parks in a row that are due at once although nothing happened since the claim, before the next is put off.
 pub const IDLE_PARKS_FREE: u32 = 2;
 /// The same, before the run is paused.

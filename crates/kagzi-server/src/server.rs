@@ -156,9 +156,10 @@ impl Server {
             false => edge::any_host(),
         };
         let incoming = Connections::new(listener, &server.edge, server.calls.connections.clone()).stream();
-        let stop = server.stop.clone();
+        let (stop, engine) = (server.stop.clone(), server.engine.clone());
         let stopping = async move {
             shutdown.cancelled().await;
+            engine.prepare_to_stop();
             stop.cancel();
         };
         let patience = async {
@@ -176,6 +177,7 @@ impl Server {
 
     /// Ends worker streams, stops the engine and closes the store.
     pub async fn close(&self) {
+        self.engine.prepare_to_stop();
         self.stop.cancel();
         self.engine.stop().await;
         self.tracer.close().await;

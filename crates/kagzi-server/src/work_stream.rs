@@ -103,6 +103,7 @@ async fn serve(
         tokio::select! {
             biased;
             () = services.stop.cancelled() => {
+                stage.session.say_farewell();
                 return Err(Status::unavailable("the server is stopping; connect again"));
             }
             Some(ack) = stage.committing.next() => stage.acknowledge(ack).await?,
@@ -291,6 +292,7 @@ impl Stage<'_> {
             send(self.out, Down::Ack(ack)).await?;
         }
         let worker = self.session.worker;
+        self.session.say_farewell();
         self.session.stop_assigning().await.map_err(from_engine)?;
         let released = self.services.engine.deregister(worker).await.map_err(from_engine)?;
         info!(%worker, released, "worker left");

@@ -1,7 +1,10 @@
 //! A worker that is gone: its runs go on elsewhere, and a run that takes workers down is stopped.
 
-use kagzi_model::{Command, OnFailure, RetryPolicy, RunId, RunOptions, State, Status, WorkerStatus};
-use kagzi_store::RegistryError;
+use kagzi_model::{
+    BeginAnswer, Command, OnFailure, Reply, RetryPolicy, RunId, RunOptions, State, Status, Timestamp,
+    WorkerId, WorkerStatus, limits::RELEASES_MAX,
+};
+use kagzi_store::{RegistryError, WorkerCommand, WorkerReply};
 use uuid::Uuid;
 
 use crate::{Stage, Standing, TYPE};
@@ -121,18 +124,99 @@ async fn crash_with_witness(stage: &Stage, witness: &Standing) {
     stage.sweep_workers_silent_for_ms(SILENT_MS).await;
 }
 
-pub async fn a_lost_run_that_is_out_of_attempts_fails_and_starts_its_handler(stage: Stage) {
-    let twice = RetryPolicy { maximum_attempts: Some(2), ..RetryPolicy::default() };
-    let (run, mut cleaner) = handled_run(&stage, twice).await;
+pub async fn a_run_whose_steps_may_be_tried_once_goes_on_when_its_worker_is_lost(stage: Stage) {
+    let once = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::default() };
+    let (run, mut cleaner) = handled_run(&stage, once).await;
 
     crash_with_witness(&stage, &cleaner).await;
     stage.pass_ms(60_000);
     stage.beat(cleaner.worker, vec![]).await.unwrap();
-    crash_with_witness(&stage, &cleaner).await;
 
-    let failed = stage.run(run).await;
-    assert_eq!((&*failed.failure().unwrap().code, failed.attempts), ("WORKER_LOST", 1));
-    assert_eq!(cleaner.next().await.run.options.handler_of, Some(run));
+    let mut heir = stage.stand_by(1).await;
+    let lease = heir.next().await.lease();
+    stage.ok(stage.complete(&lease)).await;
+    assert_eq!(stage.run(run).await.state.status(), Status::Completed);
+    assert!(cleaner.ready().is_none(), "nothing failed");
+}
+
+pub async fn an_execution_of_a_step_that_began_and_died_has_its_number(stage: Stage) {
+    let run = stage.start("order-1").await;
+    let mut doomed = stage.stand_by(1).await;
+    let lease = doomed.next().await.lease();
+    let first = stage.ok(stage.begin(&lease, "charge")).await;
+
+    stage.pass_ms(SILENT_MS as u64 + 1);
+    stage.sweep_workers_silent_for_ms(SILENT_MS).await;
+    stage.pass_ms(60_000);
+    let mut heir = stage.stand_by(1).await;
+    let lease = heir.next().await.lease();
+    let second = stage.ok(stage.begin(&lease, "charge")).await;
+
+    assert_eq!(first, Reply::Begin(BeginAnswer::Execute { attempt: 1 }));
+    assert_eq!(second, Reply::Begin(BeginAnswer::Execute { attempt: 2 }));
+    let names = stage.event_names(run).await;
+    assert_eq!(names[2..5], ["step_started", "step_failed", "lease_lost"]);
+}
+
+/// Says that the worker's connection broke at `since`, and answers how many runs were taken over.
+async fn cut_off(stage: &Stage, id: WorkerId, since: Timestamp) -> u32 {
+    match stage.worker(WorkerCommand::CutOff { id, since }).await.unwrap() {
+        WorkerReply::TakenOver { runs } => runs,
+        other => panic!("a cut-off was answered with {other:?}"),
+    }
+}
+
+pub async fn the_runs_of_a_worker_that_was_cut_off_go_on_elsewhere_without_backoff(stage: Stage) {
+    let run = stage.start("order-1").await;
+    let mut lost = stage.stand_by(1).await;
+    lost.next().await;
+    let broke_at = stage.now();
+    stage.store.withdraw(lost.demand).await.unwrap();
+    stage.pass_ms(2_000);
+    let mut heir = stage.stand_by(1).await;
+
+    assert_eq!(cut_off(&stage, lost.worker, broke_at).await, 1);
+
+    let taken = heir.next().await.run;
+    assert_eq!((taken.id, taken.epoch, taken.crashes), (run, 2, 1));
+    assert_eq!(stage.told.lost(run).await.worker, lost.worker);
+    let row = stage.worker_row(lost.worker).await;
+    assert_eq!(row.status, WorkerStatus::Online, "it may come back, and keeps its place until it is stale");
+    assert_eq!(cut_off(&stage, lost.worker, broke_at).await, 0);
+}
+
+pub async fn a_worker_that_was_heard_of_after_its_connection_broke_keeps_its_runs(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let broke_at = stage.now();
+    stage.store.withdraw(standing.demand).await.unwrap();
+    stage.pass_ms(1_000);
+    stage.beat(standing.worker, vec![lease]).await.unwrap();
+    stage.pass_ms(1_000);
+
+    assert_eq!(cut_off(&stage, standing.worker, broke_at).await, 0);
+
+    assert!(matches!(stage.run(run).await.state, State::Leased(_)));
+}
+
+pub async fn a_run_given_back_without_progress_again_and_again_is_quarantined(stage: Stage) {
+    let run = stage.start("order-1").await;
+    let mut standing = stage.stand_by(1).await;
+
+    for _ in 0..RELEASES_MAX {
+        let lease = standing.next().await.lease();
+        stage.ok(stage.release(&lease)).await;
+        stage.pass_ms(60_000);
+    }
+
+    let State::Paused { by, why, .. } = stage.run(run).await.state else {
+        panic!("{:?}", stage.run(run).await.state)
+    };
+    assert_eq!(&*by, "quarantine");
+    assert!(why.contains("not now"), "{why}");
+    let other = stage.start("order-2").await;
+    assert_eq!(standing.next().await.run.id, other, "others are unaffected");
 }
 
 pub async fn a_quarantined_run_starts_its_handler_once_even_if_it_fails_later(stage: Stage) {

@@ -199,7 +199,7 @@ pub async fn a_run_inherits_field_by_field_from_its_namespace_and_the_server(sta
         ..RetryPolicy::default()
     };
     let server = Defaults { retry: retry(Some(9), Some(9), Some(90_000)), timeouts: Timeouts::default() };
-    stage.store.configure(ServerRules { defaults: server, create_namespaces: true });
+    stage.store.configure(ServerRules { defaults: server, ..ServerRules::default() });
     let timeouts =
         Timeouts { execution_ms: Some(60_000), heartbeat_ms: Some(40_000), start_to_close_ms: Some(5_000) };
     let defaults = Defaults { retry: retry(Some(7), Some(7), None), timeouts: timeouts.clone() };

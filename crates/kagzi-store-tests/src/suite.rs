@@ -64,7 +64,11 @@ macro_rules! conformance {
                 a_lost_worker_is_refused_until_it_registers_again,
                 a_heartbeat_of_an_unknown_worker_is_refused,
                 a_run_that_takes_its_workers_down_is_quarantined,
-                a_lost_run_that_is_out_of_attempts_fails_and_starts_its_handler,
+                a_run_whose_steps_may_be_tried_once_goes_on_when_its_worker_is_lost,
+                an_execution_of_a_step_that_began_and_died_has_its_number,
+                the_runs_of_a_worker_that_was_cut_off_go_on_elsewhere_without_backoff,
+                a_worker_that_was_heard_of_after_its_connection_broke_keeps_its_runs,
+                a_run_given_back_without_progress_again_and_again_is_quarantined,
                 a_quarantined_run_starts_its_handler_once_even_if_it_fails_later,
                 progress_forgives_earlier_crashes,
             }

@@ -98,6 +98,12 @@ pub enum WorkerCommand {
     Drain {
         id: WorkerId,
     },
+    /// Its connection to this server broke at `since`: unless it was heard of after that, here or at another server, its
+    /// runs go on elsewhere. It stays in the registry until it has been silent for long enough.
+    CutOff {
+        id: WorkerId,
+        since: Timestamp,
+    },
     /// Takes the worker out and gives its runs back at no charge.
     Deregister {
         id: WorkerId,
@@ -131,6 +137,7 @@ pub enum WorkerReply {
     Beat(BeatAnswer),
     Draining(Worker),
     Deregistered { released: u32 },
+    TakenOver { runs: u32 },
 }
 
 /// The answer to a heartbeat.

@@ -245,6 +245,9 @@ impl<'a> Fold<'a> {
         if moved && !after.labels.is_empty() {
             self.relabelled.insert(after.id);
         }
+        if let Command::Release { why, .. } = command {
+            log_release(after, why);
+        }
         let ended = after.state.finished() && !before.state.finished();
         if after.needs_handler() && !before.needs_handler() && after.options.handler_of.is_none() {
             self.failed.push(after.id);
@@ -298,6 +301,22 @@ impl<'a> Fold<'a> {
         };
         self.dirty.clear();
         set
+    }
+}
+
+/// A worker that leaves gives its runs back once. A run that comes back again and again is an operator's business.
+fn log_release(run: &Run, why: &str) {
+    let (namespace, id) = (&run.namespace, run.id);
+    match &run.state {
+        State::Retry { attempt, .. } => {
+            tracing::warn!(%namespace, run = %id, in_a_row = attempt, why, "run given back without progress, it waits");
+        }
+        State::Paused { .. } => {
+            tracing::error!(%namespace, run = %id, why, "run given back too often without progress, quarantined");
+        }
+        State::Ready { .. } => tracing::debug!(%namespace, run = %id, why, "run given back"),
+        State::Leased(_) | State::Timer { .. } => {}
+        State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {}
     }
 }
 

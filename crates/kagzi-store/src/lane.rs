@@ -491,6 +491,7 @@ impl<B: Backend> Lane<B> {
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         self.cache.make_room();
         self.rules.make_room();
+        done.drained.into_iter().for_each(|id| self.board.remove_worker(id));
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);
             self.roster.settle(id);

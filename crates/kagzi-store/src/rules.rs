@@ -29,11 +29,17 @@ pub struct ServerRules {
     pub defaults: Defaults,
     /// A namespace that nobody created is made by the first start or worker that names it; else both are refused.
     pub create_namespaces: bool,
+    /// A run that loses its worker this often in a row without progress is quarantined.
+    pub worker_losses_max: u32,
 }
 
 impl Default for ServerRules {
     fn default() -> Self {
-        ServerRules { defaults: Defaults::default(), create_namespaces: true }
+        ServerRules {
+            defaults: Defaults::default(),
+            create_namespaces: true,
+            worker_losses_max: kagzi_model::limits::LOSSES_STANDARD,
+        }
     }
 }
 

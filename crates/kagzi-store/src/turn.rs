@@ -45,6 +45,8 @@ pub struct Done {
     /// A person changed a schedule.
     pub schedules_changed: bool,
     pub offline: Vec<WorkerId>,
+    /// Workers that take nothing new from now on. Only after the commit: one whose drain was not recorded goes on.
+    pub drained: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
     pub waiting: Vec<Waiting>,
     /// Gates that may let something through now, on a shared database.
@@ -129,6 +131,7 @@ pub struct Turn<'a, B> {
     /// Keys whose backlog this turn looked at or gave runs of.
     looked: HashSet<QueueKey>,
     offline: Vec<WorkerId>,
+    drained: Vec<WorkerId>,
     lease_moves_counted: usize,
     schedules: schedules::Desk,
     tally: tally::Tally,
@@ -176,6 +179,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             leased_to: HashSet::default(),
             looked: HashSet::default(),
             offline: Vec::new(),
+            drained: Vec::new(),
             lease_moves_counted: 0,
             schedules: schedules::Desk::default(),
             tally: tally::Tally::default(),
@@ -568,6 +572,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             schedules_changed: self.schedules.changed,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
+            drained: std::mem::take(&mut self.drained),
             waiting,
             opened,
         }

@@ -1,14 +1,18 @@
 //! Expire: time alone ends something.
 
+use std::borrow::Cow;
+
 use super::{
     ending::{self, Ending},
     fail_step, orphan, park,
 };
-use crate::{Aggregate, Change, Failure, Lease, Rejection, Reply, Run, State, StepRef, StepState, Timestamp};
+use crate::{
+    Aggregate, Change, Failure, Lease, Loss, Rejection, Reply, Run, State, StepRef, StepState, Timestamp,
+};
 
 /// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
 /// out is taken back.
-pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
+pub fn decide(now: Timestamp, seen: &Aggregate, losses_max: u32) -> Result<Change, Rejection> {
     let run = &seen.run;
     if run.state.finished() {
         return Ok(Change::nothing(Reply::Done { already: true }));
@@ -18,7 +22,11 @@ pub fn decide(now: Timestamp, seen: &Aggregate) -> Result<Change, Rejection> {
         return Ok(ending::end(now, seen, Ending::TimedOut, failure, Reply::Done { already: false }));
     }
     match run.lease() {
-        Some(lease) if lease.until <= now => Ok(orphan::take_back(now, seen, lease)),
+        Some(lease) if lease.until <= now => {
+            let loss = Loss { cut_off: false, losses_max };
+            let taken = orphan::take_back(now, seen, lease, loss);
+            Ok(taken.expect("only a worker that was cut off keeps its run"))
+        }
         Some(lease) if lease.step_timeout_at.is_some_and(|at| at <= now) => Ok(steps(now, seen, lease)),
         Some(_) | None => Ok(Change::nothing(Reply::Done { already: true })),
     }
@@ -45,11 +53,17 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
     }
     let mut change = Change::nothing(Reply::Done { already: false });
     let mut any_final = false;
+    let several = late.len() > 1;
+    // Each is judged with the ones before it counted: limits that hold for the whole run hold for these together.
+    let mut judging = Cow::Borrowed(seen);
     for (step, _, policy) in late {
         let named = StepRef { path: step.path.clone(), position: step.position };
         let failure = Failure::new("TIMEOUT", &format!("step '{}' ran longer than it may", step.path));
-        let (event, reply) = fail_step::judge(now, seen, &named, (&failure, 0), policy);
+        let (event, reply) = fail_step::judge(now, &judging, &named, (&failure, 0), policy);
         any_final |= matches!(reply, Reply::StepFinal { .. });
+        if several {
+            judging.to_mut().absorb(now, &event);
+        }
         change.events.push((event, None));
     }
     change.run = Some(Run { crashes: 0, ..seen.run.clone() });

@@ -1,48 +1,89 @@
 //! Orphan: the worker is gone, so the run is taken back.
 
-use super::ending::{self, Ending};
+use std::borrow::Cow;
+
+use super::{ending, fail_step};
 use crate::{
-    Aggregate, Change, EventKind, Failure, Lease, Name, Rejection, Reply, Run, State, Timestamp,
-    backoff_seed, limits::CRASHES_MAX,
+    Aggregate, Change, EventKind, Failure, Lease, Loss, Name, Rejection, Reply, Run, State, Step, StepRef,
+    StepState, Timestamp, backoff_seed,
 };
 
 /// Takes the lease away if it is still the one that was seen to be lost.
-pub fn decide(now: Timestamp, seen: &Aggregate, epoch: u64) -> Result<Change, Rejection> {
-    match seen.run.lease() {
-        Some(lease) if seen.run.epoch == epoch => Ok(take_back(now, seen, lease)),
-        Some(_) | None => Ok(Change::nothing(Reply::Done { already: true })),
-    }
+pub fn decide(now: Timestamp, seen: &Aggregate, epoch: u64, loss: Loss) -> Result<Change, Rejection> {
+    let nothing = || Change::nothing(Reply::Done { already: true });
+    Ok(match seen.run.lease() {
+        Some(lease) if seen.run.epoch == epoch => take_back(now, seen, lease, loss).unwrap_or_else(nothing),
+        Some(_) | None => nothing(),
+    })
 }
 
-/// Schedules the next execution by the run's policy, fails a run that is out of attempts, or quarantines one
-/// that takes its workers down.
-pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
+/// Schedules the next execution, or quarantines a run that takes its workers down. The policy of the steps has no say
+/// in how often a run may lose its worker; it judges the steps that are known to have begun, each of which has died in
+/// one attempt. None when the worker was only cut off and the run would not be executed again.
+pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) -> Option<Change> {
     let run = &seen.run;
-    let crashes = run.crashes + 1;
-    let lost = |retry_at| EventKind::LeaseLost { worker: lease.worker, epoch: run.epoch, retry_at };
+    let crashes = run.crashes.saturating_add(1);
+    let quarantined = crashes >= loss.losses_max;
+    let seed = backoff_seed(&[run.id.0.as_bytes()]);
+    let at = match loss.cut_off && crashes == 1 {
+        true => now,
+        false => now.plus_ms(run.options.retry.delay_ms(crashes, seed)),
+    };
     let failure = Failure::new("WORKER_LOST", &format!("worker {} was lost", lease.worker));
-    let limit = run.options.retry.maximum_attempts;
-    if limit.is_some_and(|limit| limit >= 0 && crashes >= limit.unsigned_abs()) {
-        let mut change = ending::end(now, seen, Ending::Failed, failure, Reply::Orphaned { at: None });
-        change.events.insert(0, (lost(None), None));
-        return change;
+    let (died, any_final) = running_steps(now, seen, &failure, at);
+    if loss.cut_off && (quarantined || any_final) {
+        return None;
     }
-    if crashes >= CRASHES_MAX {
+    let retry_at = (!quarantined).then_some(at);
+    let lost = EventKind::LeaseLost { worker: lease.worker, epoch: run.epoch, retry_at };
+    let mut change = Change {
+        run: None,
+        events: died.into_iter().chain([lost]).map(|event| (event, None)).collect(),
+        reply: Reply::Orphaned { at: retry_at },
+        follow: vec![],
+    };
+    if quarantined {
         let by = Name::from("quarantine");
         let why = format!("its worker was lost {crashes} times in a row without progress");
         let state = State::Paused { by: by.clone(), why: why.clone(), since: now };
-        let mut change = Change {
-            run: Some(Run { state, crashes, ..run.clone() }),
-            events: vec![(lost(None), None), (EventKind::RunPaused { by, why }, None)],
-            reply: Reply::Orphaned { at: None },
-            follow: vec![],
-        };
+        change.run = Some(Run { state, crashes, ..run.clone() });
+        change.events.push((EventKind::RunPaused { by, why }, None));
         // Somebody must hear of it; should the run fail later, the handler that exists is found by its id.
         ending::with_handler(seen, &mut change);
-        return change;
+    } else {
+        let state = State::Retry { step: None, attempt: crashes, at, failure };
+        change.run = Some(Run { state, crashes, ..run.clone() });
     }
-    let seed = backoff_seed(&[run.id.0.as_bytes()]);
-    let at = now.plus_ms(run.options.retry.delay_ms(crashes, seed));
-    let state = State::Retry { step: None, attempt: crashes, at, failure };
-    Change::new(Run { state, crashes, ..run.clone() }, lost(Some(at)), Reply::Orphaned { at: Some(at) })
+    Some(change)
+}
+
+/// What becomes of the steps that were being executed, and whether one of them has failed for good. Each is judged with
+/// the ones before it counted. A retry waits for nothing but the run's own next execution.
+fn running_steps(
+    now: Timestamp,
+    seen: &Aggregate,
+    failure: &Failure,
+    next_at: Timestamp,
+) -> (Vec<EventKind>, bool) {
+    let mut running: Vec<&Step> =
+        seen.open_steps().filter(|step| matches!(step.state, StepState::Running { .. })).collect();
+    running.sort_by_key(|step| (step.position, step.path.clone()));
+    let several = running.len() > 1;
+    let mut judging = Cow::Borrowed(seen);
+    let (mut events, mut any_final) = (Vec::new(), false);
+    for step in running {
+        let StepState::Running { since, policy, .. } = &step.state else { continue };
+        let named = StepRef { path: step.path.clone(), position: step.position };
+        let elapsed_ms = now.remaining_ms(*since);
+        let (mut event, reply) = fail_step::judge(now, &judging, &named, (failure, elapsed_ms), policy);
+        any_final |= matches!(reply, Reply::StepFinal { .. });
+        if let EventKind::StepFailed { retry_at: Some(retry_at), .. } = &mut event {
+            *retry_at = next_at;
+        }
+        if several {
+            judging.to_mut().absorb(now, &event);
+        }
+        events.push(event);
+    }
+    (events, any_final)
 }

@@ -1,8 +1,8 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Name, OnFailure, Payload,
-    RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, StepResult, Timestamp, WorkerId,
+    Aggregate, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Loss, Name, OnFailure,
+    Payload, RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, StepResult, Timestamp, WorkerId,
 };
 use uuid::Uuid;
 
@@ -109,6 +109,10 @@ pub fn states() -> Vec<(String, Aggregate)> {
         seen.run.crashes = 2;
         seen
     };
+    let given_back = |releases, mut seen: Aggregate| {
+        seen.releases = releases;
+        seen
+    };
     let paused = State::Paused { by: "quarantine".into(), why: "it crashed".into(), since };
     [
         ("READY", aggregate(State::Ready { since })),
@@ -119,6 +123,8 @@ pub fn states() -> Vec<(String, Aggregate)> {
         ("LEASED", aggregate(leased(soon))),
         ("LEASED, ran out", aggregate(leased(past))),
         ("LEASED, crashed twice", crashed(aggregate(leased(past)))),
+        ("LEASED, given back once", given_back(1, aggregate(leased(soon)))),
+        ("LEASED, given back 9 times", given_back(9, aggregate(leased(soon)))),
         ("LEASED, step overdue", step_overdue(aggregate(leased(soon)))),
         ("LEASED, retries the run", with_options(aggregate(leased(soon)), retries_the_run())),
         ("LEASED, has a handler", with_options(aggregate(leased(past)), has_a_handler())),
@@ -217,7 +223,10 @@ fn progress(lease: &LeaseRef, step: StepRef) -> Command {
 pub fn commands() -> Vec<(&'static str, Command)> {
     let namespace = namespace();
     let stale = writes(EPOCH - 1).into_iter().map(|(name, command)| (stale_name(name), command));
-    let orphan = |epoch| Command::Orphan { namespace: namespace.clone(), run: RUN, epoch };
+    let orphan = |epoch, cut_off| {
+        let loss = Loss { cut_off, losses_max: 3 };
+        Command::Orphan { namespace: namespace.clone(), run: RUN, epoch, loss }
+    };
     let others = vec![
         (
             "Lease",
@@ -228,9 +237,10 @@ pub fn commands() -> Vec<(&'static str, Command)> {
                 until: NOW.plus_ms(30_000),
             },
         ),
-        ("Orphan", orphan(EPOCH)),
-        ("Orphan, stale epoch", orphan(EPOCH - 1)),
-        ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN }),
+        ("Orphan", orphan(EPOCH, false)),
+        ("Orphan, cut off", orphan(EPOCH, true)),
+        ("Orphan, stale epoch", orphan(EPOCH - 1, false)),
+        ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN, losses_max: 3 }),
         ("Cancel", Command::Cancel { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
         ("Terminate", Command::Terminate { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
         ("Resume", Command::Resume { namespace: namespace.clone(), run: RUN, request: None }),

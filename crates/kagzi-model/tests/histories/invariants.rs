@@ -202,9 +202,25 @@ proptest! {
             play.step(a_move);
 
             let run = &play.seen.run;
-            prop_assert!(run.crashes <= kagzi_model::limits::CRASHES_MAX);
-            if run.crashes == kagzi_model::limits::CRASHES_MAX {
+            prop_assert!(run.crashes <= kagzi_model::limits::LOSSES_STANDARD);
+            if run.crashes == kagzi_model::limits::LOSSES_STANDARD {
                 prop_assert!(!matches!(run.state, State::Leased(_)), "leased after {} crashes", run.crashes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_quarantined_before_it_is_given_back_too_often(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
+
+        for a_move in &moves {
+            play.step(a_move);
+
+            let releases = play.seen.releases;
+            prop_assert!(releases <= kagzi_model::limits::RELEASES_MAX);
+            if releases == kagzi_model::limits::RELEASES_MAX {
+                let state = &play.seen.run.state;
+                prop_assert!(!matches!(state, State::Leased(_)), "leased after {releases} releases");
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Random histories of one run: what workers, people and the clock may do to it, sensible or not.
 
 use kagzi_model::{
-    Aggregate, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection, RetryPolicy,
-    RunId, RunOptions, StartRun, Step, StepRef, StepState, Timestamp, WorkerId, decide,
+    Aggregate, Change, Command, Event, EventKind, Failure, LeaseRef, Loss, Name, Payload, Rejection,
+    RetryPolicy, RunId, RunOptions, StartRun, Step, StepRef, StepState, Timestamp, WorkerId, decide,
+    limits::LOSSES_STANDARD,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -28,6 +29,7 @@ pub enum Move {
     },
     Orphan {
         epoch: Epoch,
+        cut_off: bool,
     },
     Expire,
     Cancel,
@@ -90,7 +92,7 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         3 => prop_oneof![0..3_000i64, 0..200_000i64].prop_map(|ms| Move::Pass { ms }),
         5 => (1..60_000i64).prop_map(|lease_ms| Move::Lease { lease_ms }),
         14 => (epoch.clone(), what()).prop_map(|(epoch, what)| Move::Write { epoch, what }),
-        2 => epoch.prop_map(|epoch| Move::Orphan { epoch }),
+        2 => (epoch, any::<bool>()).prop_map(|(epoch, cut_off)| Move::Orphan { epoch, cut_off }),
         2 => Just(Move::Expire),
         1 => Just(Move::Resume),
         1 => prop_oneof![Just(Move::Reopen), Just(Move::Reopen), Just(Move::Terminate)],
@@ -220,8 +222,11 @@ impl Play {
             Move::Write { epoch: named, what } => {
                 self.write(LeaseRef { namespace, run, epoch: epoch(named) }, what)
             }
-            Move::Orphan { epoch: named } => Command::Orphan { namespace, run, epoch: epoch(named) },
-            Move::Expire => Command::Expire { namespace, run },
+            Move::Orphan { epoch: named, cut_off } => {
+                let loss = Loss { cut_off: *cut_off, losses_max: LOSSES_STANDARD };
+                Command::Orphan { namespace, run, epoch: epoch(named), loss }
+            }
+            Move::Expire => Command::Expire { namespace, run, losses_max: LOSSES_STANDARD },
             Move::Cancel => Command::Cancel { namespace, run, reason: "enough".into() },
             Move::Terminate => Command::Terminate { namespace, run, reason: "enough".into() },
             Move::Resume => Command::Resume { namespace, run, request: None },

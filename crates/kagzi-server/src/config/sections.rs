@@ -104,6 +104,12 @@ section! {
         stale_after: Duration = Settings::default().stale_after,
         /// A lease lasts this long beyond the last heartbeat that named it. At least `stale_after`.
         lease: Duration = Settings::default().lease,
+        /// A worker whose connection broke has this long to come back; then its runs go on elsewhere. A run that would
+        /// not be executed again stays with it until `stale_after`; a grace as long as that switches this off.
+        reconnect_grace: Duration = Settings::default().reconnect_grace,
+        /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry policy of
+        /// its steps says.
+        losses_max: u32 = Settings::default().worker_losses_max,
         /// Workers that went offline are forgotten after this long.
         forget_after: Duration = Settings::default().forget_workers_after,
     }

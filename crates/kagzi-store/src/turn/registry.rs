@@ -1,6 +1,8 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
-use kagzi_model::{Command, LeaseRef, Name, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_model::{
+    Command, LeaseRef, Loss, Name, Registration, Reply, RunId, Timestamp, Worker, WorkerId, WorkerStatus,
+};
 
 use super::Turn;
 use crate::{
@@ -14,6 +16,8 @@ const FORCED: &str = "an operator took its worker offline";
 pub(super) enum Leaving {
     Politely,
     Lost,
+    /// Its connection broke, and it may come back.
+    CutOff,
     /// By an operator's word, while it may still execute.
     Forced,
 }
@@ -102,12 +106,13 @@ impl<B: Backend> Turn<'_, B> {
                     Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(*id))),
                     Some(WorkerStatus::Online | WorkerStatus::Draining) => {
                         self.roster.change(*id, |worker| worker.status = WorkerStatus::Draining);
-                        self.board.remove_worker(*id);
+                        self.drained.push(*id);
                         let worker = self.roster.get(*id).expect("loaded above").worker.clone();
                         Ok(Ok(WorkerReply::Draining(worker)))
                     }
                 }
             }
+            WorkerCommand::CutOff { id, since } => self.cut_off(*id, *since).await,
             WorkerCommand::Deregister { id } => self.leave(*id, Leaving::Politely).await,
             WorkerCommand::Offline { id } => self.leave(*id, Leaving::Forced).await,
         }
@@ -250,6 +255,28 @@ impl<B: Backend> Turn<'_, B> {
             worker.deregistered_at = worker.deregistered_at.or(Some(now));
         });
         self.offline.push(id);
+        self.take_runs(id, how).await
+    }
+
+    /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared database
+    /// it may have reconnected to another server: its row says so, because whoever greets it is named there.
+    async fn cut_off(
+        &mut self,
+        id: WorkerId,
+        since: Timestamp,
+    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        self.refresh_worker(id).await?;
+        let Some(member) = self.roster.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
+        let gone = member.worker.status != WorkerStatus::Offline
+            && member.worker.heartbeat_at <= since
+            && !self.board.stands(id)
+            && (!self.shared || self.backend.standing(&[id]).await?.contains(&id));
+        let runs = if gone { self.take_runs(id, Leaving::CutOff).await? } else { 0 };
+        Ok(Ok(WorkerReply::TakenOver { runs }))
+    }
+
+    async fn take_runs(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
+        let losses_max = self.rules.server.worker_losses_max;
         let held = self.backend.leased_by(id).await?;
         self.load_found(&held).await?;
         let mut released = 0;
@@ -265,16 +292,20 @@ impl<B: Backend> Turn<'_, B> {
                     let why = "its worker left".to_owned();
                     Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
                 }
-                Leaving::Lost => Command::Orphan { namespace, run, epoch },
+                Leaving::Lost | Leaving::CutOff => {
+                    let loss = Loss { cut_off: matches!(how, Leaving::CutOff), losses_max };
+                    Command::Orphan { namespace, run, epoch, loss }
+                }
                 Leaving::Forced => {
                     let why = FORCED.to_owned();
                     Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
                 }
             };
-            if self.apply(&command).await?.is_err() {
-                continue;
+            match self.apply(&command).await? {
+                // Refused, or left with a worker that may still come back for it.
+                Err(_) | Ok(Reply::Done { already: true }) => continue,
+                Ok(_) => released += 1,
             }
-            released += 1;
             if matches!(how, Leaving::Forced) {
                 // A release is the worker's own word, usually. This worker does not know of it yet.
                 let why = FORCED.to_owned();

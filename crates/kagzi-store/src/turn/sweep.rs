@@ -10,6 +10,7 @@ const SWEEP_LEN_MAX: usize = 500;
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn sweep(&mut self, kind: SweepKind) -> Result<Swept, StoreError> {
+        let losses_max = self.rules.server.worker_losses_max;
         match kind {
             SweepKind::Expired { now } => {
                 // Rows of this batch must be visible to the search for expired ones.
@@ -18,7 +19,7 @@ impl<B: Backend> Turn<'_, B> {
                 let (count, more) = (keys.len(), keys.len() == self.sweep_len());
                 for RunKey { run, namespace } in keys {
                     // Refused only when the run is gone or cannot be read; then there is nothing to expire.
-                    let _ = self.apply(&Command::Expire { namespace, run }).await?;
+                    let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
                 }
                 self.write().await?;
                 let next_at = self.backend.next_sweep(&self.stats.aside.runs()).await?;
@@ -32,7 +33,7 @@ impl<B: Backend> Turn<'_, B> {
                     let now = self.now;
                     if self.fold.entry(run).is_some_and(|entry| has_no_grace(now, since, &entry.aggregate)) {
                         // Refused only when the run is gone; then there is nothing to expire.
-                        let _ = self.apply(&Command::Expire { namespace, run }).await?;
+                        let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
                         count += 1;
                     }
                 }

@@ -1,0 +1,227 @@
+//! What a run owes to workers that are lost or give it back: limits of their own, apart from the steps' retry policy.
+
+use kagzi_model::{
+    Aggregate, BeginAnswer, Command, EventKind, Finality, LeaseRef, Loss, Payload, Reply, RetryPolicy, RunId,
+    RunOptions, StartRun, State, StepRef, StepState, Timestamp, WorkerId, decide,
+    limits::{LOSSES_STANDARD, RELEASES_MAX},
+};
+use uuid::Uuid;
+
+const RUN: RunId = RunId(Uuid::from_u128(1));
+const WORKER: WorkerId = WorkerId(Uuid::from_u128(7));
+
+/// One run, whose time we move.
+struct Story {
+    now: Timestamp,
+    seen: Aggregate,
+}
+
+impl Story {
+    fn begin(retry: RetryPolicy) -> Story {
+        let start = Command::Start(Box::new(StartRun {
+            namespace: "shop".into(),
+            id: RUN,
+            business_id: RUN.to_string().into(),
+            workflow_type: "order".into(),
+            task_queue: "main".into(),
+            input: Payload::new(&b"{}"[..]),
+            deadline_at: None,
+            options: RunOptions { retry, ..RunOptions::default() },
+            labels: Default::default(),
+        }));
+        let now = Timestamp::from_millis(1_000_000);
+        let run = decide(now, None, None, &start).unwrap().run.unwrap();
+        Story { now, seen: Aggregate::new(run, 0) }
+    }
+
+    fn apply(&mut self, command: &Command) -> Reply {
+        let change = decide(self.now, Some(&self.seen), None, command).unwrap();
+        self.seen.apply(self.now, &change);
+        change.reply
+    }
+
+    /// Waits until the run is due, and says for how long; a worker then takes it.
+    fn claim(&mut self) -> i64 {
+        let due_at = self.seen.run.due_at().expect("it is due some time");
+        let waited_ms = due_at.remaining_ms(self.now);
+        self.now = self.now.max(due_at);
+        let until = self.now.plus_ms(30_000);
+        self.apply(&Command::Lease { namespace: "shop".into(), run: RUN, worker: WORKER, until });
+        waited_ms
+    }
+
+    fn lease(&self) -> LeaseRef {
+        LeaseRef { namespace: "shop".into(), run: RUN, epoch: self.seen.run.epoch }
+    }
+
+    fn release(&mut self) {
+        self.apply(&Command::Release { lease: self.lease(), why: "the task of the run died".into() });
+    }
+
+    fn lose(&mut self, cut_off: bool) -> Reply {
+        let loss = Loss { cut_off, losses_max: LOSSES_STANDARD };
+        let epoch = self.seen.run.epoch;
+        self.apply(&Command::Orphan { namespace: "shop".into(), run: RUN, epoch, loss })
+    }
+
+    fn begin_step(&mut self, path: &str) -> u32 {
+        let (lease, policy) = (self.lease(), RetryPolicy::default());
+        match self.apply(&Command::BeginStep { lease, step: step(path), timeout_ms: None, policy }) {
+            Reply::Begin(BeginAnswer::Execute { attempt }) => attempt,
+            other => panic!("not to be executed: {other:?}"),
+        }
+    }
+
+    fn record(&mut self, path: &str) {
+        let (lease, result) = (self.lease(), Payload::new(&b"1"[..]));
+        self.apply(&Command::RecordStep { lease, step: step(path), attempt: 1, result, elapsed_ms: 1 });
+    }
+}
+
+fn step(path: &str) -> StepRef {
+    StepRef { path: path.into(), position: 0 }
+}
+
+fn attempts_max(maximum: i32) -> RetryPolicy {
+    RetryPolicy { maximum_attempts: Some(maximum), ..RetryPolicy::default() }
+}
+
+#[test]
+fn a_run_that_is_given_back_without_progress_waits_longer_each_time_and_is_quarantined_with_a_reason() {
+    let mut story = Story::begin(RetryPolicy::default());
+    story.claim();
+
+    let mut waits_ms = Vec::new();
+    while !matches!(story.seen.run.state, State::Paused { .. }) {
+        story.release();
+        if story.seen.run.due_at().is_some() {
+            waits_ms.push(story.claim());
+        }
+    }
+
+    assert_eq!(waits_ms, [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000]);
+    assert_eq!(story.seen.run.dispatch_count, RELEASES_MAX);
+    let State::Paused { by, why, .. } = &story.seen.run.state else { unreachable!("it is paused") };
+    assert_eq!(&**by, "quarantine");
+    assert!(why.contains("10 times in a row") && why.contains("the task of the run died"), "{why}");
+    assert_eq!((story.seen.run.attempts, story.seen.run.crashes), (0, 0), "nobody is charged");
+}
+
+#[test]
+fn progress_and_a_persons_word_end_the_row_of_releases() {
+    let mut story = Story::begin(RetryPolicy::default());
+    for _ in 0..3 {
+        story.claim();
+        story.release();
+    }
+    story.claim();
+    story.record("charge");
+
+    story.release();
+
+    assert_eq!(story.claim(), 0);
+    while !matches!(story.seen.run.state, State::Paused { .. }) {
+        story.release();
+        if story.seen.run.due_at().is_some() {
+            story.claim();
+        }
+    }
+    story.apply(&Command::Resume { namespace: "shop".into(), run: RUN });
+    story.claim();
+    story.release();
+    assert_eq!(story.claim(), 0);
+}
+
+#[test]
+fn a_run_whose_steps_may_be_tried_once_goes_on_when_its_worker_dies_before_any_began() {
+    let mut story = Story::begin(attempts_max(1));
+    story.claim();
+
+    story.lose(false);
+
+    assert!(matches!(story.seen.run.state, State::Retry { step: None, attempt: 1, .. }));
+    story.claim();
+    story.lose(false);
+    story.claim();
+    story.lose(false);
+    let State::Paused { by, why, .. } = &story.seen.run.state else { panic!("{:?}", story.seen.run.state) };
+    assert_eq!(&**by, "quarantine");
+    assert!(why.contains("lost 3 times in a row"), "{why}");
+}
+
+#[test]
+fn an_execution_of_a_step_that_began_and_died_counts_and_has_its_number() {
+    let mut story = Story::begin(attempts_max(2));
+    story.claim();
+    let first = story.begin_step("charge");
+
+    story.lose(false);
+    story.claim();
+    let second = story.begin_step("charge");
+    story.lose(false);
+
+    assert_eq!((first, second), (1, 2));
+    let charge = &story.seen.steps["charge"];
+    let StepState::Failed { failure, finality } = &charge.state else { panic!("{:?}", charge.state) };
+    assert_eq!((&*failure.code, *finality, charge.attempts), ("WORKER_LOST", Finality::Exhausted, 2));
+    assert!(matches!(story.seen.run.state, State::Retry { step: None, .. }), "the function must hear of it");
+}
+
+#[test]
+fn the_first_takeover_after_a_broken_connection_does_not_wait_and_the_next_does() {
+    let mut story = Story::begin(RetryPolicy::default());
+    story.claim();
+    story.begin_step("charge");
+
+    let reply = story.lose(true);
+
+    assert_eq!(reply, Reply::Orphaned { at: Some(story.now) });
+    let charge = &story.seen.steps["charge"];
+    assert!(matches!(charge.state, StepState::Retry { at, .. } if at == story.now), "{:?}", charge.state);
+    assert_eq!((story.seen.run.crashes, story.claim()), (1, 0));
+    story.lose(true);
+    assert!(story.claim() > 0);
+}
+
+#[test]
+fn a_run_that_would_not_be_executed_again_stays_with_a_worker_that_was_only_cut_off() {
+    let mut out_of_losses = Story::begin(RetryPolicy::default());
+    for _ in 0..LOSSES_STANDARD - 1 {
+        out_of_losses.claim();
+        out_of_losses.lose(true);
+    }
+    out_of_losses.claim();
+    let mut out_of_attempts = Story::begin(attempts_max(1));
+    out_of_attempts.claim();
+    out_of_attempts.begin_step("charge");
+
+    for story in [&mut out_of_losses, &mut out_of_attempts] {
+        let crashes = story.seen.run.crashes;
+        assert_eq!(story.lose(true), Reply::Done { already: true });
+        assert!(story.seen.run.lease().is_some());
+        assert_eq!(story.seen.run.crashes, crashes);
+
+        story.lose(false);
+        assert!(story.seen.run.lease().is_none(), "silence for long enough ends it all the same");
+    }
+}
+
+#[test]
+fn steps_that_die_together_are_counted_together() {
+    let once = RetryPolicy { run_retries_max: Some(1), ..RetryPolicy::default() };
+    let mut story = Story::begin(once);
+    story.claim();
+    story.begin_step("a");
+    story.begin_step("b");
+
+    let loss = Loss { cut_off: false, losses_max: LOSSES_STANDARD };
+    let epoch = story.seen.run.epoch;
+    let orphan = Command::Orphan { namespace: "shop".into(), run: RUN, epoch, loss };
+    let change = decide(story.now, Some(&story.seen), None, &orphan).unwrap();
+
+    let retried = change.events.iter().map(|(kind, _)| match kind {
+        EventKind::StepFailed { step, retry_at, .. } => Some((step.to_string(), retry_at.is_some())),
+        _ => None,
+    });
+    assert_eq!(retried.flatten().collect::<Vec<_>>(), [("a".into(), true), ("b".into(), false)]);
+}
