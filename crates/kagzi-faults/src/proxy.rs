@@ -18,6 +18,7 @@ use tokio::{
 pub struct Proxy {
     pub address: SocketAddr,
     losing: Arc<AtomicBool>,
+    refusing: Arc<AtomicBool>,
     /// Connections end when this number changes.
     generation: watch::Sender<u64>,
     accepting: JoinHandle<()>,
@@ -30,18 +31,27 @@ impl Proxy {
         let address = listener.local_addr().expect("it is bound");
         let losing = Arc::new(AtomicBool::new(false));
         let (generation, cut) = watch::channel(0);
-        let lossy = losing.clone();
+        let refusing = Arc::new(AtomicBool::new(false));
+        let (lossy, closed) = (losing.clone(), refusing.clone());
         let accepting = tokio::spawn(async move {
             while let Ok((worker, _)) = listener.accept().await {
+                if closed.load(Ordering::SeqCst) {
+                    continue;
+                }
                 tokio::spawn(connect(worker, server, lossy.clone(), cut.clone()));
             }
         });
-        Proxy { address, losing, generation, accepting }
+        Proxy { address, losing, refusing, generation, accepting }
     }
 
     /// From now on the server's bytes on open connections are thrown away. Such a connection never recovers.
     pub fn lose_answers(&self) {
         self.losing.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether new connections are ended at once.
+    pub fn refuse(&self, refusing: bool) {
+        self.refusing.store(refusing, Ordering::SeqCst);
     }
 
     /// Ends all open connections; those opened afterwards work.

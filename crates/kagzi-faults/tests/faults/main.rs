@@ -5,6 +5,7 @@ mod bad_operators;
 mod cancel;
 mod chaos;
 mod crash_points;
+mod cut_off;
 mod deadlines;
 mod drain;
 mod durable_answers;
