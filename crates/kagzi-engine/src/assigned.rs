@@ -76,13 +76,14 @@ async fn needed(engine: &Engine, run: &Run) -> Result<Vec<Event>, EngineError> {
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
-            | EventKind::RunResumed
+            | EventKind::RunResumed { .. }
+            | EventKind::StepClosed { .. }
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::RunReopened
+            | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. }
             | EventKind::LabelSet { .. } => {}

@@ -297,9 +297,9 @@ impl EventKind {
             | EventKind::SleepScheduled { .. }
             | EventKind::SleepOver { .. }
             | EventKind::LabelSet { .. }
-            | EventKind::RunResumed
+            | EventKind::RunResumed { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::RunReopened
+            | EventKind::RunReopened { .. }
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }
@@ -310,6 +310,7 @@ impl EventKind {
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
+            | EventKind::StepClosed { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. } => false,
         }

@@ -126,7 +126,7 @@ fn progress_and_a_persons_word_end_the_row_of_releases() {
             story.claim();
         }
     }
-    story.apply(&Command::Resume { namespace: "shop".into(), run: RUN });
+    story.apply(&Command::Resume { namespace: "shop".into(), run: RUN, request: None });
     story.claim();
     story.release();
     assert_eq!(story.claim(), 0);
