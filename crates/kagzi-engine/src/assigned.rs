@@ -78,6 +78,7 @@ async fn needed(engine: &Engine, run: &Run) -> Result<Vec<Event>, EngineError> {
             | EventKind::RunPaused { .. }
             | EventKind::RunResumed { .. }
             | EventKind::StepClosed { .. }
+            | EventKind::Unknown { .. }
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }

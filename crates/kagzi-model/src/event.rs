@@ -311,6 +311,7 @@ impl EventKind {
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::StepClosed { .. }
+            | EventKind::Unknown { .. }
             | EventKind::HandlerStarted { .. }
             | EventKind::HandlerEnded { .. } => false,
         }
