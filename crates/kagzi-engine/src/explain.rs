@@ -91,6 +91,14 @@ impl Engine {
             },
             false => sentence,
         };
+        let sentence = match first_deadline(&run) {
+            Some(at) => format!(
+                "{sentence}; but its deadline comes first: it will time out at {} ({})",
+                moment(at),
+                in_time(now, at)
+            ),
+            None => sentence,
+        };
         Ok(Explanation { sentence, reason: run.state.reason().unwrap_or("finished") })
     }
 
@@ -130,6 +138,23 @@ impl Engine {
         }
         Ok(format!("{waiting}, and {count} workers with {free} free slots can take it"))
     }
+}
+
+/// The deadline of a run, where it comes before whatever the run waits for. A paused run waits for somebody, and its
+/// deadline does not.
+fn first_deadline(run: &Run) -> Option<Timestamp> {
+    let deadline = run.deadline_at?;
+    let first = match &run.state {
+        State::Timer { at, .. } | State::Retry { at, .. } => deadline < *at,
+        State::Paused { .. } => true,
+        State::Ready { .. }
+        | State::Leased(_)
+        | State::Completed
+        | State::Failed { .. }
+        | State::Cancelled { .. }
+        | State::TimedOut { .. } => false,
+    };
+    first.then_some(deadline)
 }
 
 fn ended(run: &Run) -> String {

@@ -71,11 +71,14 @@ pub enum NameError {
     TooLong { len: usize, max: usize },
     #[error("has a control character at byte {at}")]
     Control { at: usize },
+    #[error("begins or ends with a space, which nobody sees; leave it out")]
+    Space,
 }
 
 /// Checks a namespace, queue, workflow type, business id or label.
 pub fn check_name(text: &str) -> Result<(), NameError> {
-    check_text(text, NAME_BYTES_MAX)
+    check_text(text, NAME_BYTES_MAX)?;
+    if text.trim() != text { Err(NameError::Space) } else { Ok(()) }
 }
 
 /// Checks the path of a step.
@@ -104,6 +107,15 @@ mod tests {
     fn names_may_hold_anything_printable_up_to_the_limit() {
         assert_eq!(check_name("Bestellung €42 / eilig"), Ok(()));
         assert_eq!(check_name(&"x".repeat(255)), Ok(()));
+    }
+
+    #[test]
+    fn a_space_that_nobody_sees_makes_no_other_name() {
+        for text in [" ", " orders", "orders ", "\u{a0}orders"] {
+            assert_eq!(check_name(text), Err(NameError::Space), "{text:?}");
+        }
+        assert_eq!(check_name("two words"), Ok(()));
+        assert_eq!(check_step_path(" as the code has it "), Ok(()));
     }
 
     #[test]

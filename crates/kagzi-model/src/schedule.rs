@@ -7,6 +7,7 @@
 mod calendar;
 mod change;
 mod cron;
+mod dialect;
 pub(crate) mod key;
 mod overlap;
 mod tick;

@@ -115,7 +115,7 @@ pub fn time_range(
         && begin > end
     {
         let rule = format!("it is later than {what}to, so nothing can match; exchange them");
-        return Err(invalid(&format!("{what}from"), moment(begin), rule));
+        return Err(invalid(&format!("{what}from"), format_args!("{}", moment(begin)), rule));
     }
     Ok(range)
 }
@@ -172,7 +172,7 @@ pub fn timeouts(
         Some(value) if value < least => {
             Err(invalid(field, value, format_args!("it must be at least {least} s")))
         }
-        Some(value) => duration_ms(field, value.saturating_mul(1000)).map(Some),
+        Some(value) => duration_seconds(field, value).map(Some),
     };
     let least_heartbeat = (heartbeat_interval_ms.cast_unsigned() * 3).div_ceil(1000);
     // 0 is said on purpose: no limit, whatever the namespace sets.
@@ -196,7 +196,26 @@ pub fn timeouts(
 pub fn duration_ms(field: &str, ms: u64) -> Result<Millis, Status> {
     match i64::try_from(ms) {
         Ok(ms) if ms <= WAIT_MS_MAX => Ok(ms),
-        Ok(_) | Err(_) => Err(invalid(field, ms, "it must be below ten years")),
+        Ok(_) | Err(_) => {
+            let rule = format_args!("it is in milliseconds and must be at most {WAIT_MS_MAX}, ten years");
+            Err(invalid(field, ms, rule))
+        }
+    }
+}
+
+/// The same in seconds, refused as it was sent.
+pub fn duration_seconds(field: &str, seconds: u64) -> Result<Millis, Status> {
+    let ms = seconds.checked_mul(1000).and_then(|ms| i64::try_from(ms).ok());
+    match ms.filter(|ms| *ms <= WAIT_MS_MAX) {
+        Some(ms) => Ok(ms),
+        None => {
+            let max = WAIT_MS_MAX / 1000;
+            Err(invalid(
+                field,
+                seconds,
+                format_args!("it is in seconds and must be at most {max}, ten years"),
+            ))
+        }
     }
 }
 

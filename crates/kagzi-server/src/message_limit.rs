@@ -19,6 +19,9 @@ use tower::Service;
 
 use crate::check;
 
+/// How the decoder's refusals begin. It calls them errors of the server's; whoever sent the bytes can mend them.
+const UNDECODABLE: &str = "failed to decode Protobuf message";
+
 /// Room for a request's other fields above its payload.
 const ENVELOPE_BYTES: usize = 64 * 1024;
 
@@ -58,8 +61,9 @@ where
 }
 
 fn reword(response: Response<Body>) -> Response<Body> {
-    let out_of_range = response.headers().get("grpc-status").is_some_and(|code| code == "11");
-    match Status::from_header_map(response.headers()).filter(|_| out_of_range) {
+    // OUT_OF_RANGE and INTERNAL: the transport's codes for messages that are too large, or no messages at all.
+    let ours = response.headers().get("grpc-status").is_some_and(|code| code == "11" || code == "13");
+    match Status::from_header_map(response.headers()).filter(|_| ours) {
         Some(status) => clearer(status).into_http(),
         None => response,
     }
@@ -68,6 +72,12 @@ fn reword(response: Response<Body>) -> Response<Body> {
 /// The same refusal in our words. The transport says only in its text how large the message was; should that text
 /// change one day, it is passed on as it is.
 pub fn clearer(status: Status) -> Status {
+    if status.code() == Code::Internal && status.message().starts_with(UNDECODABLE) {
+        return Status::invalid_argument(format!(
+            "the request is no valid message of this method: {}; was it written by another version of the protocol?",
+            status.message()
+        ));
+    }
     if status.code() != Code::OutOfRange {
         return status;
     }

@@ -227,7 +227,7 @@ impl Server {
                     .max_decoding_message_size(decode_max)
                     .max_encoding_message_size(usize::MAX),
             ))
-            .add_service(AdminServiceServer::new(services));
+            .add_service(Worded(AdminServiceServer::new(services)));
         let wait_max = self.engine.settings().wait_max;
         let edge = EdgeLayer::new(&self.edge, hosts, self.calls.clone(), wait_max, request_max);
         Ok(Transport::builder()

@@ -21,6 +21,19 @@ pub fn from_engine(error: EngineError) -> Status {
     }
 }
 
+/// The status for a failed call that makes something new at each repetition. When the store is away nobody knows
+/// whether it was done, so nobody is told to send it again.
+pub fn from_engine_once(error: EngineError, make_repeatable: &str) -> Status {
+    match error {
+        EngineError::Store(error @ (StoreError::Unavailable(_) | StoreError::Conflict(_))) => {
+            Status::unavailable(format!(
+                "{error}; it may have happened or not, so look before you send it again, or {make_repeatable}"
+            ))
+        }
+        other => from_engine(other),
+    }
+}
+
 /// The status for a refused command.
 pub fn from_rejection(rejection: &Rejection) -> Status {
     let message = rejection.to_string();
@@ -137,6 +150,17 @@ fn retry_soon(mut status: Status) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_repeated_is_not_called_safe_to_repeat() {
+        let away = EngineError::Store(StoreError::Unavailable("the answer was lost".into()));
+        let status = from_engine_once(away, "set a business_id");
+
+        assert_eq!(status.code(), tonic::Code::Unavailable);
+        assert!(!status.message().contains("safe"), "{status}");
+        assert!(status.message().ends_with("or set a business_id"), "{status}");
+        assert_eq!(status.metadata().get("grpc-retry-pushback-ms"), None);
+    }
 
     #[test]
     fn a_database_that_is_away_is_told_with_when_to_try_again() {

@@ -50,7 +50,7 @@ impl Calendar {
             if found.is_none() && !first {
                 return None;
             }
-            stretch = self.stretch_of(stretch.ends?);
+            stretch = self.stretch_of(stretch.ends?.max(before(&stretch, found)));
             first = false;
         }
     }
@@ -132,6 +132,14 @@ impl Stretch {
         let at = self.offset.to_timestamp(civil).ok()?;
         self.ends.is_none_or(|ends| at < ends).then_some(at)
     }
+}
+
+/// Shortly before the time that is looked for. The wall clock shows no matching time until then, neither in a gap nor
+/// twice, so the stretches in between need not be looked at: for a year far away they are thousands.
+fn before(stretch: &Stretch, found: Option<DateTime>) -> Moment {
+    let days = jiff::SignedDuration::from_hours(72);
+    let early = found.and_then(|civil| stretch.offset.to_timestamp(civil.saturating_sub(days)).ok());
+    early.unwrap_or(Moment::MIN)
 }
 
 fn next_second(civil: DateTime) -> DateTime {

@@ -3,6 +3,8 @@
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::{Date, DateTime};
 
+use super::dialect::translate;
+
 /// A cron expression that has been checked.
 #[derive(Debug, Clone)]
 pub struct Cron {
@@ -13,6 +15,8 @@ pub struct Cron {
     hours: Vec<u32>,
     minutes: Vec<u32>,
     seconds: Vec<u32>,
+    /// The days of the month have `LW` and no `L`.
+    last_weekday: bool,
 }
 
 /// Why an expression is refused. The message is written for the person who typed it.
@@ -66,21 +70,22 @@ impl Cron {
             7 => (0, 7),
             n => return Err(CronError::Fields(n)),
         };
-        let mut fields = ["0", "*", "*", "*", "*", "*", "*"];
+        let mut fields = ["0", "*", "*", "*", "*", "*", "*"].map(str::to_owned);
         for ((at, word), index) in words.iter().zip(first..last) {
-            check_field(index, *at, word)?;
-            fields[index] = word;
+            fields[index] = read_field(index, *at, word)?;
         }
         let pattern = parser().parse(&fields.join(" ")).map_err(|error| {
             // Each field was read alone above, so this is not reached; say what croner says all the same.
             CronError::Field { field: "all", at: 1, text: plain.to_owned(), reason: error.to_string() }
         })?;
+        let days: Vec<String> = fields[3].split(',').map(str::to_ascii_uppercase).collect();
         let values = |values: Vec<u16>| values.into_iter().map(u32::from).collect();
         let cron = Cron {
             names_hours: !fields[2].starts_with('*'),
             hours: values(pattern.pattern.hours.values()),
             minutes: values(pattern.pattern.minutes.values()),
             seconds: values(pattern.pattern.seconds.values()),
+            last_weekday: days.iter().any(|day| day == "LW") && days.iter().all(|day| day != "L"),
             pattern,
         };
         let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
@@ -97,7 +102,15 @@ impl Cron {
 
     /// The expression in English.
     pub fn in_words(&self) -> String {
-        self.pattern.describe().trim_end_matches('.').to_owned()
+        let words = self.pattern.describe();
+        let words = words.trim_end_matches('.');
+        // croner knows what LW means and calls it the last day all the same.
+        match self.last_weekday {
+            true => {
+                words.replace("the last day of the month", "the last weekday (Monday to Friday) of the month")
+            }
+            false => words.to_owned(),
+        }
     }
 
     /// The first matching time of the wall clock, at or after `from`.
@@ -173,10 +186,11 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// Checks one field item by item, so that the place of a mistake is known.
-fn check_field(index: usize, at: usize, word: &str) -> Result<(), CronError> {
+/// Reads one field item by item, so that the place of a mistake is known, into the words of the parser.
+fn read_field(index: usize, at: usize, word: &str) -> Result<String, CronError> {
     let field = &FIELDS[index];
     let mut at = at;
+    let mut read = Vec::new();
     for item in word.split(',') {
         let refuse =
             |reason: String| Err(CronError::Field { field: field.name, at, text: item.to_owned(), reason });
@@ -192,14 +206,19 @@ fn check_field(index: usize, at: usize, word: &str) -> Result<(), CronError> {
         {
             return refuse(format!("a step of {step} is longer than the field, which has {span} values"));
         }
+        let translated = match translate(index, field.names, item) {
+            Ok(translated) => translated,
+            Err(reason) => return refuse(reason),
+        };
         let mut alone = ["*"; 7];
-        alone[index] = item;
+        alone[index] = &translated;
         if let Err(error) = parser().parse(&alone.join(" ")) {
             return refuse(format!("{}; allowed is {}", plain(&error), field.range));
         }
+        read.push(translated);
         at += item.chars().count() + 1;
     }
-    Ok(())
+    Ok(read.join(","))
 }
 
 /// croner replaces names everywhere: it would read `0 MON * * *` as one o'clock.
@@ -286,7 +305,9 @@ mod tests {
         assert!(refusal("").contains("has 0 fields"));
         assert!(refusal("@reboot").contains("unknown alias"));
         assert!(refusal("0 0 * * 8").contains("weekdays"));
-        assert!(refusal("0 0 * * FRI-MON").contains("range out of bounds"));
+        assert!(refusal("0 0 * * L").contains("5L or FRIL is the last Friday"));
+        assert!(refusal("0 0 25-5/2 * *").contains("write 25-31/2,1-5/2"));
+        assert!(refusal("0 0-24 * * *").contains("allowed is 0-23"));
     }
 
     #[test]
@@ -295,6 +316,46 @@ mod tests {
 
         assert_eq!(said, "never comes: at character 5 it asks for day 31 of month 2, and no such day exists");
         assert!(Cron::parse("0 0 29 2 *").is_ok());
+    }
+
+    /// The first three times from the first of January 2026, a Thursday.
+    fn first_three(text: &str) -> Vec<String> {
+        let cron = Cron::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let mut at = DateTime::constant(2026, 1, 1, 0, 0, 0, 0);
+        let mut times = Vec::new();
+        while times.len() < 3 {
+            let next = cron.first_from(at).expect("it comes again");
+            times.push(next.strftime("%m-%d %a %H:%M").to_string());
+            at = next.saturating_add(jiff::SignedDuration::from_secs(1));
+        }
+        times
+    }
+
+    #[test]
+    fn what_other_schedulers_write_means_the_same_here() {
+        for (text, expected) in [
+            ("0 0 * * 7L", ["01-25 Sun 00:00", "02-22 Sun 00:00", "03-29 Sun 00:00"]),
+            ("0 0 LW * *", ["01-30 Fri 00:00", "02-27 Fri 00:00", "03-31 Tue 00:00"]),
+            ("0\t12\t*\t*\t*", ["01-01 Thu 12:00", "01-02 Fri 12:00", "01-03 Sat 12:00"]),
+            ("0/25 3 * * *", ["01-01 Thu 03:00", "01-01 Thu 03:25", "01-01 Thu 03:50"]),
+            ("7/30 3 * * *", ["01-01 Thu 03:07", "01-01 Thu 03:37", "01-02 Fri 03:07"]),
+            ("0 22-1 2 * *", ["01-02 Fri 00:00", "01-02 Fri 01:00", "01-02 Fri 22:00"]),
+            ("0 22-5/3 * * *", ["01-01 Thu 01:00", "01-01 Thu 04:00", "01-01 Thu 22:00"]),
+            ("0 0 * * FRI-MON", ["01-02 Fri 00:00", "01-03 Sat 00:00", "01-04 Sun 00:00"]),
+            ("0 0 * * 6-7", ["01-03 Sat 00:00", "01-04 Sun 00:00", "01-10 Sat 00:00"]),
+            ("0 0 1 NOV-FEB *", ["01-01 Thu 00:00", "02-01 Sun 00:00", "11-01 Sun 00:00"]),
+            ("0 0 30-1 * *", ["01-01 Thu 00:00", "01-30 Fri 00:00", "01-31 Sat 00:00"]),
+        ] {
+            assert_eq!(first_three(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_weekday_is_not_called_the_last_day() {
+        let words = |text: &str| Cron::parse(text).unwrap().in_words();
+
+        assert!(words("0 0 LW * *").contains("the last weekday (Monday to Friday) of the month"));
+        assert!(words("0 0 L * *").contains("the last day of the month"));
     }
 
     #[test]

@@ -26,8 +26,11 @@ pub async fn handle(
     let id = check::worker_id(&request.worker_id)?;
     let timeout = wait_time(engine, request.timeout_ms)?;
     if request.supported_workflow_types.is_empty() {
-        let none = &request.supported_workflow_types;
-        return Err(invalid("supported_workflow_types", none, "at least one type must be named"));
+        return Err(invalid(
+            "supported_workflow_types",
+            format_args!("empty"),
+            "at least one type must be named",
+        ));
     }
     let types = request
         .supported_workflow_types

@@ -32,7 +32,9 @@ pub async fn handle(
         options: (*former.options).clone(),
         labels: former.labels,
     };
-    let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
+    let repeatable = start_workflow::repeatable(&start);
+    let outcomes = engine.start_runs(vec![start]).await;
+    let mut outcomes = outcomes.map_err(|error| start_workflow::unstarted(error, repeatable))?;
     let started = start_workflow::answer(outcomes.pop().expect("one start has one outcome"))?;
     Ok(v1::RestartWorkflowRunResponse { run_id: started.run_id })
 }

@@ -15,8 +15,11 @@ pub async fn handle(
     let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
     let path = if request.step_id.is_empty() { "sleep" } else { &request.step_id };
     let step = check::step(path, request.position)?;
-    let ms = request.duration_seconds.saturating_mul(1000).saturating_add(request.duration_ms);
-    let duration_ms = check::duration_ms("duration_seconds", ms)?;
+    let seconds = check::duration_seconds("duration_seconds", request.duration_seconds)?;
+    let ms = check::duration_ms("duration_ms", request.duration_ms)?;
+    // Two that are each within ten years may be more together.
+    let together = seconds.saturating_add(ms).cast_unsigned();
+    let duration_ms = check::duration_ms("duration_seconds and duration_ms together", together)?;
     let command = Command::Sleep { lease, step, duration_ms, park: true };
     match engine.apply_one(command).await.map_err(from_engine)? {
         Reply::Sleeping { until } => {

@@ -91,7 +91,8 @@ fn cron(text: &str) -> Result<String, Status> {
         let rule = format!("it is {} bytes long, at most {CRON_BYTES_MAX} are allowed", text.len());
         return Err(invalid("spec.cron", text, rule));
     }
-    match text.char_indices().find(|(_, c)| c.is_control()) {
+    // Tabs separate fields as well as spaces do.
+    match text.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
         Some((at, _)) => {
             Err(invalid("spec.cron", text, format_args!("it has a control character at byte {at}")))
         }

@@ -1,6 +1,6 @@
 //! StartWorkflow: one run per business id.
 
-use kagzi_engine::Engine;
+use kagzi_engine::{Engine, EngineError, moment};
 use kagzi_model::{Name, OnFailure, Reply, RunOptions, StartRun};
 use kagzi_proto::v1;
 use kagzi_store::Outcome;
@@ -9,7 +9,7 @@ use tonic::Status;
 use crate::{
     check::{self, PayloadLimits, invalid},
     services::{heartbeat_interval_ms, limits},
-    status::{from_engine, from_rejection},
+    status::{from_engine, from_engine_once, from_rejection},
     wire,
 };
 
@@ -20,8 +20,23 @@ pub async fn handle(
 ) -> Result<v1::StartWorkflowResponse, Status> {
     let mut start = read(engine, limits(engine), request)?;
     start.options.trace = trace;
-    let mut outcomes = engine.start_runs(vec![start]).await.map_err(from_engine)?;
+    let repeatable = repeatable(&start);
+    let mut outcomes = engine.start_runs(vec![start]).await.map_err(|error| unstarted(error, repeatable))?;
     answer(outcomes.pop().expect("one start has one outcome"))
+}
+
+/// Whether a second start with the same request would find the first one's run.
+pub fn repeatable(start: &StartRun) -> bool {
+    *start.business_id != *start.id.to_string()
+}
+
+/// The status for starts that were not answered by the store.
+pub fn unstarted(error: EngineError, repeatable: bool) -> Status {
+    if repeatable {
+        from_engine(error)
+    } else {
+        from_engine_once(error, "set a business_id, which names one run")
+    }
 }
 
 /// Checks every field; nothing is started unless all of them are good.
@@ -35,8 +50,9 @@ pub fn read(
     let timeouts = check::timeouts(request.timeouts, heartbeat_interval_ms(engine))?;
     let deadline =
         request.deadline_at.as_ref().map(|at| wire::read_timestamp("deadline_at", at)).transpose()?;
-    if deadline.is_some_and(|at| at <= now) {
-        return Err(invalid("deadline_at", request.deadline_at, "it must be in the future"));
+    if let Some(at) = deadline.filter(|at| *at <= now) {
+        let rule = format_args!("it must be in the future; now is {}", moment(now));
+        return Err(invalid("deadline_at", format_args!("{}", moment(at)), rule));
     }
     let execution_end = timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms));
     Ok(StartRun {

@@ -6,7 +6,7 @@ use kagzi_proto::v1;
 use tonic::Status;
 
 use super::start_workflow;
-use crate::{check::invalid, services::limits, status::from_engine};
+use crate::{check::invalid, services::limits};
 
 /// Most starts in one call, and in one commit of a conversation.
 pub const STARTS_MAX: usize = 1_000;
@@ -53,7 +53,9 @@ pub async fn start_each(
             Err(status) => refused.push(Some(status)),
         }
     }
-    let mut outcomes = engine.start_runs(good).await.map_err(from_engine)?.into_iter();
+    let repeatable = good.iter().all(start_workflow::repeatable);
+    let outcomes = engine.start_runs(good).await;
+    let mut outcomes = outcomes.map_err(|error| start_workflow::unstarted(error, repeatable))?.into_iter();
     let answer = |refused: Option<Status>| match refused {
         Some(status) => Err(status),
         None => start_workflow::answer(outcomes.next().expect("every good start has one outcome")),

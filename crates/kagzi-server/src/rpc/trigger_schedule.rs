@@ -11,7 +11,7 @@ use tonic::Status;
 use super::schedule_spec;
 use crate::{
     check::{self, invalid},
-    status::from_engine,
+    status::{from_engine, from_engine_once},
 };
 
 /// With the schedule's id it must fit into a business id.
@@ -30,7 +30,11 @@ pub async fn handle(
     }
     let trigger = trigger.unwrap_or_else(|| Name::from(run.to_string()));
     let command = ScheduleCommand::Trigger { run, trigger };
-    let reply = engine.schedule(ScheduleRequest { key, command }).await.map_err(from_engine)?;
+    let unanswered = |error| match request.trigger_id.is_empty() {
+        true => from_engine_once(error, "set a trigger_id, which names one trigger"),
+        false => from_engine(error),
+    };
+    let reply = engine.schedule(ScheduleRequest { key, command }).await.map_err(unanswered)?;
     let (run, already_exists) = reply.run.ok_or_else(|| {
         Status::already_exists(format!(
             "trigger_id '{}' was used before the schedule was changed; use another",

@@ -1,5 +1,7 @@
 //! Times as protobuf has them.
 
+use std::ops::RangeInclusive;
+
 use kagzi_model::Timestamp;
 use tonic::Status;
 
@@ -12,14 +14,33 @@ pub fn timestamp(at: Timestamp) -> prost_types::Timestamp {
     }
 }
 
+/// The seconds of the years 1 to 9999: what protobuf's own timestamps may be, and what clients can write as text.
+const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
 pub fn read_timestamp(field: &str, at: &prost_types::Timestamp) -> Result<Timestamp, Status> {
-    let micros = at.seconds.checked_mul(1_000_000).and_then(|us| us.checked_add(i64::from(at.nanos) / 1000));
-    match micros {
-        Some(us) if (0..1_000_000_000).contains(&at.nanos) => Ok(Timestamp(us)),
-        Some(_) | None => Err(invalid(
-            field,
-            at,
-            "it is not a valid time; seconds count from 1970 and nanos are from 0 to 999999999",
-        )),
+    let prost_types::Timestamp { seconds, nanos } = *at;
+    if !SECONDS.contains(&seconds) {
+        let rule = "it must be a time of the years 1 to 9999, in seconds from 1970";
+        return Err(invalid(&format!("{field}.seconds"), seconds, rule));
+    }
+    if !(0..1_000_000_000).contains(&nanos) {
+        return Err(invalid(&format!("{field}.nanos"), nanos, "it must be from 0 to 999999999"));
+    }
+    Ok(Timestamp(seconds * 1_000_000 + i64::from(nanos) / 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_no_client_can_write_is_refused_with_its_own_number() {
+        let read = |seconds, nanos| read_timestamp("deadline_at", &prost_types::Timestamp { seconds, nanos });
+
+        assert_eq!(read(253_402_300_799, 999_999_999).unwrap().0, 253_402_300_799_999_999);
+        let refused = read(253_402_300_800, 0).unwrap_err();
+        assert!(refused.message().starts_with("deadline_at.seconds is 253402300800: "), "{refused}");
+        assert!(read(i64::MAX, 0).is_err() && read(i64::MIN, 0).is_err());
+        assert!(read(0, -1).unwrap_err().message().starts_with("deadline_at.nanos is -1: "));
     }
 }

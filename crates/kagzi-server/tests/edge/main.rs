@@ -8,3 +8,4 @@ mod messages;
 mod namespaces;
 mod rpc_metrics;
 mod stage;
+mod wording;
