@@ -21,10 +21,11 @@ pub fn read_timestamp(field: &str, at: &prost_types::Timestamp) -> Result<Timest
     let prost_types::Timestamp { seconds, nanos } = *at;
     if !SECONDS.contains(&seconds) {
         let rule = "it must be a time of the years 1 to 9999, in seconds from 1970";
-        return Err(invalid(&format!("{field}.seconds"), seconds, rule));
+        return Err(invalid(field, format_args!("{seconds} s"), rule));
     }
     if !(0..1_000_000_000).contains(&nanos) {
-        return Err(invalid(&format!("{field}.nanos"), nanos, "it must be from 0 to 999999999"));
+        let rule = "the nanoseconds of a time must be from 0 to 999999999";
+        return Err(invalid(field, format_args!("{seconds} s and {nanos} ns"), rule));
     }
     Ok(Timestamp(seconds * 1_000_000 + i64::from(nanos) / 1000))
 }
@@ -39,8 +40,8 @@ mod tests {
 
         assert_eq!(read(253_402_300_799, 999_999_999).unwrap().0, 253_402_300_799_999_999);
         let refused = read(253_402_300_800, 0).unwrap_err();
-        assert!(refused.message().starts_with("deadline_at.seconds is 253402300800: "), "{refused}");
+        assert!(refused.message().starts_with("deadline_at is 253402300800 s: "), "{refused}");
         assert!(read(i64::MAX, 0).is_err() && read(i64::MIN, 0).is_err());
-        assert!(read(0, -1).unwrap_err().message().starts_with("deadline_at.nanos is -1: "));
+        assert!(read(0, -1).unwrap_err().message().starts_with("deadline_at is 0 s and -1 ns: "));
     }
 }

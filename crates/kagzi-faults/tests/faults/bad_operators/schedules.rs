@@ -38,7 +38,7 @@ async fn bad_schedules(stage: &Stage) -> Vec<Refused> {
         "a b c d e",
         "60 * * * *",
         "*/0 * * * *",
-        "1-0 * * * *",
+        "1-60 * * * *",
         "* * 31 2 *",
         "* * * * 8",
         "-1 * * * *",
