@@ -102,8 +102,8 @@ impl Metrics {
         page.value(&catalogue::RETENTION_RUNS, count(&stats.runs_retired));
         page.value(&catalogue::RETENTION_EVENTS, count(&stats.events_retired));
         page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));
-        page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
         page.value(&catalogue::DATABASE_DAMAGED, f64::from(u8::from(stats.damage().is_some())));
+        page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
         self.edge(&mut page);
         page.value(&catalogue::CLOCK_SKEW, engine.clock().skew_ms() as f64 / 1e3);
         page.value(&catalogue::CLOCK_LEAPS, engine.clock().leaps() as f64);
