@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,19 @@ pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
         };
     }
     new(codes::ERROR, message, false)
+}
+
+/// The same for an error whose own text may panic.
+pub(crate) fn of_error_caught(error: &anyhow::Error) -> v1::Failure {
+    catch_unwind(AssertUnwindSafe(|| of_error(error))).unwrap_or_else(|panic| of_panic(&*panic))
+}
+
+/// The step whose error this is, if it is one's.
+pub(crate) fn step_of(error: &anyhow::Error) -> String {
+    catch_unwind(AssertUnwindSafe(|| find::<StepError>(error).map(|failed| failed.step.clone())))
+        .ok()
+        .flatten()
+        .unwrap_or_default()
 }
 
 /// A caught panic, with its text where it has one.

@@ -109,10 +109,19 @@ pub use kagzi_proto::v1::{
 };
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use run::context::WorkflowContext;
+pub use run::race::Raced;
+pub use run::spawn::Spawned;
 pub use run::step::StepContext;
 pub use run::step_builder::StepBuilder;
 pub use step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 pub use tokio_util::sync::CancellationToken;
+pub use uuid::Uuid;
 pub use worker::Worker;
 pub use worker::builder::WorkerBuilder;
 pub use workflow_failed::WorkflowFailedEvent;
+
+/// What the macros of this crate are made of. Not for use by others.
+#[doc(hidden)]
+pub mod __private {
+    pub use tokio;
+}

@@ -54,6 +54,17 @@ pub(crate) const ASK_BATCH_BYTES_MAX: usize = 32 * 1024;
 /// Results that travel with the end of a run. Every server takes as much beside an output of its largest size.
 pub(crate) const TRAILING_BYTES_MAX: usize = 32 * 1024;
 
+/// Polls of a workflow function in one go, before others get the thread.
+pub(crate) const ROUNDS_MAX: u32 = 64;
+
+/// A replay that waits for something that is not recorded is named in the log after this long,
+pub(crate) const STALL_WARNED_AFTER: Duration = Duration::from_secs(1);
+/// and blocked after this long.
+pub(crate) const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// A wait that nobody sees the end of.
+pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
+
 /// Messages of the server that are heard in one go.
 pub(crate) const HEARD_LEN_MAX: usize = 256;
 

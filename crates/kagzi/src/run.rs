@@ -3,20 +3,24 @@
 //! Nothing here knows about streams or reconnects. A run hands its reports to an [`uplink::Uplink`] and
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
-pub(crate) mod activity;
 pub(crate) mod announced;
 pub(crate) mod context;
 pub(crate) mod executor;
+pub(crate) mod inside;
 pub(crate) mod journal;
 pub(crate) mod label;
 pub(crate) mod path;
 pub(crate) mod progress;
+pub(crate) mod race;
 pub(crate) mod sleep;
+pub(crate) mod slot;
+pub(crate) mod spawn;
 pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod step_builder;
-pub(crate) mod trailing;
+pub(crate) mod turns;
 pub(crate) mod uplink;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use kagzi_proto::v1::{JournalEntry, StepRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::run::inside;
+use crate::run::journal::Recorded;
 use crate::run::label::run_label;
-use crate::run::path::{InvalidName, Scope};
+use crate::run::path::Scope;
 use crate::run::sleep::run_sleep;
-use crate::run::state::{RunEnd, RunState};
+use crate::run::slot::Slot;
+use crate::run::state::RunState;
 use crate::run::step::{StepOptions, run_step};
 use crate::run::step_builder::StepBuilder;
 use kagzi_proto::idempotency_key;
@@ -20,10 +22,13 @@ const SLEEP: &str = "sleep";
 const LABEL: &str = "label";
 
 /// Records the steps of one run. Cheap to clone; every method takes `&self`, so steps may run in parallel
-/// (`tokio::join!`).
+/// (`tokio::join!`, `kagzi::select!`, `FuturesUnordered`).
 ///
 /// The function is executed again from the top whenever the run continues. So everything that may differ
-/// between two executions (time, randomness, the network) belongs into a step.
+/// between two executions (time, randomness, the network) belongs into a step. Which of two parallel steps was first is
+/// recorded, and every replay tells the function in the same order. Only the order of *calls* is the function's own: use
+/// [`kagzi::select!`](crate::select) where branches call steps of the same name, because `tokio::select!` begins with a
+/// random branch.
 #[derive(Clone)]
 pub struct WorkflowContext {
     run: Arc<RunState>,
@@ -49,7 +54,7 @@ impl WorkflowContext {
     {
         let called = self.call(name);
         async move {
-            let called = called.or_halted().await?;
+            let called = called?;
             let mut code = Some(code);
             let start = move |_| code.take().expect("a step that is not repeatable starts once");
             run_step(called, StepOptions::default(), start).await
@@ -64,7 +69,7 @@ impl WorkflowContext {
     /// Sleeps durably: for a minute or a year, over restarts, without holding a worker.
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(SLEEP);
-        async move { run_sleep(called.or_halted().await?, duration).await }
+        async move { run_sleep(called?, duration).await }
     }
 
     /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the last
@@ -76,7 +81,7 @@ impl WorkflowContext {
     ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(LABEL);
         let (name, value) = (name.to_owned(), value.to_owned());
-        async move { run_label(called.or_halted().await?, name, value).await }
+        async move { run_label(called?, name, value).await }
     }
 
     /// A context whose steps have paths below `name`, e.g. `item-7/charge`. Give every branch of a
@@ -121,45 +126,35 @@ impl WorkflowContext {
         self.run.attempt
     }
 
-    /// Gives the step its identity and looks it up in the journal, at the moment of the call.
-    pub(crate) fn call(&self, name: &str) -> Call {
-        let step = match self.scope.call(name) {
-            Ok(step) => step,
-            Err(invalid) => return Call::Invalid(invalid),
-        };
-        let recorded = self.run.journal.lock().take(&step);
-        match recorded {
-            Ok(recorded) => Call::Accepted(Called { run: self.run.clone(), step, recorded }),
-            Err(message) => {
-                self.run.halt(RunEnd::Blocked(message));
-                Call::Halted
-            }
+    /// Gives the step its identity and looks it up in the journal, at the moment of the call. The error is told when the
+    /// call is awaited.
+    pub(crate) fn call(&self, name: &str) -> anyhow::Result<Called> {
+        if let Some(misplaced) = inside::misplaced(self.run.key(), name) {
+            return Err(misplaced);
         }
+        let mut step = self.scope.call(name)?;
+        let recorded = self.run.journal.lock().take(&step);
+        if let Some(known) = recorded.as_ref().and_then(|recorded| recorded.entry.step.as_ref()) {
+            step.position = known.position;
+        }
+        let mut turns = self.run.turns.lock();
+        let slot = Slot::new(self.run.clone(), step, turns.told());
+        if let Some(Recorded { place, .. }) = &recorded
+            && *place > 0
+        {
+            turns.call_recorded(*place, &slot);
+        }
+        drop(turns);
+        Ok(Called { slot, recorded })
+    }
+
+    pub(crate) fn run_state(&self) -> &Arc<RunState> {
+        &self.run
     }
 }
 
 /// A step or sleep that was called.
 pub(crate) struct Called {
-    pub(crate) run: Arc<RunState>,
-    pub(crate) step: StepRef,
-    pub(crate) recorded: Option<JournalEntry>,
-}
-
-#[expect(clippy::large_enum_variant, reason = "nearly every call is accepted, boxing it would only cost")]
-pub(crate) enum Call {
-    Accepted(Called),
-    Invalid(InvalidName),
-    /// The code does not match the journal; the executor drops the function.
-    Halted,
-}
-
-impl Call {
-    /// A halted call never returns.
-    pub(crate) async fn or_halted(self) -> Result<Called, InvalidName> {
-        match self {
-            Call::Accepted(called) => Ok(called),
-            Call::Invalid(invalid) => Err(invalid),
-            Call::Halted => std::future::pending().await,
-        }
-    }
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) recorded: Option<Recorded>,
 }

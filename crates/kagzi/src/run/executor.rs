@@ -1,101 +1,374 @@
 //! Polls a workflow function until it ends, parks or must stop, and reports which.
+//!
+//! Between two polls with nothing new the function stands still. Only then it is told of the next thing, and of one thing
+//! only: see [`Turns`](crate::run::turns::Turns).
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Wake};
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
 use kagzi_proto::v1::{self, report};
+use tokio::time::Sleep;
 
 use crate::run::context::WorkflowContext;
-use crate::run::state::{RunEnd, RunState};
+use crate::run::inside;
+use crate::run::slot::Slot;
+use crate::run::state::{RunEnd, RunState, refused};
+use crate::run::turns::Next;
 use crate::run::uplink::{Uplink, Verdict};
 use crate::worker::handlers::Handlers;
 use crate::{failure, limits};
+
+type Function = BoxFuture<'static, anyhow::Result<v1::Payload>>;
 
 /// Executes an assigned run and returns when the server has acknowledged how it ended. Until then the
 /// run counts as in flight, so that its lease is renewed and survives an outage.
 pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>, uplink: Uplink) {
     let handler = handlers.get(&assign.workflow_type);
-    let decoded = uplink.codecs.decode_assign(&mut assign);
+    // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this task.
+    let decoded = catch_unwind(AssertUnwindSafe(|| uplink.codecs.decode_assign(&mut assign)));
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
-    let run = RunState::new(*assign, uplink);
+    let run = Arc::new(RunState::new(*assign, uplink));
+    let _over = Over(&run);
     let Some(handler) = handler else {
         let reason = format!("no handler for workflow type '{workflow_type}'");
         return report_end(&run, RunEnd::Released(reason)).await;
     };
-    if let Err(message) = decoded {
+    match decoded {
+        Ok(Ok(())) => {}
         // Not a failure: with the right key or codec the run can go on.
-        return report_end(&run, RunEnd::Blocked(message)).await;
+        Ok(Err(message)) => return report_end(&run, RunEnd::Blocked(message)).await,
+        Err(panic) => {
+            let message = format!("a codec panicked: {}", failure::of_panic(&*panic).message);
+            return report_end(&run, RunEnd::Blocked(message)).await;
+        }
     }
-    let run = Arc::new(run);
-    let end = match handler(WorkflowContext::new(run.clone()), input.as_ref()) {
-        Ok(function) => poll_to_end(&run, function).await,
-        Err(invalid) => RunEnd::Failed(*invalid),
+    let context = WorkflowContext::new(run.clone());
+    let end = match catch_unwind(AssertUnwindSafe(|| handler(context, input.as_ref()))) {
+        Ok(Ok(function)) => poll_to_end(&run, function).await,
+        Ok(Err(invalid)) => RunEnd::failed(*invalid),
+        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     };
     report_end(&run, end).await;
 }
 
-/// The function is dropped when this returns, before its end is reported: a parked run must not go on.
-async fn poll_to_end(run: &RunState, function: BoxFuture<'static, anyhow::Result<v1::Payload>>) -> RunEnd {
-    let mut function = pin!(AssertUnwindSafe(function).catch_unwind());
-    let mut sending = FuturesUnordered::new();
-    let mut ended = None;
-    poll_fn(|cx| {
-        run.activity.watch(cx.waker());
-        // Before the function: the step that waits for this acknowledgement then goes on in the same poll.
-        while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
-        ended = ended.take().or_else(|| run.take_halt());
-        if ended.is_none() {
-            run.trailing.executor_polls();
-            let polled = function.as_mut().poll(cx);
-            // Asked first: a function that calls a wrong step and still returns has not completed.
-            ended = run.take_halt().or_else(|| end_of(run, polled));
-            for recorded in run.trailing.take_to_send() {
-                sending.push(run.send_trailing(recorded));
-            }
-            while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
-        }
-        // The end comes after the results that were sent before it, and parking is an end.
-        if !sending.is_empty() {
-            return Poll::Pending;
-        }
-        match ended.take() {
-            Some(end) => Poll::Ready(end),
-            None if run.activity.is_parkable() => Poll::Ready(RunEnd::Parked),
-            None => Poll::Pending,
-        }
-    })
-    .await
+/// Nothing of the run is left behind when its task ends or is aborted.
+struct Over<'a>(&'a Arc<RunState>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        let left = self.0.turns.lock().clear();
+        drop(left);
+        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
+        drop(unpolled);
+    }
 }
 
-type Polled = Poll<Result<anyhow::Result<v1::Payload>, Box<dyn Any + Send>>>;
+/// The function is dropped when this returns, before its end is reported: a parked run must not go on.
+async fn poll_to_end(run: &Arc<RunState>, function: Function) -> RunEnd {
+    let mut executor = Executor {
+        run,
+        function: Some(function),
+        parts: FuturesUnordered::new(),
+        flight: None,
+        ended: None,
+        stall: None,
+    };
+    let end = poll_fn(|cx| executor.poll(cx)).await;
+    match executor.drop_function() {
+        Ok(()) => end,
+        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
+    }
+}
+
+struct Executor<'a> {
+    run: &'a Arc<RunState>,
+    function: Option<Function>,
+    /// Parts of the function that it gave to `ctx.spawn`.
+    parts: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// At most one report about what the function was told is on its way: two could be committed in the other order.
+    flight: Option<Flight<'a>>,
+    ended: Option<RunEnd>,
+    stall: Option<Stall>,
+}
+
+struct Flight<'a> {
+    what: Sent,
+    verdict: Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>,
+}
+
+enum Sent {
+    Results(usize),
+    Ask(Arc<Slot>),
+}
+
+/// The replay waits for a call that does not come.
+struct Stall {
+    place: u32,
+    warned: bool,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<'a> Executor<'a> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RunEnd> {
+        let function = self.run.function.clone();
+        function.begin(cx.waker());
+        for _ in 0..limits::ROUNDS_MAX {
+            self.hear(cx);
+            if self.ended.is_none() {
+                self.ended = self.run.take_halt();
+            }
+            if self.ended.is_some() {
+                if self.flight.is_some() {
+                    function.end();
+                    return Poll::Pending;
+                }
+                match self.end() {
+                    Some(end) => return Poll::Ready(end),
+                    None => continue,
+                }
+            }
+            if function.take_woken() {
+                self.poll_function();
+                // Out of budget, a `select!` returns without having looked at its branches: that is no standstill.
+                if self.ended.is_none() && !tokio::task::coop::has_budget_remaining() {
+                    function.call();
+                    break;
+                }
+                continue;
+            }
+            match self.stand_still(cx) {
+                Standstill::Goes => {}
+                Standstill::Ends(end) => self.ended = Some(end),
+                Standstill::Waits if function.end() => function.begin(cx.waker()),
+                Standstill::Waits => return Poll::Pending,
+            }
+        }
+        // Others want this thread too.
+        function.end();
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_function(&mut self) {
+        let Some(function) = &mut self.function else { return };
+        let run = self.run;
+        run.function.count_poll();
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let _mark = inside::enter(run.key());
+            let cx = &mut Context::from_waker(&run.waker);
+            let polled = function.as_mut().poll(cx);
+            if polled.is_pending() {
+                loop {
+                    self.parts.extend(std::mem::take(&mut *run.spawned.lock()));
+                    match self.parts.poll_next_unpin(cx) {
+                        Poll::Ready(Some(())) => {}
+                        Poll::Ready(None) | Poll::Pending if run.spawned.lock().is_empty() => break,
+                        Poll::Ready(None) | Poll::Pending => {}
+                    }
+                }
+            }
+            polled
+        }));
+        // Asked first: a function that calls a wrong step and still returns has not completed.
+        self.ended = run.take_halt().or_else(|| end_of(run, polled));
+    }
+
+    /// What the server says to what is on its way.
+    fn hear(&mut self, cx: &mut Context<'_>) {
+        let Some(flight) = &mut self.flight else { return };
+        let Poll::Ready(verdict) = flight.verdict.as_mut().poll(cx) else { return };
+        let Some(Flight { what, .. }) = self.flight.take() else { return };
+        let settled = match (what, verdict) {
+            (Sent::Results(count), Verdict::Committed) => self.run.turns.lock().recorded(count),
+            // One that the server refuses ends the run: the code has gone on with it.
+            (Sent::Results(_), verdict) => {
+                self.run.halt(refused("the result of a step", verdict));
+                return;
+            }
+            (Sent::Ask(slot), verdict) => {
+                // A failure that is retried and a sleep that is not over are nothing that the function hears of.
+                let told = matches!(verdict, Verdict::Committed | Verdict::Final { .. });
+                let settled = if told { self.run.turns.lock().answered() } else { Vec::new() };
+                slot.answer(verdict);
+                settled
+            }
+        };
+        settled.iter().for_each(Wake::wake_by_ref);
+    }
+
+    fn stand_still(&mut self, cx: &mut Context<'_>) -> Standstill {
+        let clear = self.flight.is_none();
+        let called = self.run.journal.lock().is_called();
+        let next = self.run.turns.lock().next(clear, called);
+        match next {
+            Next::Release(slot) => {
+                self.stall = None;
+                slot.release();
+                return Standstill::Goes;
+            }
+            Next::Live(settled) => {
+                self.stall = None;
+                settled.iter().for_each(Wake::wake_by_ref);
+                return Standstill::Goes;
+            }
+            Next::Stalled(place) => return self.stalled(place, cx),
+            Next::Ask(slot, body) => {
+                self.send(Sent::Ask(slot), body);
+                return Standstill::Goes;
+            }
+            Next::Send(results) => {
+                self.send_results(results);
+                return Standstill::Goes;
+            }
+            Next::Nothing => {}
+        }
+        let begin = self.run.turns.lock().share_permits();
+        if !begin.is_empty() {
+            begin.iter().for_each(Wake::wake_by_ref);
+            return Standstill::Goes;
+        }
+        if clear && let Some(waits) = self.run.turns.lock().waits() {
+            return Standstill::Ends(RunEnd::Parked(waits));
+        }
+        Standstill::Waits
+    }
+
+    fn send_results(&mut self, mut results: Vec<v1::StepRecorded>) {
+        let count = results.len();
+        let body = match results.pop() {
+            Some(only) if results.is_empty() => report::Body::StepRecorded(only),
+            last => {
+                results.extend(last);
+                report::Body::StepsRecorded(v1::StepsRecorded { steps: results })
+            }
+        };
+        self.send(Sent::Results(count), body);
+    }
+
+    fn send(&mut self, what: Sent, body: report::Body) {
+        self.flight = Some(Flight { what, verdict: Box::pin(self.run.submit(body)) });
+    }
+
+    /// The function stands still, and what is recorded next was not called: its code has changed, or it waits for
+    /// something that is no operation, a timer of its own or a channel.
+    fn stalled(&mut self, place: u32, cx: &mut Context<'_>) -> Standstill {
+        let (path, evidence) = {
+            let journal = self.run.journal.lock();
+            (journal.at(place), journal.evidence())
+        };
+        if let Some(evidence) = evidence {
+            return Standstill::Ends(RunEnd::Blocked(evidence));
+        }
+        // The run's own two: nobody else could ever wake the function.
+        if Arc::strong_count(&self.run.function) <= FUNCTION_WAKERS + 1 {
+            let message =
+                format!("recorded {path} next, but the workflow did not call it: its code has changed");
+            return Standstill::Ends(RunEnd::Blocked(message));
+        }
+        if self.stall.as_ref().is_none_or(|stall| stall.place != place) {
+            let timer = Box::pin(tokio::time::sleep(limits::STALL_WARNED_AFTER));
+            self.stall = Some(Stall { place, warned: false, timer });
+        }
+        let Some(stall) = &mut self.stall else { return Standstill::Waits };
+        while stall.timer.as_mut().poll(cx).is_ready() {
+            if stall.warned {
+                let message = format!(
+                    "recorded {path} next, but for {} s the workflow has waited for something else that is not recorded; \
+                     a timer, a channel or a request belongs into a step, ctx.sleep or ctx.timeout",
+                    limits::STALL_MAX.as_secs()
+                );
+                return Standstill::Ends(RunEnd::Blocked(message));
+            }
+            tracing::warn!(run = %self.run.lease.run_id, step = %path, "a replay waits for something that is not recorded");
+            stall.warned = true;
+            stall.timer = Box::pin(tokio::time::sleep(limits::STALL_MAX - limits::STALL_WARNED_AFTER));
+        }
+        Standstill::Waits
+    }
+
+    /// The end, once what the function was told before is sent.
+    fn end(&mut self) -> Option<RunEnd> {
+        let mut turns = self.run.turns.lock();
+        let held = match self.ended.as_mut()? {
+            RunEnd::Completed(_, steps) => match turns.take_held_if_small(limits::TRAILING_BYTES_MAX) {
+                Some(small) => {
+                    steps.extend(small);
+                    Vec::new()
+                }
+                None => turns.take_held_to_send(),
+            },
+            RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held_to_send(),
+            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(_) | RunEnd::Released(_) => {
+                Vec::new()
+            }
+        };
+        drop(turns);
+        if held.is_empty() {
+            return self.ended.take();
+        }
+        self.send_results(held);
+        None
+    }
+
+    /// Its `Drop` is somebody else's code too.
+    fn drop_function(&mut self) -> Result<(), Box<dyn Any + Send>> {
+        let (function, parts) = (self.function.take(), std::mem::take(&mut self.parts));
+        catch_unwind(AssertUnwindSafe(|| {
+            drop(function);
+            drop(parts);
+        }))
+    }
+}
+
+impl Drop for Executor<'_> {
+    fn drop(&mut self) {
+        // Aborted: the panic of a `Drop` has nowhere to go.
+        if self.drop_function().is_err() {
+            tracing::error!(run = %self.run.lease.run_id, "the workflow function panicked while it was dropped");
+        }
+    }
+}
+
+/// Who holds the function's waker besides whoever the function waits for: the run, and the waker made of it.
+const FUNCTION_WAKERS: usize = 2;
+
+enum Standstill {
+    /// Something changed.
+    Goes,
+    Waits,
+    Ends(RunEnd),
+}
+
+type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any + Send>>;
 
 fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
-    match polled {
-        Poll::Ready(Ok(Ok(output))) => Some(completed(run, output)),
-        Poll::Ready(Ok(Err(error))) => {
-            Some(RunEnd::Failed(run.without_large_details(failure::of_error(&error))))
-        }
-        Poll::Ready(Err(panic)) => Some(RunEnd::Failed(failure::of_panic(&*panic))),
-        Poll::Pending => None,
-    }
-}
-
-fn completed(run: &RunState, output: v1::Payload) -> RunEnd {
+    let polled = match polled {
+        Ok(Poll::Pending) => return None,
+        Ok(Poll::Ready(returned)) => Ok(returned),
+        Err(panic) => Err(panic),
+    };
     if let Some(message) = run.journal.lock().leftover() {
-        return RunEnd::Blocked(message);
+        return Some(RunEnd::Blocked(message));
     }
-    match run.encode("the run's output", output) {
-        Ok(output) => RunEnd::Completed(output, run.trailing.take_small(limits::TRAILING_BYTES_MAX)),
-        Err(failure) => RunEnd::Failed(*failure),
-    }
+    Some(match polled {
+        Ok(Ok(output)) => match run.encode("the run's output", output) {
+            Ok(output) => RunEnd::Completed(output, Vec::new()),
+            Err(failure) => RunEnd::failed(*failure),
+        },
+        Ok(Err(error)) => {
+            let failure = run.without_large_details(failure::of_error_caught(&error));
+            RunEnd::Failed { failure, step: failure::step_of(&error) }
+        }
+        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
+    })
 }
 
 /// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
@@ -104,7 +377,7 @@ async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
             RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
-            RunEnd::Failed(_) | RunEnd::Parked => Fallback::Release,
+            RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
         let (code, message) = match run.submit(body(end)).await {
@@ -115,7 +388,7 @@ async fn report_end(run: &RunState, mut end: RunEnd) {
         };
         tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
         end = match fallback {
-            Fallback::Fail => RunEnd::Failed(failure::new(&code, message, true)),
+            Fallback::Fail => RunEnd::failed(failure::new(&code, message, true)),
             Fallback::Release => RunEnd::Released(message),
             Fallback::GiveUp => return,
         };
@@ -133,10 +406,10 @@ fn body(end: RunEnd) -> report::Body {
         RunEnd::Completed(output, steps) => {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
         }
-        RunEnd::Failed(failure) => {
-            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step: String::new() }))
+        RunEnd::Failed { failure, step } => {
+            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
         }
-        RunEnd::Parked => report::Body::RunParked(v1::RunParked::default()),
+        RunEnd::Parked(waits) => report::Body::RunParked(v1::RunParked { waits }),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
     }

@@ -1,54 +1,115 @@
-//! The recorded steps of a run, and the check that the code still asks for them in the same order.
+//! The recorded steps of a run, and what speaks for it that the code has changed.
+//!
+//! A call finds its entry by its path. That a call comes at another position than the record says is noted and no more:
+//! it is told as the reason when a replay cannot go on, because the function does not call what is recorded next.
 
 use std::collections::HashMap;
 
-use kagzi_proto::v1::{JournalEntry, StepRef};
+use kagzi_proto::v1::{JournalEntry, StepRef, StepStatus};
 
 use crate::run::path::scope_of;
 
 /// Recorded steps that the code has not called yet.
 pub(crate) struct Journal {
-    entries: HashMap<String, JournalEntry>,
-    /// Scope, then position, to path. Kept whole: a position is checked even after its step was called.
+    entries: HashMap<String, Recorded>,
+    /// Paths of what has ended, in the order in which the function was told of it.
+    told: Vec<String>,
+    /// Scope, then position, to path. Kept whole: a position is compared even after its step was called.
     positions: HashMap<String, HashMap<u32, String>>,
+    /// The first call that was not as recorded.
+    evidence: Option<String>,
+}
+
+/// What is recorded of one step.
+pub(crate) struct Recorded {
+    pub(crate) entry: JournalEntry,
+    /// Its place among all that the function was told of, from 1; 0 = it has not ended.
+    pub(crate) place: u32,
 }
 
 impl Journal {
     pub(crate) fn new(recorded: Vec<JournalEntry>) -> Journal {
-        let mut journal = Journal { entries: HashMap::new(), positions: HashMap::new() };
+        let mut journal =
+            Journal { entries: HashMap::new(), told: Vec::new(), positions: HashMap::new(), evidence: None };
+        if recorded.is_empty() {
+            return journal;
+        }
         journal.entries.reserve(recorded.len());
+        let mut ended: Vec<(u32, String)> = Vec::new();
         for entry in recorded {
             let StepRef { path, position } = entry.step.clone().unwrap_or_default();
             let scope = scope_of(&path).to_owned();
             journal.positions.entry(scope).or_default().insert(position, path.clone());
-            journal.entries.insert(path, entry);
+            if has_ended(&entry) {
+                ended.push((entry.order, path.clone()));
+            }
+            journal.entries.insert(path, Recorded { entry, place: 0 });
         }
+        // Stable: a server that does not say the order lists them in the order in which they were recorded.
+        ended.sort_by_key(|(order, _)| *order);
+        for (place, (_, path)) in (1..).zip(&ended) {
+            if let Some(recorded) = journal.entries.get_mut(path) {
+                recorded.place = place;
+            }
+        }
+        journal.told = ended.into_iter().map(|(_, path)| path).collect();
         journal
     }
 
-    /// What was recorded for the step that is being called. The error says how the code has changed.
-    pub(crate) fn take(&mut self, called: &StepRef) -> Result<Option<JournalEntry>, String> {
+    /// How many recorded ends the function will be told of.
+    pub(crate) fn told_len(&self) -> u32 {
+        u32::try_from(self.told.len()).unwrap_or(u32::MAX)
+    }
+
+    /// What was recorded for the step that is being called.
+    pub(crate) fn take(&mut self, called: &StepRef) -> Option<Recorded> {
         if self.positions.is_empty() {
-            return Ok(None);
+            return None;
         }
         let StepRef { path, position } = called;
         let recorded_here = self.positions.get(scope_of(path)).and_then(|scope| scope.get(position));
-        if let Some(recorded) = recorded_here.filter(|recorded| *recorded != path) {
-            return Err(format!("recorded {recorded} at position {position}, got {path}"));
-        }
-        match self.entries.remove(path) {
-            Some(entry) if recorded_here.is_none() => {
-                let recorded_at = entry.step.unwrap_or_default().position;
-                Err(format!("recorded {path} at position {recorded_at}, got it at position {position}"))
-            }
-            entry => Ok(entry),
-        }
+        let mismatch = recorded_here
+            .filter(|recorded| *recorded != path)
+            .map(|recorded| format!("recorded {recorded} at position {position}, got {path}"));
+        let found = self.entries.remove(path);
+        let mismatch = mismatch.or_else(|| {
+            let recorded_at = found.as_ref()?.entry.step.as_ref()?.position;
+            (recorded_at != *position)
+                .then(|| format!("recorded {path} at position {recorded_at}, got it at position {position}"))
+        });
+        self.evidence = self.evidence.take().or(mismatch);
+        found
+    }
+
+    /// Everything that is recorded was called.
+    pub(crate) fn is_called(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What is recorded at this place; 0 = the first that was not called.
+    pub(crate) fn at(&self, place: u32) -> String {
+        let told = place.checked_sub(1).and_then(|place| self.told.get(place as usize));
+        told.or_else(|| self.entries.keys().min()).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn evidence(&self) -> Option<String> {
+        self.evidence.clone()
     }
 
     /// What the code should have called before it ended: the first by path, so that the message is stable.
     pub(crate) fn leftover(&self) -> Option<String> {
         let path = self.entries.keys().min()?;
-        Some(format!("recorded {path}, but the workflow ended without it"))
+        let without = || format!("recorded {path}, but the workflow ended without it");
+        Some(self.evidence.clone().unwrap_or_else(without))
+    }
+}
+
+/// A sleep has ended for the function when it was told so, not when its time has come.
+fn has_ended(entry: &JournalEntry) -> bool {
+    match entry.status() {
+        StepStatus::Completed | StepStatus::Failed => true,
+        StepStatus::Sleeping => entry.order > 0,
+        StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => false,
     }
 }
 
@@ -72,49 +133,77 @@ mod tests {
     fn the_same_calls_find_their_entries_and_new_ones_find_nothing() {
         let mut journal = journal(&[("a", 0), ("item/a", 0)]);
 
-        assert!(journal.take(&step("a", 0)).unwrap().is_some());
-        assert!(journal.take(&step("item/a", 0)).unwrap().is_some());
-        assert!(journal.take(&step("b", 1)).unwrap().is_none());
-        assert_eq!(journal.leftover(), None);
+        assert!(journal.take(&step("a", 0)).is_some());
+        assert!(journal.take(&step("item/a", 0)).is_some());
+        assert!(journal.take(&step("b", 1)).is_none());
+        assert_eq!((journal.leftover(), journal.evidence()), (None, None));
     }
 
     #[test]
     fn parallel_steps_may_have_been_recorded_with_gaps() {
         let mut journal = journal(&[("c", 2)]);
 
-        assert!(journal.take(&step("a", 0)).unwrap().is_none());
-        assert!(journal.take(&step("b", 1)).unwrap().is_none());
-        assert!(journal.take(&step("c", 2)).unwrap().is_some());
+        assert!(journal.take(&step("a", 0)).is_none());
+        assert!(journal.take(&step("b", 1)).is_none());
+        assert!(journal.take(&step("c", 2)).is_some());
+        assert_eq!(journal.evidence(), None);
     }
 
     #[test]
-    fn a_renamed_step_is_noticed() {
-        let error = journal(&[("charge", 0)]).take(&step("bill", 0)).unwrap_err();
+    fn ends_have_places_in_the_order_of_the_record() {
+        let entry = |path: &str, status: StepStatus, order| JournalEntry {
+            step: Some(step(path, 0)),
+            status: status.into(),
+            order,
+            ..Default::default()
+        };
+        let mut journal = Journal::new(vec![
+            entry("a", StepStatus::Completed, 3),
+            entry("b", StepStatus::Sleeping, 0),
+            entry("c", StepStatus::Failed, 1),
+            entry("d", StepStatus::Sleeping, 2),
+            entry("e", StepStatus::Pending, 0),
+        ]);
 
-        assert_eq!(error, "recorded charge at position 0, got bill");
+        assert_eq!(journal.told_len(), 3);
+        assert_eq!(journal.at(2), "d");
+        let mut place = |path| journal.take(&step(path, 0)).unwrap().place;
+        assert_eq!(["a", "b", "c", "d", "e"].map(&mut place), [3, 0, 1, 2, 0]);
     }
 
     #[test]
-    fn swapped_inserted_and_removed_steps_are_noticed() {
+    fn a_renamed_step_is_evidence() {
+        let mut journal = journal(&[("charge", 0)]);
+
+        assert!(journal.take(&step("bill", 0)).is_none());
+        assert_eq!(journal.evidence().unwrap(), "recorded charge at position 0, got bill");
+        assert_eq!(journal.leftover(), journal.evidence());
+    }
+
+    #[test]
+    fn swapped_inserted_and_removed_steps_are_evidence() {
         let recorded = [("a", 0), ("b", 1), ("c", 2)];
 
-        assert!(journal(&recorded).take(&step("b", 0)).is_err());
-        assert!(journal(&recorded).take(&step("new", 1)).is_err());
-        assert!(journal(&recorded).take(&step("c", 1)).is_err());
+        for called in [step("b", 0), step("new", 1), step("c", 1)] {
+            let mut journal = journal(&recorded);
+            journal.take(&called);
+            assert!(journal.evidence().is_some(), "{called:?}");
+        }
     }
 
     #[test]
-    fn a_step_that_moved_to_a_free_position_is_noticed() {
-        let error = journal(&[("a", 0)]).take(&step("a", 3)).unwrap_err();
+    fn a_step_that_moved_to_a_free_position_is_evidence() {
+        let mut journal = journal(&[("a", 0)]);
 
-        assert_eq!(error, "recorded a at position 0, got it at position 3");
+        assert!(journal.take(&step("a", 3)).is_some());
+        assert_eq!(journal.evidence().unwrap(), "recorded a at position 0, got it at position 3");
     }
 
     #[test]
     fn positions_of_another_scope_do_not_matter() {
         let mut journal = journal(&[("item/a", 0)]);
 
-        assert!(journal.take(&step("b", 0)).unwrap().is_none());
+        assert!(journal.take(&step("b", 0)).is_none());
         assert_eq!(journal.leftover().unwrap(), "recorded item/a, but the workflow ended without it");
     }
 }

@@ -5,14 +5,23 @@ use kagzi_proto::v1::{self, StepStatus, report};
 use crate::run::context::Called;
 use crate::run::state::RunEnd;
 use crate::run::step::never;
+use crate::run::turns::{Open, settled};
 use crate::run::uplink::Verdict;
 
 pub(crate) async fn run_label(called: Called, name: String, value: String) -> anyhow::Result<()> {
-    let Called { run, step, recorded } = called;
-    let _operation = run.activity.begin();
-    if let Some(entry) = recorded {
-        return match entry.status() {
-            StepStatus::Completed => Ok(()),
+    let slot = called.slot.clone();
+    slot.track(label(called, name, value)).await
+}
+
+async fn label(called: Called, name: String, value: String) -> anyhow::Result<()> {
+    let Called { slot, recorded } = called;
+    let (run, step) = (&slot.run, &slot.step);
+    if let Some(recorded) = recorded {
+        return match recorded.entry.status() {
+            StepStatus::Completed => {
+                slot.released().await;
+                Ok(())
+            }
             status @ (StepStatus::Pending
             | StepStatus::Running
             | StepStatus::Sleeping
@@ -25,8 +34,10 @@ pub(crate) async fn run_label(called: Called, name: String, value: String) -> an
             }
         };
     }
-    let set = v1::LabelSet { step: Some(step), name, value };
-    match run.submit(report::Body::LabelSet(set)).await {
+    let _open = Open::new(&slot);
+    settled(&slot).await;
+    run.ask(&slot, report::Body::LabelSet(v1::LabelSet { step: Some(step.clone()), name, value }));
+    match slot.heard().await {
         Verdict::Committed => Ok(()),
         verdict @ (Verdict::Sleeping { .. }
         | Verdict::Retry { .. }

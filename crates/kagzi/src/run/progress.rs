@@ -1,11 +1,12 @@
 //! How far a long step is: told by its code, kept by the server, read by the next attempt.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kagzi_proto::v1::{self, report};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::run::state::RunState;
@@ -17,6 +18,8 @@ pub(crate) struct Progress {
     said: Mutex<Said>,
     /// There is something to send.
     news: Notify,
+    /// Made only for code that asks for it.
+    cancellation: OnceLock<CancellationToken>,
 }
 
 #[derive(Default)]
@@ -30,7 +33,18 @@ impl Progress {
     /// `last` is what the attempt before said.
     pub(crate) fn new(run: Arc<RunState>, step: v1::StepRef, last: Option<v1::Payload>) -> Progress {
         let said = Mutex::new(Said { last, unsent: false });
-        Progress { run, step, said, news: Notify::new() }
+        Progress { run, step, said, news: Notify::new(), cancellation: OnceLock::new() }
+    }
+
+    /// Is cancelled when nobody waits for the step any more.
+    pub(crate) fn cancellation(&self) -> CancellationToken {
+        self.cancellation.get_or_init(CancellationToken::new).clone()
+    }
+
+    pub(crate) fn cancel(&self) {
+        if let Some(cancellation) = self.cancellation.get() {
+            cancellation.cancel();
+        }
     }
 
     pub(crate) fn last(&self) -> Option<v1::Payload> {

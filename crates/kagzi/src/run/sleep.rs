@@ -4,21 +4,32 @@ use std::time::Duration;
 
 use kagzi_proto::v1::{self, StepStatus, report};
 
-use crate::retry_policy::{from_millis, millis};
+use crate::retry_policy::millis;
 use crate::run::context::Called;
 use crate::run::state::RunEnd;
 use crate::run::step::{never, wait};
+use crate::run::turns::{Open, settled};
 use crate::run::uplink::Verdict;
 
 pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
-    let Called { run, step, recorded } = called;
-    let mut operation = run.activity.begin();
-    let mut remaining = match recorded {
-        Some(entry) => match entry.status() {
-            StepStatus::Completed => return Ok(()),
-            StepStatus::Sleeping => from_millis(entry.remaining_ms),
+    let slot = called.slot.clone();
+    slot.track(sleep(called, duration)).await
+}
+
+async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
+    let Called { slot, recorded } = called;
+    let (run, step) = (&slot.run, &slot.step);
+    let mut remaining = None;
+    if let Some(recorded) = recorded {
+        match recorded.entry.status() {
+            StepStatus::Completed | StepStatus::Sleeping if recorded.place > 0 => {
+                slot.released().await;
+                return Ok(());
+            }
+            StepStatus::Sleeping => remaining = Some(run.left_of(recorded.entry.remaining_ms)),
             status @ (StepStatus::Pending
             | StepStatus::Running
+            | StepStatus::Completed
             | StepStatus::Failed
             | StepStatus::Unspecified) => {
                 let (path, position) = (&step.path, step.position);
@@ -26,9 +37,13 @@ pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Res
                 let message = format!("recorded {path} at position {position} as {status}, got a sleep");
                 never(run.halt_here(RunEnd::Blocked(message)).await)
             }
-        },
+        }
+    }
+    let _open = Open::new(&slot);
+    settled(&slot).await;
+    let mut remaining = match remaining {
+        Some(deadline) => deadline.saturating_duration_since(tokio::time::Instant::now()),
         None => {
-            run.trailing.settled().await;
             let scheduled = v1::SleepScheduled { step: Some(step.clone()), duration_ms: millis(duration) };
             match run.submit(report::Body::SleepScheduled(scheduled)).await {
                 Verdict::Sleeping { remaining } => remaining,
@@ -39,11 +54,12 @@ pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Res
             }
         }
     };
-    // Zero: due at the claim, or at once, and the server knows that it is over.
-    while !remaining.is_zero() {
-        wait(&mut operation, remaining).await;
-        let over = v1::SleepOver { step: Some(step.clone()) };
-        match run.submit(report::Body::SleepOver(over)).await {
+    // Its end has a place in the order of all that the function is told of, so the server is asked even where no time is
+    // left to wait for.
+    loop {
+        wait(&slot, remaining).await;
+        run.ask(&slot, report::Body::SleepOver(v1::SleepOver { step: Some(step.clone()) }));
+        match slot.heard().await {
             Verdict::Committed => return Ok(()),
             // This machine's clock runs fast: the server's decides, so the rest is waited for too.
             Verdict::Sleeping { remaining: rest } => remaining = rest,
@@ -52,5 +68,4 @@ pub(crate) async fn run_sleep(called: Called, duration: Duration) -> anyhow::Res
             }
         }
     }
-    Ok(())
 }

@@ -1,15 +1,18 @@
 //! What all operations of one run share.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, report};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use std::task::Waker;
+use tokio::time::Instant;
 
-use crate::run::activity::Activity;
 use crate::run::journal::Journal;
-use crate::run::trailing::Trailing;
+use crate::run::slot::FunctionWaker;
+use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
 use crate::{codes, failure, limits, retry_policy};
 
@@ -24,13 +27,18 @@ pub(crate) struct RunState {
     pub(crate) attempt: u32,
     /// For steps that set none; None = no limit.
     pub(crate) step_timeout: Option<Duration>,
-    pub(crate) step_permits: Semaphore,
     pub(crate) journal: Mutex<Journal>,
-    pub(crate) activity: Activity,
+    pub(crate) turns: Mutex<Turns>,
+    /// Tells whether the function was woken, and the waker made of it that the function is polled with.
+    pub(crate) function: Arc<FunctionWaker>,
+    pub(crate) waker: Waker,
+    /// Given to `ctx.spawn` and not yet taken over by the executor.
+    pub(crate) spawned: Mutex<Vec<BoxFuture<'static, ()>>>,
+    /// When the journal was received: what is left of its waits counts from here.
+    received: Instant,
     pub(crate) uplink: Uplink,
     /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
     pub(crate) span: tracing::Span,
-    pub(crate) trailing: Trailing,
     halted: Mutex<Option<RunEnd>>,
 }
 
@@ -39,12 +47,20 @@ pub(crate) struct RunState {
 pub(crate) enum RunEnd {
     /// With the results that were not sent before.
     Completed(v1::Payload, Vec<v1::StepRecorded>),
-    Failed(v1::Failure),
-    Parked,
+    /// With the path of the step whose error the function returned, if it was one.
+    Failed { failure: v1::Failure, step: String },
+    /// Until one of these is due.
+    Parked(Vec<String>),
     /// The code no longer matches the journal.
     Blocked(String),
     /// Not executed at all.
     Released(String),
+}
+
+impl RunEnd {
+    pub(crate) fn failed(failure: v1::Failure) -> RunEnd {
+        RunEnd::Failed { failure, step: String::new() }
+    }
 }
 
 impl RunState {
@@ -54,6 +70,11 @@ impl RunState {
             max => max,
         };
         let step_timeout = retry_policy::from_millis(assign.start_to_close_timeout_ms);
+        let journal = Journal::new(assign.journal);
+        let turns = Turns::new(journal.told_len(), step_concurrency_max as usize);
+        let function = Arc::new(FunctionWaker::default());
+        // It is polled a first time without having been woken by anybody.
+        function.call();
         RunState {
             lease: assign.lease.unwrap_or_default(),
             namespace: assign.namespace_id,
@@ -64,12 +85,14 @@ impl RunState {
                 .map(|at| (assign.schedule_id, at)),
             attempt: assign.attempts.saturating_add(1),
             step_timeout: Some(step_timeout).filter(|timeout| !timeout.is_zero()),
-            step_permits: Semaphore::new((step_concurrency_max as usize).min(Semaphore::MAX_PERMITS)),
-            journal: Mutex::new(Journal::new(assign.journal)),
-            activity: Activity::default(),
+            journal: Mutex::new(journal),
+            turns: Mutex::new(turns),
+            waker: Waker::from(function.clone()),
+            function,
+            spawned: Mutex::default(),
+            received: Instant::now(),
             uplink,
             span: tracing::Span::current(),
-            trailing: Trailing::default(),
             halted: Mutex::new(None),
         }
     }
@@ -116,28 +139,21 @@ impl RunState {
         }
     }
 
-    /// Takes a result over from a step; see [`Trailing`].
-    pub(crate) fn hold(&self, recorded: v1::StepRecorded) {
-        if self.trailing.hold(recorded) {
-            self.activity.wake_executor();
-        }
+    /// What tells this run from others on a thread's mark.
+    pub(crate) fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
-    /// Sends a result that was held back. One that the server refuses ends the run: the code has gone on with it.
-    pub(crate) async fn send_trailing(&self, recorded: v1::StepRecorded) {
-        match self.submit(report::Body::StepRecorded(recorded)).await {
-            Verdict::Committed => self.trailing.acknowledged(),
-            verdict @ (Verdict::Refused { .. }
-            | Verdict::Retry { .. }
-            | Verdict::Final { .. }
-            | Verdict::Sleeping { .. }) => self.halt(refused("the result of a step", verdict)),
-        }
+    /// When a wait of the journal is over of which so much was left.
+    pub(crate) fn left_of(&self, remaining_ms: i64) -> Instant {
+        let remaining = retry_policy::from_millis(remaining_ms);
+        self.received.checked_add(remaining).unwrap_or(self.received + limits::FAR_FUTURE)
     }
 
     /// Ends the execution from inside an operation. The first reason counts.
     pub(crate) fn halt(&self, end: RunEnd) {
         self.halted.lock().get_or_insert(end);
-        self.activity.wake_executor();
+        self.function.wake_executor();
     }
 
     /// The same for an operation that cannot go on: user code must not see anything any more.
@@ -160,8 +176,8 @@ impl RunState {
         if self.uplink.codecs.is_empty() {
             return error.to_string();
         }
-        tracing::warn!(run = %self.lease.run_id, error = %error.to_string(), "a payload is of another type");
-        "it is of another type (the worker's log says more)".to_owned()
+        let _ = error;
+        "it is of another type".to_owned()
     }
 
     /// The failure of a payload that the server would refuse.
@@ -179,8 +195,8 @@ impl RunState {
     }
 }
 
-fn refused(reported: &str, verdict: Verdict) -> RunEnd {
-    RunEnd::Failed(match verdict {
+pub(crate) fn refused(reported: &str, verdict: Verdict) -> RunEnd {
+    RunEnd::failed(match verdict {
         Verdict::Refused { code, message } => {
             failure::new(&code, format!("the server refused {reported}: {message}"), true)
         }

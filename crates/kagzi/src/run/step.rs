@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,17 @@ use kagzi_proto::v1::{self, StepStatus, report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::retry_policy::{self, RetryPolicy, from_millis};
-use crate::run::activity::Operation;
+use crate::retry_policy::{self, RetryPolicy};
 use crate::run::context::Called;
+use crate::run::inside;
+use crate::run::journal::Recorded;
 use crate::run::progress::Progress;
+use crate::run::slot::{Phase, Slot};
 use crate::run::state::{RunEnd, RunState};
+use crate::run::turns::{Open, permitted, settled};
 use crate::run::uplink::Verdict;
 use crate::step_error::{Finality, StepError, StepFailure};
 use crate::{codes, failure, payload, trace};
@@ -54,6 +59,12 @@ impl StepContext {
     /// The run that the step belongs to.
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// Is cancelled when nobody waits for the step any more: the run was cancelled, parked or taken over, or the code dropped
+    /// the step. The step's future is dropped then by itself; this is for what it started elsewhere, in a thread or a task.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.progress.cancellation()
     }
 
     /// Says how far a long step is. It is kept next to the run, visible to people, and the next attempt reads
@@ -125,35 +136,44 @@ struct Retry<'a> {
 
 /// Runs the step to its end. Between a failed attempt and the next the operation is blocked, so that the
 /// run may be parked; user code sees only the final word.
-pub(crate) async fn run_step<T, F, Fut>(
-    called: Called,
-    mut options: StepOptions,
-    mut start: F,
-) -> anyhow::Result<T>
+pub(crate) async fn run_step<T, F, Fut>(called: Called, options: StepOptions, start: F) -> anyhow::Result<T>
 where
     T: Serialize + DeserializeOwned,
     F: FnMut(StepContext) -> Fut,
     Fut: Future<Output = anyhow::Result<T>>,
 {
-    let Called { run, step, recorded } = called;
-    let mut operation = run.activity.begin();
-    let (mut first_attempt, mut last_progress) = (1, None);
-    if let Some(entry) = recorded {
-        match replay::<T>(&run, &step, entry).await {
+    let slot = called.slot.clone();
+    slot.track(step(called, options, start)).await
+}
+
+async fn step<T, F, Fut>(called: Called, mut options: StepOptions, mut start: F) -> anyhow::Result<T>
+where
+    T: Serialize + DeserializeOwned,
+    F: FnMut(StepContext) -> Fut,
+    Fut: Future<Output = anyhow::Result<T>>,
+{
+    let Called { slot, recorded } = called;
+    let (run, step) = (&slot.run, &slot.step);
+    let (mut first_attempt, mut last_progress, mut due_at) = (1, None, None);
+    if let Some(recorded) = recorded {
+        match replay::<T>(&slot, recorded).await {
             Replayed::Ended(outcome) => return outcome,
-            Replayed::Due { attempts, remaining, failure, progress } => {
+            Replayed::Due { attempts, at, failure, progress } => {
                 if let Some(failure) = &failure {
-                    options.announce(
-                        &run,
-                        &step.path,
-                        Retry { attempt: attempts, failure, delay: remaining },
-                    );
+                    let delay = at.saturating_duration_since(Instant::now());
+                    options.announce(run, &step.path, Retry { attempt: attempts, failure, delay });
                 }
-                wait(&mut operation, remaining).await;
                 first_attempt = attempts.saturating_add(1);
                 last_progress = progress;
+                due_at = Some(at);
             }
         }
+    }
+    let _open = Open::new(&slot);
+    // This step's effect may build on results that are not durable yet; a crash would then compute them anew.
+    settled(&slot).await;
+    if let Some(due_at) = due_at {
+        wait(&slot, due_at.saturating_duration_since(Instant::now())).await;
     }
     let mut context = StepContext {
         run_id: run.lease.run_id.as_str().into(),
@@ -163,12 +183,10 @@ where
         progress: Arc::new(Progress::new(run.clone(), step.clone(), last_progress)),
     };
     let timeout = options.timeout.or(run.step_timeout);
-    // This step's effect may build on results that are not durable yet; a crash would then compute them anew.
-    run.trailing.settled().await;
     loop {
         let attempt = context.attempt;
         context.last_progress = context.progress.last();
-        let permit = run.step_permits.acquire().await.expect("the permits of a run are never closed");
+        permitted(&slot).await;
         run.uplink.step_started(v1::StepStarted {
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),
@@ -177,6 +195,7 @@ where
             retry_policy: options.retry_policy.to_proto(),
             elapsed_ms: 0,
         });
+        let attempted = Attempt { run, progress: &context.progress, step, ended: false };
         let began = Instant::now();
         let (run_id, worker) = (&run.lease.run_id, &run.uplink.worker);
         let span = tracing::info_span!(parent: &run.span, "step", run = %run_id, step = %step.path, attempt, %worker);
@@ -186,14 +205,15 @@ where
             executed = execute(&step.path, timeout, code) => executed,
             never = context.progress.send() => match never {},
         };
-        drop(permit);
+        attempted.end();
+        run.turns.lock().end_code(&slot);
         let elapsed_ms = retry_policy::millis(began.elapsed());
 
-        let failure = match executed.and_then(|value| recordable(&run, &value)) {
+        let failure = match executed.and_then(|value| recordable(run, &value)) {
             Ok((value, result)) => {
                 let (step, result) = (Some(step.clone()), Some(result));
-                let recorded = v1::StepRecorded { step, result, attempt, elapsed_ms };
-                run.hold(recorded);
+                run.ended(&slot, v1::StepRecorded { step, result, attempt, elapsed_ms });
+                slot.released().await;
                 return Ok(value);
             }
             Err(failure) => run.without_large_details(*failure),
@@ -208,19 +228,20 @@ where
             retry_policy: options.retry_policy.to_proto(),
             elapsed_ms,
         };
-        match run.submit(report::Body::StepFailed(Box::new(failed))).await {
+        run.ask(&slot, report::Body::StepFailed(Box::new(failed)));
+        match slot.heard().await {
             Verdict::Retry { delay, attempt: failed } => {
                 let failed = attempt.max(failed);
                 let delay_ms = retry_policy::millis(delay);
                 span.in_scope(|| {
                     tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, will be retried");
                 });
-                options.announce(&run, &step.path, Retry { attempt: failed, failure: &failure, delay });
+                options.announce(run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
-                    operation.block();
+                    slot.set_phase(Phase::Blocked);
                     std::future::pending::<()>().await;
                 }
-                wait(&mut operation, delay).await;
+                wait(&slot, delay).await;
                 context.attempt = failed.saturating_add(1);
             }
             Verdict::Final { attempts, finality } => {
@@ -228,7 +249,7 @@ where
                 span.in_scope(|| {
                     tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed for good");
                 });
-                return Err(StepError::new(step.path, failure, attempts, finality).into());
+                return Err(StepError::new(step.path.clone(), failure, attempts, finality).into());
             }
             verdict @ (Verdict::Committed | Verdict::Sleeping { .. } | Verdict::Refused { .. }) => {
                 never(run.refuse("a failed step", verdict).await)
@@ -237,46 +258,72 @@ where
     }
 }
 
+/// An attempt whose code runs. Dropped before its end, it tells whoever must hear that nobody waits for it any more.
+struct Attempt<'a> {
+    run: &'a RunState,
+    progress: &'a Progress,
+    step: &'a v1::StepRef,
+    ended: bool,
+}
+
+impl Attempt<'_> {
+    fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.progress.cancel();
+            self.run.uplink.step_dropped(&self.run.lease, self.step);
+        }
+    }
+}
+
 #[expect(clippy::large_enum_variant, reason = "made once per step and taken apart at once")]
 enum Replayed<T> {
     Ended(anyhow::Result<T>),
-    /// Not over: the next attempt may begin after this long.
+    /// Not over: the next attempt may begin then.
     Due {
         /// That have ended.
         attempts: u32,
-        remaining: Duration,
+        at: Instant,
         /// Of the last attempt; none if it began and nobody knows how it ended.
         failure: Option<v1::Failure>,
         progress: Option<v1::Payload>,
     },
 }
 
-async fn replay<T: DeserializeOwned>(
-    run: &RunState,
-    step: &v1::StepRef,
-    entry: v1::JournalEntry,
-) -> Replayed<T> {
+async fn replay<T: DeserializeOwned>(slot: &Arc<Slot>, recorded: Recorded) -> Replayed<T> {
+    let Recorded { entry, .. } = recorded;
+    let (run, step) = (&slot.run, &slot.step);
     match entry.status() {
-        StepStatus::Completed => match payload::decode(entry.result.as_ref()) {
-            Ok(value) => Replayed::Ended(Ok(value)),
-            // The code changed its mind about the type. An error would let it take another path.
-            Err(error) => {
-                let error = run.sayable(&error);
-                let message = format!(
-                    "recorded {} at position {}, but its result cannot be decoded: {error}",
-                    step.path, step.position
-                );
-                never(run.halt_here(RunEnd::Blocked(message)).await)
-            }
-        },
+        StepStatus::Completed => {
+            slot.released().await;
+            // Somebody else's code: a panic in it is no reason to take another path either.
+            let decoded = catch_unwind(AssertUnwindSafe(|| payload::decode(entry.result.as_ref())));
+            let error = match decoded {
+                Ok(Ok(value)) => return Replayed::Ended(Ok(value)),
+                // The code changed its mind about the type. An error would let it take another path.
+                Ok(Err(error)) => run.sayable(&error),
+                Err(panic) => failure::of_panic(&*panic).message,
+            };
+            let message = format!(
+                "recorded {} at position {}, but its result cannot be decoded: {error}",
+                step.path, step.position
+            );
+            never(run.halt_here(RunEnd::Blocked(message)).await)
+        }
         StepStatus::Failed => {
+            slot.released().await;
             let failure = entry.failure.unwrap_or_default();
             let finality = Finality::from_wire(&entry.finality, &failure);
             Replayed::Ended(Err(StepError::new(step.path.clone(), failure, entry.attempts, finality).into()))
         }
         StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => Replayed::Due {
             attempts: entry.attempts,
-            remaining: from_millis(entry.remaining_ms),
+            at: run.left_of(entry.remaining_ms),
             failure: entry.failure,
             progress: entry.progress,
         },
@@ -294,7 +341,11 @@ async fn execute<T>(
     timeout: Option<Duration>,
     code: impl Future<Output = anyhow::Result<T>>,
 ) -> Result<T, Box<v1::Failure>> {
-    let code = AssertUnwindSafe(code).catch_unwind();
+    let mut code = pin!(AssertUnwindSafe(code).catch_unwind());
+    let code = poll_fn(|cx| {
+        let _mark = inside::enter_step();
+        code.as_mut().poll(cx)
+    });
     let ended = match timeout {
         None => code.await,
         Some(timeout) => tokio::time::timeout(timeout, code).await.map_err(|_| {
@@ -303,7 +354,7 @@ async fn execute<T>(
         })?,
     };
     match ended {
-        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error(&error))),
+        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error_caught(&error))),
         Err(panic) => Err(Box::new(failure::of_panic(&*panic))),
     }
 }
@@ -314,23 +365,28 @@ fn recordable<T: Serialize + DeserializeOwned>(
     run: &RunState,
     value: &T,
 ) -> Result<(T, v1::Payload), Box<v1::Failure>> {
+    let panicked = |panic: Box<dyn std::any::Any + Send>| Box::new(failure::of_panic(&*panic));
     let invalid = |message| Box::new(failure::new(codes::INVALID_OUTPUT, message, true));
-    let result = payload::encode(value)
+    // `Serialize`, `Deserialize` and codecs are somebody else's code, and their panics are the step's.
+    let result = catch_unwind(AssertUnwindSafe(|| payload::encode(value)))
+        .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
-    let encoded = run.encode("the step's result", result.clone())?;
-    let value = payload::decode(Some(&result))
+    let encoded = catch_unwind(AssertUnwindSafe(|| run.encode("the step's result", result.clone())))
+        .map_err(panicked)??;
+    let value = catch_unwind(AssertUnwindSafe(|| payload::decode(Some(&result))))
+        .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;
     Ok((value, encoded))
 }
 
 /// Blocked until due. Goes on only if the run is still held by then, because other steps run.
-pub(crate) async fn wait(operation: &mut Operation<'_>, remaining: Duration) {
+pub(crate) async fn wait(slot: &Slot, remaining: Duration) {
     if remaining.is_zero() {
         return;
     }
-    operation.block();
+    slot.set_phase(Phase::Blocked);
     tokio::time::sleep(remaining).await;
-    operation.resume();
+    slot.set_phase(Phase::Waits);
 }
 
 /// Turns "does not return" into any type.

@@ -60,6 +60,6 @@ impl<'a> StepBuilder<'a> {
     {
         let called = self.context.call(self.name);
         let options = self.options;
-        async move { run_step(called.or_halted().await?, options, code).await }
+        async move { run_step(called?, options, code).await }
     }
 }

@@ -14,6 +14,8 @@ use crate::run::announced::Announced;
 pub(crate) enum Outgoing {
     /// Told so that the server can time the step out by itself, and for the console's sake; may be lost.
     Started(Box<v1::StepStarted>),
+    /// The code dropped a step while an attempt ran; may be lost.
+    Dropped(Box<(v1::LeaseRef, v1::StepRef)>),
     /// To be made durable.
     Report(Box<Submission>),
 }
@@ -94,6 +96,14 @@ impl Uplink {
         }
         if self.outgoing.try_send(Outgoing::Started(Box::new(started))).is_err() {
             tracing::debug!("dropped a notice that a step has started");
+        }
+    }
+
+    /// Never waits, like the notice that it has started.
+    pub(crate) fn step_dropped(&self, lease: &v1::LeaseRef, step: &v1::StepRef) {
+        let dropped = Box::new((lease.clone(), step.clone()));
+        if self.outgoing.try_send(Outgoing::Dropped(dropped)).is_err() {
+            tracing::debug!("dropped a notice that a step was dropped");
         }
     }
 

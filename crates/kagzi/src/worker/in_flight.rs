@@ -111,6 +111,17 @@ impl InFlight {
         }
     }
 
+    /// A step was dropped while it ran. True: the server has heard that it runs.
+    pub(crate) fn step_dropped(&mut self, lease: &LeaseRef, step: &StepRef) -> bool {
+        let Some(held) = self.runs.get_mut(&lease.run_id).filter(|held| held.epoch == lease.epoch) else {
+            return false;
+        };
+        let Some(at) = held.steps.iter().position(|known| known.started.step.as_ref() == Some(step)) else {
+            return false;
+        };
+        held.steps.swap_remove(at).told
+    }
+
     /// Every step that runs now, and for how long it has: for a server that must hear of them again.
     pub(crate) fn running_steps(&mut self) -> Vec<StepStarted> {
         self.has_untold = false;

@@ -60,6 +60,12 @@ impl Outbox {
         self.push_submission(Box::new(Submission { lease, body, verdict: None }));
     }
 
+    /// Says that a step was dropped. Nobody waits for the answer.
+    pub(crate) fn push_closed(&mut self, lease: v1::LeaseRef, step: v1::StepRef) {
+        let body = report::Body::StepClosed(v1::StepClosed { step: Some(step) });
+        self.push_submission(Box::new(Submission { lease, body, verdict: None }));
+    }
+
     /// The next message for the stream. A report stays here until it is acknowledged.
     pub(crate) fn pop(&mut self) -> Option<v1::WorkerMessage> {
         while let Some(next) = self.unwritten.pop_front() {

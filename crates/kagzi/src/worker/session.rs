@@ -214,6 +214,13 @@ impl Session {
                 Outgoing::Started(started) => {
                     self.in_flight.step_began(started);
                 }
+                // The server hears of it only if it was told that the step runs: it would time it out.
+                Outgoing::Dropped(dropped) => {
+                    let (lease, step) = *dropped;
+                    if self.in_flight.step_dropped(&lease, &step) {
+                        self.outbox.push_closed(lease, step);
+                    }
+                }
                 // What a stopped run said last would only be refused.
                 Outgoing::Report(submission) if self.in_flight.holds(&submission.lease) => {
                     // Progress is of a step that the server knows of.
@@ -223,8 +230,17 @@ impl Session {
                     {
                         self.outbox.push_started(started);
                     }
-                    if let Some(step) = ended_step(&submission.body) {
-                        self.in_flight.step_ended(&submission.lease, step);
+                    match &submission.body {
+                        report::Body::StepsRecorded(recorded) => {
+                            for recorded in &recorded.steps {
+                                self.in_flight.step_ended(&submission.lease, recorded.step.as_ref());
+                            }
+                        }
+                        body => {
+                            if let Some(step) = ended_step(body) {
+                                self.in_flight.step_ended(&submission.lease, step);
+                            }
+                        }
                     }
                     self.outbox.push_submission(submission);
                 }

@@ -8,7 +8,7 @@ use kagzi_proto::v1::{self, report};
 use tokio::sync::oneshot;
 
 use super::scripted_server::{
-    ScriptedServer, assert_parked, assign, failed_step, recorded, retry_in, run_output,
+    ScriptedServer, assert_parked, assign, failed_step, recorded, retry_in, run_failure, run_output,
 };
 use crate::run::uplink::Verdict;
 
@@ -126,14 +126,118 @@ async fn paths_follow_the_order_of_calls_not_of_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_in_a_task_of_its_own_can_park_the_run() {
-    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
-        let step = ctx.run::<u64, _>("spawned", async { bail!("down") });
-        tokio::spawn(step).await?
+async fn a_step_in_a_task_of_its_own_is_an_error_that_says_what_to_write() {
+    let server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let called_here = ctx.run::<u64, _>("called", async { panic!("ran outside the workflow") });
+        let error = tokio::spawn(called_here).await?.unwrap_err();
+        assert!(error.to_string().contains("ctx.spawn"), "{error}");
+        let other = ctx.clone();
+        let called_there = tokio::spawn(async move { other.sleep(Duration::from_secs(1)).await });
+        called_there.await??;
+        Ok(0)
     });
 
-    failed_step(server.answer(retry_in(60)).await);
+    let failure = run_failure(server.commit_end().await);
 
-    let end = server.commit().await;
-    assert_parked(end);
+    assert_eq!((failure.code.as_str(), failure.non_retryable), ("OUTSIDE_WORKFLOW", true));
+    assert!(
+        failure.message.contains("'sleep' was used outside its workflow function"),
+        "{}",
+        failure.message
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_inside_a_step_is_an_error_that_says_why() {
+    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let inner = ctx.clone();
+        ctx.run("outer", async move { inner.run::<u64, _>("inner", async { Ok(1) }).await }).await
+    });
+
+    let last = Verdict::Final { attempts: 1, finality: "non_retryable".into() };
+    let (_, failure) = failed_step(server.answer(last).await);
+
+    assert_eq!((failure.code.as_str(), failure.non_retryable), ("NESTED_STEP", true));
+    assert!(failure.message.contains("Steps do not nest"), "{}", failure.message);
+    server.commit_end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_that_outlives_its_run_executes_nothing() {
+    let (escape, escaped) = oneshot::channel();
+    let escape = Arc::new(parking_lot::Mutex::new(Some(escape)));
+    let mut server = ScriptedServer::execute(assign("0", vec![]), move |ctx, _| {
+        let escape = escape.lock().take().unwrap();
+        async move {
+            drop(escape.send(ctx.clone()));
+            Ok(1)
+        }
+    });
+    server.commit().await;
+    server.task.await.unwrap();
+
+    let late = escaped.await.unwrap().run::<u64, _>("late", async { panic!("ran after the run was over") });
+
+    assert!(late.await.unwrap_err().to_string().contains("after the run was over"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_nobody_looks_at_hold_no_permit() {
+    let limited = v1::Assign { step_concurrency_max: 10, ..assign("0", vec![]) };
+    let mut server = ScriptedServer::execute(limited, |ctx, _| async move {
+        let members = (0..12_u64).map(|i| {
+            ctx.run("member", async move {
+                tokio::time::sleep(Duration::from_secs(1 + i)).await;
+                Ok(i)
+            })
+        });
+        let mut members: futures_util::stream::FuturesUnordered<_> = members.collect();
+        let mut sum = 0;
+        while let Some(member) = futures_util::StreamExt::next(&mut members).await {
+            sum += member?;
+            let body = async {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Ok(0_u64)
+            };
+            sum += ctx.run("body", body).await?;
+        }
+        Ok(sum)
+    });
+
+    let mut bodies = 0;
+    while bodies < 12 {
+        let (path, ..) = recorded(server.commit().await);
+        bodies += u32::from(path.starts_with("body"));
+    }
+
+    assert_eq!(run_output(server.commit_end().await), 66);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spawned_part_is_executed_beside_the_rest_and_ends_with_its_handle() {
+    let alive = Arc::new(());
+    let inside = alive.clone();
+    let mut server = ScriptedServer::execute(assign("0", vec![]), move |ctx, _| {
+        let inside = inside.clone();
+        async move {
+            let (one, two) = (ctx.scope("one"), ctx.scope("two"));
+            let part = ctx.spawn(async move { one.run("part", async { Ok(1_u64) }).await });
+            let dropped = ctx.spawn(async move {
+                let _inside = inside;
+                two.run("hang", std::future::pending::<anyhow::Result<u64>>()).await
+            });
+            let beside: u64 = ctx.run("beside", async { Ok(2) }).await?;
+            drop(dropped);
+            Ok(ctx.run("after", async { Ok(beside) }).await? + part.await?)
+        }
+    });
+
+    let mut paths = Vec::new();
+    for _ in 0..3 {
+        paths.push(recorded(server.commit().await).0);
+    }
+    assert_eq!(Arc::strong_count(&alive), 2, "the dropped part is still alive");
+    assert_eq!(run_output(server.commit_end().await), 3);
+    paths.sort();
+    assert_eq!(paths, ["after", "beside", "one/part"]);
 }

@@ -50,13 +50,15 @@ async fn a_sleep_parks_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sleep_that_is_due_is_over_and_the_run_goes_on() {
-    let journal = vec![entry("sleep", 0, StepStatus::Sleeping), entry("sleep#2", 1, StepStatus::Completed)];
-    let server = ScriptedServer::execute(assign("5", journal), |ctx, input| async move {
+    let journal = vec![entry("sleep#2", 1, StepStatus::Sleeping), entry("sleep", 0, StepStatus::Completed)];
+    let mut server = ScriptedServer::execute(assign("5", journal), |ctx, input| async move {
         ctx.sleep(Duration::from_secs(60)).await?;
         ctx.sleep(Duration::from_secs(60)).await?;
         Ok(input)
     });
 
+    // Its end has a place in the record, so the server is asked although no time is left.
+    assert!(matches!(server.commit().await, report::Body::SleepOver(_)));
     assert_eq!(run_output(server.commit_end().await), 5);
 }
 
@@ -68,6 +70,7 @@ async fn a_sleep_of_no_time_does_not_hang() {
     });
 
     server.answer(Verdict::Sleeping { remaining: Duration::ZERO }).await;
+    assert!(matches!(server.commit().await, report::Body::SleepOver(_)));
 
     assert_eq!(run_output(server.commit_end().await), 5);
 }

@@ -92,6 +92,7 @@ impl ScriptedServer {
             let mut report = self.next_report().await;
             let steps = match &mut report.body {
                 report::Body::RunCompleted(completed) => std::mem::take(&mut completed.steps).into(),
+                report::Body::StepsRecorded(recorded) => std::mem::take(&mut recorded.steps).into(),
                 _ => VecDeque::new(),
             };
             self.unfolding = Some((steps, report));
@@ -99,6 +100,10 @@ impl ScriptedServer {
         if let Some((steps, _)) = &mut self.unfolding
             && let Some(step) = steps.pop_front()
         {
+            let last_of_several = steps.is_empty() && self.is_unfolding_results();
+            if last_of_several && let Some((_, several)) = self.unfolding.take() {
+                drop(several.verdict.map(|waiting| waiting.send(verdict)));
+            }
             return report::Body::StepRecorded(step);
         }
         let (_, report) = self.unfolding.take().expect("filled above");
@@ -107,6 +112,11 @@ impl ScriptedServer {
         let nobody_waits = matches!(body, report::Body::StepProgressed(_));
         assert!(heard || nobody_waits, "the run waits for the verdict");
         body
+    }
+
+    fn is_unfolding_results(&self) -> bool {
+        let unfolding = self.unfolding.as_ref();
+        unfolding.is_some_and(|(_, report)| matches!(report.body, report::Body::StepsRecorded(_)))
     }
 
     pub(super) async fn commit(&mut self) -> report::Body {
@@ -153,6 +163,12 @@ pub(super) fn run_failure(body: report::Body) -> v1::Failure {
 pub(super) fn blocked_message(body: report::Body) -> String {
     let report::Body::RunBlocked(blocked) = body else { panic!("not blocked: {body:?}") };
     blocked.message
+}
+
+/// What a parked run waits for.
+pub(super) fn parked_for(body: report::Body) -> Vec<String> {
+    let report::Body::RunParked(parked) = body else { panic!("not parked: {body:?}") };
+    parked.waits
 }
 
 pub(super) fn assert_parked(body: report::Body) {

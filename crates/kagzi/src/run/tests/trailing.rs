@@ -106,22 +106,6 @@ async fn results_that_are_large_together_are_sent_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_of_a_task_of_its_own_is_sent_although_the_function_waits() {
-    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
-        let step = ctx.run::<u64, _>("spawned", async { Ok(1) });
-        let task = tokio::spawn(async move {
-            let value = step.await;
-            tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
-            value
-        });
-        task.await?
-    });
-
-    assert_eq!(recorded(server.commit().await).0, "spawned");
-    assert_eq!(run_output(server.commit_end().await), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_refused_result_ends_the_run_and_no_further_step_begins() {
     let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
         ctx.run("a", async { Ok(1_u64) }).await?;

@@ -1,0 +1,223 @@
+//! One call of an operation: what the executor tells it, and whether the function still looks at it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+use kagzi_proto::v1::StepRef;
+use parking_lot::Mutex;
+
+use crate::run::inside;
+use crate::run::state::RunState;
+use crate::run::uplink::Verdict;
+
+/// The waker that the function is polled with. It tells whether the function was woken, and wakes the executor's task only
+/// when that is not polling anyway.
+#[derive(Default)]
+pub(crate) struct FunctionWaker {
+    woken: AtomicBool,
+    /// How often the function was polled.
+    polls: AtomicU64,
+    /// The executor is being polled and will look again before it returns.
+    busy: AtomicBool,
+    executor: AtomicWaker,
+}
+
+impl FunctionWaker {
+    pub(crate) fn begin(&self, executor: &Waker) {
+        self.executor.register(executor);
+        self.busy.store(true, Ordering::SeqCst);
+    }
+
+    /// The executor is about to return. True: the function was woken after it looked last.
+    pub(crate) fn end(&self) -> bool {
+        self.busy.store(false, Ordering::SeqCst);
+        self.woken.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn take_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::SeqCst)
+    }
+
+    pub(crate) fn count_poll(&self) {
+        self.polls.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn polls(&self) -> u64 {
+        self.polls.load(Ordering::SeqCst)
+    }
+
+    /// Only the executor needs to look: nothing changed for the function.
+    pub(crate) fn wake_executor(&self) {
+        if !self.busy.load(Ordering::SeqCst) {
+            self.executor.wake();
+        }
+    }
+
+    pub(crate) fn call(&self) {
+        if !self.woken.swap(true, Ordering::SeqCst) && !self.busy.load(Ordering::SeqCst) {
+            self.executor.wake();
+        }
+    }
+}
+
+impl Wake for FunctionWaker {
+    fn wake(self: Arc<Self>) {
+        self.call();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.call();
+    }
+}
+
+/// One call of an operation.
+pub(crate) struct Slot {
+    pub(crate) run: Arc<RunState>,
+    pub(crate) step: StepRef,
+    /// How much the function had been told of at the call. New code begins when that much is durable.
+    pub(crate) ticket: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who polled last, unless it was the function directly.
+    poller: Option<Waker>,
+    /// Woken and not polled since: how often the function had been polled by then.
+    woken_after: Option<u64>,
+    phase: Phase,
+    released: bool,
+    listed: Option<List>,
+    heard: Option<Verdict>,
+}
+
+/// A list that an operation is in, once at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Unsettled,
+    Queued,
+}
+
+/// What an operation does between two polls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Phase {
+    /// Waits for the end of the replay, for what is to be durable first, for a permit, for its turn or for an answer.
+    #[default]
+    Waits,
+    /// Has a permit.
+    Executes,
+    /// Had one, and is not looked at.
+    Lent,
+    /// Waits for a time.
+    Blocked,
+    /// Nobody has it any more.
+    Dropped,
+}
+
+impl Slot {
+    pub(crate) fn new(run: Arc<RunState>, step: StepRef, ticket: u64) -> Arc<Slot> {
+        Arc::new(Slot { run, step, ticket, state: Mutex::default() })
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.lock().phase
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.state.lock().phase = phase;
+    }
+
+    /// Notes that it is in a list. False: it was already.
+    pub(crate) fn list(&self, list: List) -> bool {
+        self.state.lock().listed.replace(list) != Some(list)
+    }
+
+    pub(crate) fn unlist(&self) {
+        self.state.lock().listed = None;
+    }
+
+    /// Makes the operation ready.
+    pub(crate) fn release(self: &Arc<Self>) {
+        self.state.lock().released = true;
+        self.wake_by_ref();
+    }
+
+    /// The server's answer to what it asked.
+    pub(crate) fn answer(self: &Arc<Self>, verdict: Verdict) {
+        self.state.lock().heard = Some(verdict);
+        self.wake_by_ref();
+    }
+
+    /// Returns in its turn.
+    pub(crate) async fn released(&self) {
+        poll_fn(|_| if self.state.lock().released { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Returns with the answer.
+    pub(crate) async fn heard(&self) -> Verdict {
+        poll_fn(|_| self.state.lock().heard.take().map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    /// It was woken, and the function has been polled to a standstill since without polling it: it is kept somewhere and
+    /// nobody looks at it.
+    pub(crate) fn is_dormant(&self) -> bool {
+        let woken_after = self.state.lock().woken_after;
+        woken_after.is_some_and(|polls| polls < self.run.function.polls())
+    }
+
+    fn polled_by(self: &Arc<Self>, poller: &Waker) {
+        let mut state = self.state.lock();
+        state.woken_after = None;
+        if poller.will_wake(&self.run.waker) {
+            state.poller = None;
+        } else if !state.poller.as_ref().is_some_and(|known| known.will_wake(poller)) {
+            state.poller = Some(poller.clone());
+        }
+        if state.phase == Phase::Lent {
+            state.phase = Phase::Executes;
+            drop(state);
+            self.run.turns.lock().take_again(self.clone());
+        }
+    }
+
+    /// Polls the operation as long as it is polled where it may be.
+    pub(crate) async fn track<T>(
+        self: &Arc<Self>,
+        operation: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let mut operation = pin!(operation);
+        let waker = Waker::from(self.clone());
+        poll_fn(|cx| {
+            if let Some(misplaced) = inside::misplaced(self.run.key(), &self.step.path) {
+                return Poll::Ready(Err(misplaced));
+            }
+            self.polled_by(cx.waker());
+            operation.as_mut().poll(&mut Context::from_waker(&waker))
+        })
+        .await
+    }
+}
+
+impl Wake for Slot {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    /// The poller may have been a waker that wakes nobody (`now_or_never`), so the function is always polled.
+    fn wake_by_ref(self: &Arc<Self>) {
+        let poller = {
+            let mut state = self.state.lock();
+            let polls = self.run.function.polls();
+            state.woken_after.get_or_insert(polls);
+            state.poller.clone()
+        };
+        if let Some(poller) = poller {
+            poller.wake();
+        }
+        self.run.function.call();
+    }
+}

@@ -1,0 +1,355 @@
+//! Whose turn it is: the function is told of one thing at a time, live as in a replay, and the order in which it is told
+//! is the order of the record.
+//!
+//! A step whose code has ended takes a place in the queue and returns in its turn. A failure, the end of a sleep and a
+//! label ask the server first, and nothing else is told while the answer is out. So the record is always a beginning of
+//! what the function was told, and a function that is told the same again does the same again.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use kagzi_proto::v1::{self, report};
+
+use crate::run::slot::{List, Phase, Slot};
+use crate::run::state::RunState;
+
+/// The turns of one run.
+pub(crate) struct Turns {
+    /// Recorded ends that were called and wait for their turn, by their place in the record.
+    recorded: HashMap<u32, Arc<Slot>>,
+    /// The next one to tell, and the last.
+    next: u32,
+    last: u32,
+    /// The record was told to its end, and everything in it was called.
+    live: bool,
+    queue: VecDeque<Place>,
+    /// How much the function was told of, and how much of it is durable.
+    told: u64,
+    durable: u64,
+    /// Results that the function was told of and that were not sent.
+    held: Vec<v1::StepRecorded>,
+    held_bytes: usize,
+    /// Operations between their first poll and their end, in the order of those polls.
+    open: BTreeMap<u64, Arc<Slot>>,
+    opened: u64,
+    /// Wait until they may go on at all.
+    unsettled: Vec<Arc<Slot>>,
+    /// Wait for a permit, first come first served.
+    queued: VecDeque<Arc<Slot>>,
+    /// Have a permit, and were looked at since they were woken.
+    holders: Vec<Arc<Slot>>,
+    permits_max: usize,
+}
+
+/// Something to tell the function.
+struct Place {
+    slot: Arc<Slot>,
+    what: Told,
+}
+
+#[expect(clippy::large_enum_variant, reason = "nearly all are results, and they are moved once")]
+enum Told {
+    /// A result of this worker's own.
+    Ended(v1::StepRecorded),
+    /// The server must say whether it is one.
+    Asks(report::Body),
+}
+
+/// What the executor does when the function stands still.
+pub(crate) enum Next {
+    /// This operation has its turn.
+    Release(Arc<Slot>),
+    /// This is sent, and the operation hears the answer.
+    Ask(Arc<Slot>, report::Body),
+    /// These results are sent.
+    Send(Vec<v1::StepRecorded>),
+    /// The replay is over; these waited for that.
+    Live(Vec<Arc<Slot>>),
+    /// The function should have called what is recorded at this place; 0 = something that has not ended.
+    Stalled(u32),
+    Nothing,
+}
+
+impl Turns {
+    pub(crate) fn new(recorded_len: u32, permits_max: usize) -> Turns {
+        Turns {
+            recorded: HashMap::new(),
+            next: 1,
+            last: recorded_len,
+            live: false,
+            queue: VecDeque::new(),
+            told: 0,
+            durable: 0,
+            held: Vec::new(),
+            held_bytes: 0,
+            open: BTreeMap::new(),
+            opened: 0,
+            unsettled: Vec::new(),
+            queued: VecDeque::new(),
+            holders: Vec::new(),
+            permits_max: permits_max.max(1),
+        }
+    }
+
+    pub(crate) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// A call whose end is recorded at this place.
+    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>) {
+        self.recorded.insert(place, slot.clone());
+    }
+
+    pub(crate) fn open(&mut self, slot: &Arc<Slot>) -> u64 {
+        self.opened += 1;
+        self.open.insert(self.opened, slot.clone());
+        self.opened
+    }
+
+    /// The operation ended or was dropped. What it has not told is forgotten.
+    pub(crate) fn close(&mut self, number: u64, slot: &Arc<Slot>) {
+        self.open.remove(&number);
+        let had = slot.phase();
+        slot.set_phase(Phase::Dropped);
+        if had == Phase::Executes {
+            self.give_back(slot);
+        }
+        if !self.queue.is_empty() {
+            self.queue.retain(|place| !Arc::ptr_eq(&place.slot, slot));
+        }
+    }
+
+    pub(crate) fn ended(&mut self, slot: &Arc<Slot>, recorded: v1::StepRecorded) {
+        self.queue.push_back(Place { slot: slot.clone(), what: Told::Ended(recorded) });
+    }
+
+    pub(crate) fn ask(&mut self, slot: &Arc<Slot>, body: report::Body) {
+        self.queue.push_back(Place { slot: slot.clone(), what: Told::Asks(body) });
+    }
+
+    /// The replay is over and what the operation builds on is durable.
+    fn is_settled(&self, ticket: u64) -> bool {
+        self.live && self.durable >= ticket
+    }
+
+    /// Takes a permit if one is free and nobody came before.
+    fn try_begin(&mut self, slot: &Arc<Slot>) -> bool {
+        if slot.phase() == Phase::Executes {
+            return true;
+        }
+        if !self.has_permit() || !self.queued.is_empty() {
+            if slot.list(List::Queued) {
+                self.queued.push_back(slot.clone());
+            }
+            return false;
+        }
+        self.grant(slot.clone());
+        true
+    }
+
+    fn has_permit(&self) -> bool {
+        self.holders.len() < self.permits_max
+    }
+
+    fn grant(&mut self, slot: Arc<Slot>) {
+        slot.set_phase(Phase::Executes);
+        self.holders.push(slot);
+    }
+
+    fn give_back(&mut self, slot: &Arc<Slot>) {
+        if let Some(at) = self.holders.iter().position(|holder| Arc::ptr_eq(holder, slot)) {
+            self.holders.swap_remove(at);
+        }
+    }
+
+    /// The code has ended.
+    pub(crate) fn end_code(&mut self, slot: &Arc<Slot>) {
+        slot.set_phase(Phase::Waits);
+        self.give_back(slot);
+    }
+
+    /// An operation whose permit was lent is looked at again: it goes on, even if that is one too many.
+    pub(crate) fn take_again(&mut self, slot: Arc<Slot>) {
+        self.holders.push(slot);
+    }
+
+    /// Nobody looks at some that have a permit: others get it. The first ones in the queue that may begin, to be woken.
+    pub(crate) fn share_permits(&mut self) -> Vec<Arc<Slot>> {
+        let mut begin = Vec::new();
+        if self.queued.is_empty() {
+            return begin;
+        }
+        let dormant: Vec<_> = self.holders.iter().filter(|slot| slot.is_dormant()).cloned().collect();
+        for slot in dormant {
+            self.give_back(&slot);
+            slot.set_phase(Phase::Lent);
+        }
+        while self.has_permit()
+            && let Some(slot) = self.queued.pop_front()
+        {
+            slot.unlist();
+            if slot.phase() == Phase::Waits {
+                self.grant(slot.clone());
+                begin.push(slot);
+            }
+        }
+        begin
+    }
+
+    /// What comes next. `clear`: nothing is on its way to the server. `called`: everything recorded was called.
+    pub(crate) fn next(&mut self, clear: bool, called: bool) -> Next {
+        if !self.live {
+            if self.next <= self.last {
+                let Some(slot) = self.recorded.remove(&self.next) else { return Next::Stalled(self.next) };
+                self.next += 1;
+                self.told += 1;
+                return Next::Release(slot);
+            }
+            if !called {
+                return Next::Stalled(0);
+            }
+            self.live = true;
+            self.durable = self.told;
+            return Next::Live(self.take_settled());
+        }
+        match self.queue.front() {
+            Some(Place { what: Told::Ended(_), .. }) => {
+                let Some(Place { slot, what: Told::Ended(recorded) }) = self.queue.pop_front() else {
+                    return Next::Nothing;
+                };
+                self.told += 1;
+                self.held_bytes += prost::Message::encoded_len(&recorded);
+                self.held.push(recorded);
+                Next::Release(slot)
+            }
+            Some(Place { what: Told::Asks(_), .. }) if clear && self.held.is_empty() => {
+                match self.queue.pop_front() {
+                    Some(Place { slot, what: Told::Asks(body) }) => Next::Ask(slot, body),
+                    Some(_) | None => Next::Nothing,
+                }
+            }
+            Some(_) | None if clear && !self.held.is_empty() => Next::Send(self.take_held()),
+            Some(_) | None => Next::Nothing,
+        }
+    }
+
+    fn take_held(&mut self) -> Vec<v1::StepRecorded> {
+        self.held_bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The results that go with the end of the run, unless they are too large to go in one message.
+    pub(crate) fn take_held_if_small(&mut self, bytes_max: usize) -> Option<Vec<v1::StepRecorded>> {
+        (self.held_bytes <= bytes_max).then(|| self.take_held())
+    }
+
+    /// Everything the function was told of before is to be sent now.
+    pub(crate) fn take_held_to_send(&mut self) -> Vec<v1::StepRecorded> {
+        self.take_held()
+    }
+
+    /// So many results are durable. Answers with those that waited for it.
+    pub(crate) fn recorded(&mut self, count: usize) -> Vec<Arc<Slot>> {
+        self.durable += count as u64;
+        self.take_settled()
+    }
+
+    /// The answer to an ask was one that the function is told of, and it is durable.
+    pub(crate) fn answered(&mut self) -> Vec<Arc<Slot>> {
+        self.told += 1;
+        self.durable = self.told;
+        self.take_settled()
+    }
+
+    fn take_settled(&mut self) -> Vec<Arc<Slot>> {
+        let durable = self.durable;
+        let settled: Vec<_> = self.unsettled.extract_if(.., |slot| slot.ticket <= durable).collect();
+        settled.iter().for_each(|slot| slot.unlist());
+        settled
+    }
+
+    /// What the run waits for, if it waits for times only. Operations that nobody looks at do not count.
+    pub(crate) fn waits(&self) -> Option<Vec<String>> {
+        if !self.live || !self.queue.is_empty() || !self.held.is_empty() {
+            return None;
+        }
+        let mut waits = Vec::new();
+        for slot in self.open.values() {
+            if slot.is_dormant() {
+                continue;
+            }
+            match slot.phase() {
+                Phase::Blocked => waits.push(slot.step.path.clone()),
+                Phase::Waits | Phase::Executes | Phase::Lent => return None,
+                Phase::Dropped => {}
+            }
+        }
+        (!waits.is_empty()).then_some(waits)
+    }
+
+    /// The run is over: whoever is left holds the run no longer. To be dropped outside the lock.
+    pub(crate) fn clear(&mut self) -> Turns {
+        std::mem::replace(self, Turns::new(0, 1))
+    }
+}
+
+/// Returns once the replay is over and what the function had been told at the call is durable.
+pub(crate) async fn settled(slot: &Arc<Slot>) {
+    poll_fn(|_| {
+        let mut turns = slot.run.turns.lock();
+        if turns.is_settled(slot.ticket) {
+            return Poll::Ready(());
+        }
+        if slot.list(List::Unsettled) {
+            turns.unsettled.push(slot.clone());
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Returns with a permit to execute.
+pub(crate) async fn permitted(slot: &Arc<Slot>) {
+    poll_fn(|_| if slot.run.turns.lock().try_begin(slot) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// An operation that is open: from its first poll until it ends or is dropped.
+pub(crate) struct Open<'a> {
+    slot: &'a Arc<Slot>,
+    number: u64,
+}
+
+impl<'a> Open<'a> {
+    pub(crate) fn new(slot: &'a Arc<Slot>) -> Open<'a> {
+        let number = slot.run.turns.lock().open(slot);
+        Open { slot, number }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.slot.run.turns.lock().close(self.number, self.slot);
+        // What others wait for may have become free.
+        self.slot.run.function.wake_executor();
+    }
+}
+
+impl RunState {
+    /// A step has ended: it returns in its turn.
+    pub(crate) fn ended(&self, slot: &Arc<Slot>, recorded: v1::StepRecorded) {
+        self.turns.lock().ended(slot, recorded);
+        self.function.wake_executor();
+    }
+
+    /// Asks the server in its turn.
+    pub(crate) fn ask(&self, slot: &Arc<Slot>, body: report::Body) {
+        self.turns.lock().ask(slot, body);
+        self.function.wake_executor();
+    }
+}
