@@ -31,7 +31,7 @@ mod history;
 mod probe;
 mod waiting;
 
-pub use crash::{CrashReport, crash_everywhere};
+pub use crash::{CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere};
 pub use engine::TestEngine;
 pub use history::History;
 pub(crate) use probe::{Probe, in_words};

@@ -20,7 +20,7 @@ use crate::run::context::WorkflowContext;
 use crate::run::inside;
 use crate::run::slot::Slot;
 use crate::run::state::{RunEnd, RunState, refused};
-use crate::run::turns::Next;
+use crate::run::turns::{Next, OnItsWay};
 use crate::run::uplink::{Uplink, Verdict};
 use crate::worker::handlers::Handlers;
 use crate::{failure, limits};
@@ -205,9 +205,13 @@ impl<'a> Executor<'a> {
     }
 
     fn stand_still(&mut self, cx: &mut Context<'_>) -> Standstill {
-        let clear = self.flight.is_none();
+        let on_its_way = match &self.flight {
+            None => OnItsWay::Nothing,
+            Some(Flight { what: Sent::Results(_), .. }) => OnItsWay::Results,
+            Some(Flight { what: Sent::Ask(_), .. }) => OnItsWay::Ask,
+        };
         let called = self.run.journal.lock().is_called();
-        let next = self.run.turns.lock().next(clear, called);
+        let next = self.run.turns.lock().next(on_its_way, called);
         match next {
             Next::Release(slot) => {
                 self.stall = None;
@@ -235,7 +239,9 @@ impl<'a> Executor<'a> {
             begin.iter().for_each(Wake::wake_by_ref);
             return Standstill::Goes;
         }
-        if clear && let Some(waits) = self.run.turns.lock().waits() {
+        if on_its_way == OnItsWay::Nothing
+            && let Some(waits) = self.run.turns.lock().waits()
+        {
             return Standstill::Ends(RunEnd::Parked(waits));
         }
         Standstill::Waits

@@ -49,12 +49,19 @@ struct Place {
     what: Told,
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly all are results, and they are moved once")]
 enum Told {
     /// A result of this worker's own.
     Ended(v1::StepRecorded),
     /// The server must say whether it is one.
     Asks(report::Body),
+}
+
+/// The one report about what the function is told that the server has not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnItsWay {
+    Nothing,
+    Results,
+    Ask,
 }
 
 /// What the executor does when the function stands still.
@@ -198,8 +205,9 @@ impl Turns {
         begin
     }
 
-    /// What comes next. `clear`: nothing is on its way to the server. `called`: everything recorded was called.
-    pub(crate) fn next(&mut self, clear: bool, called: bool) -> Next {
+    /// What comes next, with this on its way to the server. `called`: everything recorded was called.
+    pub(crate) fn next(&mut self, on_its_way: OnItsWay, called: bool) -> Next {
+        let clear = on_its_way == OnItsWay::Nothing;
         if !self.live {
             if self.next <= self.last {
                 let Some(slot) = self.recorded.remove(&self.next) else { return Next::Stalled(self.next) };
@@ -213,6 +221,10 @@ impl Turns {
             self.live = true;
             self.durable = self.told;
             return Next::Live(self.take_settled());
+        }
+        // Until the answer is there nobody knows whether that comes first.
+        if on_its_way == OnItsWay::Ask {
+            return Next::Nothing;
         }
         match self.queue.front() {
             Some(Place { what: Told::Ended(_), .. }) => {

@@ -76,6 +76,99 @@ pub async fn crash_everywhere(
     CrashReport { undisturbed: undisturbed.executions, trials }
 }
 
+/// When the worker dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crashes {
+    /// Never.
+    Never,
+    /// After its first report was committed, or between that and its second; so does the next worker, and so on.
+    AfterEveryReport,
+}
+
+/// One execution of a workflow.
+#[derive(Debug, Clone)]
+pub struct CrashTrial {
+    /// What was recorded.
+    pub history: History,
+    /// How many workers died.
+    pub crashes: u32,
+}
+
+/// Executes the workflow once, with workers that die one after the other: the run goes on by a replay after each of its
+/// reports. Nothing is compared; for workflows whose parallel steps may end in any order, see what the run itself says.
+pub async fn crash_after_every_report(
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    input: impl Serialize,
+    crashes: Crashes,
+) -> CrashTrial {
+    let engine = TestEngine::start_with(STALE_AFTER).await;
+    let start = engine.client().workflow(workflow_type, QUEUE, &input).id(QUEUE);
+    let run = start.await.unwrap_or_else(|error| panic!("the run does not start: {error}"));
+    let mut died = 0;
+    let probe = |died: u32| {
+        let crash_at = match crashes {
+            Crashes::Never => None,
+            // Every other worker has executed code that nobody hears of.
+            Crashes::AfterEveryReport if died.is_multiple_of(2) => Some(CrashPoint::After(1)),
+            Crashes::AfterEveryReport => Some(CrashPoint::Before(2)),
+        };
+        Arc::new(Probe::new(crash_at))
+    };
+    let mut current = probe(died);
+    let mut victim = Some(Serving::begin(&engine, &register, current.clone()).await);
+    let began = Instant::now();
+    loop {
+        if current.crashed.is_cancelled() {
+            if let Some(victim) = victim.take() {
+                victim.die().await;
+            }
+            died += 1;
+            current = probe(died);
+            engine.advance(STALE_AFTER * 2);
+        }
+        let now = run.describe().await.unwrap_or_else(|error| panic!("the run is gone: {error}"));
+        match now.status() {
+            WorkflowStatus::Pending | WorkflowStatus::Sleeping => {
+                let due = due_at(&now).filter(|due| *due > engine.clock.now());
+                if let Some(due) = due {
+                    // A worker that lives through a long jump would look lost.
+                    if let Some(idle) = victim.take() {
+                        idle.die().await;
+                    }
+                    engine.clock.advance(due - engine.clock.now());
+                }
+                if victim.is_none() {
+                    victim = Some(Serving::begin(&engine, &register, current.clone()).await);
+                }
+            }
+            // Its worker is dead, and the engine has not noticed yet.
+            WorkflowStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
+            // A sleep beside steps that run ends by the engine's clock.
+            WorkflowStatus::Running => engine.advance(Duration::from_millis(1)),
+            WorkflowStatus::Unspecified | WorkflowStatus::Compensating => {}
+            WorkflowStatus::Completed
+            | WorkflowStatus::Failed
+            | WorkflowStatus::Cancelled
+            | WorkflowStatus::TimedOut
+            | WorkflowStatus::Paused => break,
+        }
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        tokio::select! {
+            () = current.crashed.cancelled() => {}
+            () = tokio::time::sleep(Duration::from_millis(1)) => {}
+        }
+    }
+    let history = engine.history(run.run_id()).await;
+    if let Some(idle) = victim.take() {
+        idle.die().await;
+    }
+    engine.close().await;
+    CrashTrial { history, crashes: died }
+}
+
 /// How often the code of each step really ran, with and without crashes.
 #[derive(Debug, Clone)]
 pub struct CrashReport {

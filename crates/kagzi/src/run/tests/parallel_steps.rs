@@ -8,7 +8,8 @@ use kagzi_proto::v1::{self, report};
 use tokio::sync::oneshot;
 
 use super::scripted_server::{
-    ScriptedServer, assert_parked, assign, failed_step, recorded, retry_in, run_failure, run_output,
+    ScriptedServer, assert_parked, assign, failed_step, parked_for, recorded, retry_in, run_failure,
+    run_output,
 };
 use crate::run::uplink::Verdict;
 
@@ -211,6 +212,59 @@ async fn members_that_nobody_looks_at_hold_no_permit() {
     }
 
     assert_eq!(run_output(server.commit_end().await), 66);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_names_what_it_waits_for_and_not_what_it_dropped() {
+    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let flaky = ctx.step("flaky").run(|_| async { bail!("down") });
+        crate::select! {
+            failed = flaky => failed,
+            late = ctx.run("fast", async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(1)
+            }) => {
+                late?;
+                ctx.sleep(Duration::from_secs(60)).await?;
+                Ok(1)
+            }
+        }
+    });
+
+    failed_step(server.answer(retry_in(3600)).await);
+    recorded(server.commit().await);
+    server.answer(Verdict::Sleeping { remaining: Duration::from_secs(60) }).await;
+
+    assert_eq!(parked_for(server.commit_end().await), ["sleep"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_while_the_server_is_asked() {
+    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let last = || crate::NonRetryableError::new("no");
+        let failed = ctx.run::<u64, _>("failed", async move { Err(last().into()) });
+        let slow = ctx.run("slow", async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(1_u64)
+        });
+        crate::select! {
+            slow = slow => slow,
+            failed = failed => {
+                assert!(failed.is_err());
+                ctx.run("handled", async { Ok(2) }).await
+            }
+        }
+    });
+
+    let asked = server.next_report().await;
+    assert!(matches!(asked.body, report::Body::StepFailed(_)), "{:?}", asked.body);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(server.is_silent(), "a result overtook the answer");
+    let last = Verdict::Final { attempts: 1, finality: "non_retryable".into() };
+    asked.verdict.unwrap().send(last).unwrap();
+
+    assert_eq!(recorded(server.commit().await).0, "handled");
+    assert_eq!(run_output(server.commit_end().await), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,87 @@
+//! Random programs, with a worker that dies after every report: each of them goes on by a replay after each commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use kagzi::WorkflowStatus;
+use kagzi::testing::{Crashes, crash_after_every_report};
+
+use crate::program::{program, workflow};
+
+/// Programs that are tried unless `SEEDS` says otherwise; `SEED` tries one and prints it.
+const SEEDS: u64 = 1_000;
+/// Operations that each program has at least.
+const OPERATIONS: usize = 8;
+/// Programs that are tried at once.
+const AT_ONCE: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// What went wrong with the program of this seed, if anything did, and how often its worker died.
+async fn try_program(seed: u64, crashes: Crashes) -> (Option<String>, u32, u32) {
+    let program = Arc::new(program(seed, OPERATIONS));
+    let register = {
+        let workflow = workflow(program.clone());
+        move |worker: &mut kagzi::Worker| {
+            worker.register("program", workflow.clone());
+        }
+    };
+    let trial = crash_after_every_report(register, "program", (), crashes);
+    let told = |what: String| Some(format!("seed {seed}: {what}\n{program:#?}"));
+    match tokio::time::timeout(PATIENCE, trial).await {
+        Err(_) => (told("hangs".to_owned()), 0, 0),
+        Ok(trial) => {
+            let run = trial.history.run();
+            let wrong = match run.status() {
+                WorkflowStatus::Completed => None,
+                _ => told(format!("{}", trial.history)),
+            };
+            (wrong, trial.crashes, run.dispatch_count)
+        }
+    }
+}
+
+async fn try_all(crashes: Crashes) {
+    let first = number("FIRST_SEED").unwrap_or(0);
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("SEEDS").unwrap_or(SEEDS),
+    };
+    let mut counts = BTreeMap::new();
+    for seed in seeds.clone() {
+        let program = program(seed, OPERATIONS);
+        assert!(program.operations() >= OPERATIONS);
+        program.count(&mut counts);
+    }
+
+    let tried = stream::iter(seeds.clone())
+        .map(|seed| tokio::spawn(try_program(seed, crashes)))
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<_>>()
+        .await;
+
+    let tried: Vec<_> = tried.into_iter().map(|tried| tried.expect("the trial does not panic")).collect();
+    let deaths: u32 = tried.iter().map(|(_, deaths, _)| deaths).sum();
+    let dispatches: u32 = tried.iter().map(|(_, _, dispatches)| dispatches).sum();
+    let wrong: Vec<_> = tried.iter().filter_map(|(wrong, ..)| wrong.as_ref()).collect();
+    println!("{} programs, {deaths} deaths of workers, {dispatches} executions", tried.len());
+    counts.iter().for_each(|(construct, count)| println!("{construct:>32} {count}"));
+    if let Some(first) = wrong.first() {
+        panic!("{} of {} programs went wrong, the first:\n{first}", wrong.len(), tried.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_programs_end_although_their_worker_dies_after_every_report() {
+    try_all(Crashes::AfterEveryReport).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_programs_end_without_a_crash() {
+    try_all(Crashes::Never).await;
+}
