@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kagzi_model::Timestamp;
-use kagzi_store::{Clock, StoreError, SweepKind};
+use kagzi_store::{Clock, Leap, StoreError, SweepKind};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -29,7 +29,8 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
     let mut quiet = grace();
     let mut forget_at = quiet.until;
     let mut presence = Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval);
-    let mut leaps = engine.clock().leaps();
+    let (mut leaps, mut leapt) = (engine.clock().leaps(), engine.clock().leapt());
+    let mut leap: Option<Leap> = None;
     loop {
         let mut now = engine.clock().now();
         if let Some(away) = presence.was_away() {
@@ -38,10 +39,13 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             quiet = grace();
         }
         // Asked after the time: a leap that this very reading found must be seen.
-        let leapt = engine.clock().leaps();
-        if leapt != leaps {
+        if engine.clock().leaps() != leaps {
             warn!("time leapt forward, nobody counts as lost yet");
-            (leaps, quiet, now) = (leapt, grace(), engine.clock().now());
+            (leaps, quiet, now) = (engine.clock().leaps(), grace(), engine.clock().now());
+            let by = engine.clock().leapt().saturating_sub(leapt);
+            leapt += by;
+            // A second leap adds to the first: what began between the two has a little more than it should.
+            leap = Some(Leap { at: now, by: leap.map_or(by, |before| before.by + by) });
         }
         let steady = engine.clock().steady();
         let mut wake_at = now + PAUSE_MAX;
@@ -52,13 +56,14 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             forget_at = steady + FORGET_EVERY;
         }
         let swept = if steady >= quiet.until {
-            round(&engine, now).await
+            round(&engine, now, leap).await
         } else {
             quiet_round(&engine, now, &quiet).await.map(|()| Some(now + (quiet.until - steady)))
         };
         match swept {
-            Ok(Some(next_at)) => wake_at = wake_at.min(next_at),
-            Ok(None) => {}
+            // What is over and was left alone is looked at again in the usual pace.
+            Ok(Some(next_at)) if next_at > now => wake_at = wake_at.min(next_at),
+            Ok(Some(_) | None) => {}
             Err(error) => {
                 error!(%error, "sweep failed, trying again");
                 // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to keep
@@ -167,7 +172,7 @@ async fn forget_workers(engine: &Engine, now: Timestamp) {
     }
 }
 
-async fn round(engine: &Engine, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+async fn round(engine: &Engine, now: Timestamp, leap: Option<Leap>) -> Result<Option<Timestamp>, StoreError> {
     let before = now.plus_ms(-millis(engine.settings().stale_after));
     loop {
         let swept = engine.store().sweep(SweepKind::StaleWorkers { before }).await?;
@@ -179,7 +184,7 @@ async fn round(engine: &Engine, now: Timestamp) -> Result<Option<Timestamp>, Sto
         }
     }
     loop {
-        let swept = engine.store().sweep(SweepKind::Expired { now }).await?;
+        let swept = engine.store().sweep(SweepKind::Expired { now, leap }).await?;
         if swept.count > 0 {
             warn!(runs = swept.count, "leases or deadlines passed");
         }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Delivery, Engine, Hub, Session, Settings};
 use kagzi_model::{
-    Command, Labels, LeaseRef, Name, Payload, Registration, Run, RunId, RunOptions, StartRun, State, StepRef,
-    Timestamp, WorkerId,
+    Command, Labels, LeaseRef, Name, Payload, Registration, RetryPolicy, Run, RunId, RunOptions, StartRun,
+    State, StepRef, Timestamp, WorkerId,
     schedule::{NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
 use kagzi_store::{Direction, MemoryStore, PageRequest, RunFilter, SystemClock, TimeSource};
@@ -270,5 +270,27 @@ async fn a_wait_of_a_caller_lasts_as_long_as_it_said_whatever_the_clock_does() {
 
         let waited = waiting.await.unwrap();
         assert!((5 * SECOND..6 * SECOND).contains(&waited), "{leap:?}: {waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_has_its_whole_time_over_a_leap_and_not_more() {
+    for leap in LEAPS {
+        let stage = Stage::open();
+        stage.pass(MINUTE).await;
+        let (worker, lease, _session) = stage.lease().await;
+        let living = [(worker, lease.clone())];
+        let step = StepRef { path: name("slow"), position: 0 };
+        let policy = RetryPolicy::default();
+        let begin = Command::BeginStep { lease: lease.clone(), step, timeout_ms: Some(600_000), policy };
+        stage.engine.apply_one(begin).await.unwrap();
+        stage.pass_beating(MINUTE, &living).await;
+
+        stage.machine.set_wall(leap);
+        stage.pass_beating(8 * MINUTE, &living).await;
+        assert!(stage.held(&lease).await, "{leap:?}: it has run for nine of its ten minutes");
+        stage.pass_beating(3 * MINUTE, &living).await;
+
+        assert!(!stage.held(&lease).await, "{leap:?}: it ran longer than it may");
     }
 }

@@ -51,6 +51,7 @@ struct Inner {
 struct State {
     carried: Carried,
     leaps: u64,
+    leapt: Duration,
     /// The log says once that time runs slowly, and once that it has caught up.
     slow: bool,
 }
@@ -115,6 +116,10 @@ impl Clock for PostgresClock {
         self.inner.read(|state, _| state.leaps)
     }
 
+    fn leapt(&self) -> Duration {
+        self.inner.read(|state, _| state.leapt)
+    }
+
     fn not_before(&self, newest: Timestamp) {
         let moved = self.inner.read(|state, steady| state.carried.not_before(steady, newest));
         if moved > LEAP_MIN {
@@ -139,12 +144,17 @@ impl Inner {
         // The answer is a little old.
         let truth = sample.database + steady.saturating_sub(sample.steady);
         let Some(state) = state.as_mut() else {
-            *state = Some(State { carried: Carried::new(steady, truth), leaps: 0, slow: false });
+            *state = Some(State {
+                carried: Carried::new(steady, truth),
+                leaps: 0,
+                leapt: Duration::ZERO,
+                slow: false,
+            });
             return;
         };
         match state.carried.correct(steady, truth) {
             Correction::Leapt(by) => {
-                (state.leaps, state.slow) = (state.leaps + 1, false);
+                (state.leaps, state.leapt, state.slow) = (state.leaps + 1, state.leapt + by, false);
                 let ahead_ms = by.as_millis() as u64;
                 warn!(ahead_ms, "the database's clock is ahead; moving there, leases have their grace");
             }

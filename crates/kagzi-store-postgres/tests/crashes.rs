@@ -158,6 +158,6 @@ async fn keep_house(server: Arc<Server>, worker: WorkerId, stop: Arc<AtomicBool>
         };
         // Away for the moment; the next round does it.
         let _ = server.store.worker(WorkerCommand::Beat(beat)).await;
-        let _ = server.store.sweep(SweepKind::Expired { now: Timestamp::MAX }).await;
+        let _ = server.store.sweep(SweepKind::Expired { now: Timestamp::MAX, leap: None }).await;
     }
 }

@@ -282,8 +282,8 @@ async fn a_lease_of_a_lost_server_is_swept_by_the_other_whatever_it_remembers() 
                        state = regexp_replace(state, '\"until\":[0-9]+', '\"until\":1')";
     fixture::sql(&url, over).await;
 
-    let swept = two.store.sweep(SweepKind::Expired { now: Timestamp::MAX }).await.unwrap();
-    let again = two.store.sweep(SweepKind::Expired { now: Timestamp::MAX }).await.unwrap();
+    let swept = two.store.sweep(SweepKind::Expired { now: Timestamp::MAX, leap: None }).await.unwrap();
+    let again = two.store.sweep(SweepKind::Expired { now: Timestamp::MAX, leap: None }).await.unwrap();
 
     assert_eq!((swept.count, again.count), (1, 0));
     let run = two.store.run(&namespace(), run).await.unwrap().unwrap().run;

@@ -222,7 +222,7 @@ pub async fn a_sweep_that_waited_for_its_turn_takes_no_lease_that_ran_out_meanwh
 
     // The server stood still between the sweeper's look and this turn: heartbeats wait behind it.
     stage.pass_ms(2 * LEASE_MS as u64);
-    stage.sweep(SweepKind::Expired { now: asked_at }).await;
+    stage.sweep(SweepKind::Expired { now: asked_at, leap: None }).await;
 
     let answer = stage.beat(standing.worker, vec![lease.clone()]).await.unwrap();
     assert_eq!(answer.lost, []);

@@ -336,7 +336,7 @@ impl Stage {
     }
 
     pub async fn sweep_expired(&self) {
-        self.sweep(SweepKind::Expired { now: self.now() }).await;
+        self.sweep(SweepKind::Expired { now: self.now(), leap: None }).await;
     }
 
     /// Declares workers lost that were not heard of for `ms`.

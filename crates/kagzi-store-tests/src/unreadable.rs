@@ -102,7 +102,8 @@ pub async fn a_deadline_of_a_run_that_cannot_be_read_holds_up_no_other(mut stage
 
     assert_eq!(stage.run(neighbour).await.state.status(), Status::TimedOut);
     assert_eq!(stage.run(victim).await.state.status(), Status::Pending, "it is left alone");
-    let swept = stage.store.sweep(kagzi_store::SweepKind::Expired { now: stage.now() }).await.unwrap();
+    let swept =
+        stage.store.sweep(kagzi_store::SweepKind::Expired { now: stage.now(), leap: None }).await.unwrap();
     assert!(
         !swept.more && swept.next_at.is_none_or(|at| at > stage.now()),
         "it is not looked at again and again"

@@ -45,6 +45,11 @@ pub trait Clock: Send + Sync + 'static {
         0
     }
 
+    /// How much time all leaps together passed over.
+    fn leapt(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Everything in the database happened at `newest` or before: time goes on from there, even if this machine's
     /// clock is behind.
     fn not_before(&self, _newest: Timestamp) {}

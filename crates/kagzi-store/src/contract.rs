@@ -1,6 +1,6 @@
 //! What the engine may ask of a store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use kagzi_model::{
@@ -165,12 +165,28 @@ pub enum RegistryError {
     UnknownNamespace(Name),
 }
 
+/// Time leapt forward: what was measured over it is longer than it lasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leap {
+    /// The time behind the leap.
+    pub at: Timestamp,
+    pub by: Duration,
+}
+
+impl Leap {
+    /// When a time is over that was set before the leap to last until `until`.
+    pub fn stretch(&self, since: Timestamp, until: Timestamp) -> Timestamp {
+        if since < self.at { until + self.by } else { until }
+    }
+}
+
 /// A kind of housekeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepKind {
     /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a grace.
     /// The turn may come much later, before heartbeats that wait behind it.
-    Expired { now: Timestamp },
+    /// After a leap of the clock, steps that began before it have so much longer.
+    Expired { now: Timestamp, leap: Option<Leap> },
     /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began after
     /// `since` and ran too long.
     NoGrace { since: Timestamp },

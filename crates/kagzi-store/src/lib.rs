@@ -40,8 +40,8 @@ pub use backend::{
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
-    Assignment, Beat, BeatAnswer, Demand, Finished, LostLease, Observer, Outcome, RegistryError, Silent,
-    Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, Demand, Finished, Leap, LostLease, Observer, Outcome, RegistryError,
+    Silent, Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
 };
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};

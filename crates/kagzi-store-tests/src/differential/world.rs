@@ -87,7 +87,7 @@ impl World {
             }
             72..76 => Move::Apply(vec![self.about_a_run()]),
             76..83 => self.worker_command(),
-            83..87 => Move::Sweep(SweepKind::Expired { now }),
+            83..87 => Move::Sweep(SweepKind::Expired { now, leap: None }),
             87..89 => Move::Sweep(SweepKind::StaleWorkers { before: now.plus_ms(-45_000) }),
             _ => Move::Pass { micros: self.micros() },
         }

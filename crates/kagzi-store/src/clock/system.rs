@@ -60,6 +60,7 @@ struct State {
     carried: Carried,
     looked: Duration,
     leaps: u64,
+    leapt: Duration,
     /// The log says once that time runs slowly, and once that it has caught up.
     slow: bool,
 }
@@ -73,7 +74,13 @@ impl SystemClock {
     /// A clock over another source, for tests.
     pub fn over(source: impl TimeSource) -> Self {
         let (steady, wall) = (source.steady(), source.wall());
-        let state = State { carried: Carried::new(steady, wall), looked: steady, leaps: 0, slow: false };
+        let state = State {
+            carried: Carried::new(steady, wall),
+            looked: steady,
+            leaps: 0,
+            leapt: Duration::ZERO,
+            slow: false,
+        };
         SystemClock { inner: Arc::new(Inner { source: Box::new(source), state: Mutex::new(state) }) }
     }
 }
@@ -114,6 +121,10 @@ impl Clock for SystemClock {
 
     fn leaps(&self) -> u64 {
         self.inner.read(|state, _| state.leaps)
+    }
+
+    fn leapt(&self) -> Duration {
+        self.inner.read(|state, _| state.leapt)
     }
 
     fn not_before(&self, newest: Timestamp) {
@@ -170,6 +181,7 @@ impl State {
         match correction {
             Correction::Leapt(by) => {
                 self.leaps += 1;
+                self.leapt += by;
                 self.slow = false;
                 warn!(
                     ahead_ms = by.as_millis() as u64,
@@ -240,7 +252,7 @@ mod tests {
         apart.pass(SECOND);
 
         assert_eq!(clock.now(), START + 8 * HOUR + SECOND);
-        assert_eq!((clock.leaps(), clock.skew_ms()), (1, 0));
+        assert_eq!((clock.leaps(), clock.leapt(), clock.skew_ms()), (1, 8 * HOUR, 0));
     }
 
     #[test]

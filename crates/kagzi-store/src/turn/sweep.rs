@@ -3,7 +3,7 @@
 use kagzi_model::{Aggregate, Command, FAILURE_HANDLER, Namespace, StepState, Timestamp, Worker};
 
 use super::{Turn, registry::Leaving};
-use crate::{AsideRow, Backend, RunKey, StoreError, SweepKind, Swept};
+use crate::{AsideRow, Backend, Leap, RunKey, StoreError, SweepKind, Swept};
 
 /// Runs and workers swept in one turn.
 const SWEEP_LEN_MAX: usize = 500;
@@ -12,18 +12,25 @@ impl<B: Backend> Turn<'_, B> {
     pub(super) async fn sweep(&mut self, kind: SweepKind) -> Result<Swept, StoreError> {
         let losses_max = self.rules.server.worker_losses_max;
         match kind {
-            SweepKind::Expired { now } => {
+            SweepKind::Expired { now, leap } => {
                 // Rows of this batch must be visible to the search for expired ones.
                 self.write().await?;
                 let keys = self.sweep_due(self.now.min(now)).await?;
-                let (count, more) = (keys.len(), keys.len() == self.sweep_len());
+                let full = keys.len() == self.sweep_len();
+                let mut count = 0;
                 for RunKey { run, namespace } in keys {
+                    let (now, seen) = (self.now, self.fold.entry(run).map(|entry| &entry.aggregate));
+                    if leap.is_some_and(|leap| seen.is_some_and(|seen| only_leapt_over(now, leap, seen))) {
+                        continue;
+                    }
+                    count += 1;
                     // Refused only when the run is gone or cannot be read; then there is nothing to expire.
                     let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
                 }
                 self.write().await?;
                 let next_at = self.backend.next_sweep(&self.stats.aside.runs()).await?;
-                Ok(Swept { count, more, next_at })
+                // What was left alone is found again: only progress is a reason to look at once.
+                Ok(Swept { count, more: full && count > 0, next_at })
             }
             SweepKind::NoGrace { since } => {
                 self.write().await?;
@@ -105,6 +112,30 @@ impl<B: Backend> Turn<'_, B> {
         self.rules.put(Namespace { handler_queue, version: known.version + 1, ..known });
         Ok(())
     }
+}
+
+/// Nothing is over but steps that began before a leap of the clock, and that have not run as long as they may.
+fn only_leapt_over(now: Timestamp, leap: Leap, seen: &Aggregate) -> bool {
+    if seen.run.deadline_at.is_some_and(|at| at <= now) {
+        return false;
+    }
+    let late = |state: &StepState| match state {
+        StepState::Running { since, timeout_at, .. } => {
+            timeout_at.is_some_and(|at| leap.stretch(*since, at) <= now)
+        }
+        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
+        StepState::Sleeping { .. } | StepState::Slept => false,
+    };
+    let over = |state: &StepState| match state {
+        StepState::Running { timeout_at, .. } => timeout_at.is_some_and(|at| at <= now),
+        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
+        StepState::Sleeping { .. } | StepState::Slept => false,
+    };
+    let leased = seen.run.lease().is_some_and(|lease| lease.until > now);
+    // Without any such step there is nothing to hold back: the time is only to be armed anew.
+    leased
+        && seen.steps.values().any(|step| over(&step.state))
+        && !seen.steps.values().any(|step| late(&step.state))
 }
 
 /// A deadline passed, or a step ran too long of which nothing can have been missed: it began after `since`. A lease
