@@ -59,10 +59,11 @@ impl Inode {
 
 impl Drop for Inode {
     fn drop(&mut self) {
-        // The file is closed before anybody here can open it anew.
+        // Together: once it is closed, a file that was removed gives its number to the next one that is made.
+        let mut open = OPEN.lock();
         self._file = None;
         if let Some(key) = self.key {
-            OPEN.lock().remove(&key);
+            open.remove(&key);
         }
     }
 }
@@ -88,8 +89,9 @@ fn lock(database: &Path, refused: &dyn Fn(&str) -> StoreError) -> Result<Option<
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lock(_database: &Path, _refused: &dyn Fn(&str) -> StoreError) -> Result<Option<File>, StoreError> {
-    Ok(None)
+fn lock(database: &Path, refused: &dyn Fn(&str) -> StoreError) -> Result<Option<File>, StoreError> {
+    // Open all the same, so that its number stays its own.
+    File::open(database).map(Some).map_err(|error| refused(&format!("could not be opened: {error}")))
 }
 
 #[cfg(unix)]
