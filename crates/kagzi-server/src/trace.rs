@@ -38,4 +38,6 @@ pub struct LeaseTrace {
     pub traceparent: String,
     /// Of the lease before, if there was one.
     pub former: String,
+    /// What vendors added to the caller's context; empty = nothing.
+    pub tracestate: String,
 }

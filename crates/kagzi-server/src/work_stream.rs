@@ -274,6 +274,7 @@ impl Stage<'_> {
             step_concurrency_max: engine.settings().step_concurrency_max,
             traceparent: trace.traceparent,
             former_traceparent: trace.former,
+            tracestate: trace.tracestate,
             schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
             scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
         };

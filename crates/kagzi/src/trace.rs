@@ -17,6 +17,12 @@ pub(crate) fn send_with<T>(request: &mut tonic::Request<T>) {
     let flags = context.trace_flags().to_u8();
     let traceparent = format!("00-{}-{}-{flags:02x}", context.trace_id(), context.span_id());
     request.metadata_mut().insert("traceparent", traceparent.parse().expect("hexadecimal digits are ASCII"));
+    // What vendors added goes with it, where it can be a header.
+    if let Ok(state) = context.trace_state().header().parse()
+        && !context.trace_state().header().is_empty()
+    {
+        request.metadata_mut().insert("tracestate", state);
+    }
 }
 
 #[cfg(not(feature = "otel"))]
@@ -24,21 +30,21 @@ pub(crate) fn send_with<T>(_: &mut tonic::Request<T>) {}
 
 /// Puts the span of an execution into the trace that the server named, and links it to the execution before.
 #[cfg(feature = "otel")]
-pub(crate) fn adopt(span: &Span, traceparent: &str, former: &str) {
+pub(crate) fn adopt(span: &Span, (traceparent, tracestate): (&str, &str), former: &str) {
     use opentelemetry::trace::TraceContextExt;
     use tracing_opentelemetry::OpenTelemetrySpanExt;
-    if let Some(parent) = read(traceparent) {
+    if let Some(parent) = read(traceparent, tracestate) {
         let context = opentelemetry::Context::new().with_remote_span_context(parent);
         // It fails where no layer for OpenTelemetry is installed: then there is nothing to adopt.
         let _ = span.set_parent(context);
     }
-    if let Some(former) = read(former) {
+    if let Some(former) = read(former, tracestate) {
         span.add_link(former);
     }
 }
 
 #[cfg(not(feature = "otel"))]
-pub(crate) fn adopt(_: &Span, _: &str, _: &str) {}
+pub(crate) fn adopt(_: &Span, _: (&str, &str), _: &str) {}
 
 /// Marks a span as failed.
 #[cfg(feature = "otel")]
@@ -51,10 +57,11 @@ pub(crate) fn failed(span: &Span, message: &str) {
 pub(crate) fn failed(_: &Span, _: &str) {}
 
 #[cfg(feature = "otel")]
-fn read(traceparent: &str) -> Option<opentelemetry::trace::SpanContext> {
-    use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+fn read(traceparent: &str, tracestate: &str) -> Option<opentelemetry::trace::SpanContext> {
+    use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId};
     let [_, trace, span, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
     let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
-    Some(SpanContext::new(trace, span, flags, true, TraceState::default())).filter(SpanContext::is_valid)
+    let state = tracestate.parse().unwrap_or_default();
+    Some(SpanContext::new(trace, span, flags, true, state)).filter(SpanContext::is_valid)
 }

@@ -2372,6 +2372,11 @@ pub struct RegisterWorkerResponse {
     pub heartbeat_interval_secs: i32,
     #[prost(int32, tag = "3")]
     pub stale_after_secs: i32,
+    /// exactly; the seconds are rounded, so use this where it is set
+    #[prost(int64, tag = "4")]
+    pub heartbeat_interval_ms: i64,
+    #[prost(int64, tag = "5")]
+    pub stale_after_ms: i64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WorkerHeartbeatRequest {
@@ -2544,6 +2549,9 @@ pub struct PollActivityResponse {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// W3C tracestate that came with the start, to be sent on with traceparent
+    #[prost(string, tag = "50")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReadJournalRequest {
@@ -3085,6 +3093,9 @@ pub struct Assign {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// W3C tracestate that came with the start, to be sent on with traceparent
+    #[prost(string, tag = "50")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JournalPage {

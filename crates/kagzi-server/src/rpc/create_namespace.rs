@@ -19,7 +19,15 @@ pub async fn handle(
     let row =
         engine.change_namespace(name.clone(), NamespaceCommand::Create(change)).await.map_err(from_engine)?;
     if limit.is_some() {
-        update_namespace::limit(engine, &name, limit).await?;
+        // The limit is a gate of its own. Whoever repeats the whole call would be told that the namespace exists.
+        update_namespace::limit(engine, &name, limit).await.map_err(|status| {
+            let said = format!(
+                "namespace '{name}' was created, but its max_concurrent was not set: {}; set it with UpdateNamespace, or: \
+                 kagzi ns update",
+                status.message()
+            );
+            Status::new(status.code(), said)
+        })?;
     }
     Ok(v1::CreateNamespaceResponse { namespace: Some(get_namespace::shown(engine, row).await?) })
 }

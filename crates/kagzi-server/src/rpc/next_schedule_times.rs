@@ -30,13 +30,18 @@ pub async fn handle(
     let count = check::count("count", request.count, 10, 1_000)?;
     let after = request.after.as_ref().map(|at| wire::read_timestamp("after", at)).transpose()?;
     let after = after.unwrap_or_else(|| engine.clock().calendar());
+    let words = timetable.in_words();
+    // A thousand times of a rare expression are a walk over centuries: not on a thread that serves everybody.
+    let times = tokio::task::spawn_blocking(move || timetable.upcoming(after, count)).await;
+    let times =
+        times.map_err(|error| Status::internal(format!("the times could not be computed: {error}")))?;
     Ok(v1::NextScheduleTimesResponse {
-        words: timetable.in_words(),
+        words,
         time_zone: match timing {
             Timing::Cron { time_zone, .. } => time_zone.to_string(),
             Timing::Interval { .. } => "UTC".to_owned(),
         },
-        times: timetable.upcoming(after, count).into_iter().map(wire::timestamp).collect(),
+        times: times.into_iter().map(wire::timestamp).collect(),
         paused,
     })
 }

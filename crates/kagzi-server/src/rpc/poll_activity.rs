@@ -1,9 +1,9 @@
 //! PollActivity: one run for a worker without a stream.
 
-use kagzi_engine::Engine;
+use kagzi_engine::{Engine, EngineError};
 use kagzi_model::Payload;
 use kagzi_proto::v1;
-use kagzi_store::Assignment;
+use kagzi_store::{Assignment, RegistryError};
 use tonic::Status;
 
 use super::{get_worker, wait_workflow_run::wait_time};
@@ -48,7 +48,14 @@ pub async fn handle(
         let rule = format!("worker {id} is registered on queue '{}'", worker.task_queue);
         return Err(invalid("task_queue", &request.task_queue, rule));
     }
-    let Some(assigned) = engine.poll(id, types, timeout).await.map_err(from_engine)? else {
+    let polled = engine.poll(id, types, timeout).await.map_err(|error| match error {
+        // The field is this request's; on a stream the same refusal is about another one.
+        EngineError::Registry(refused @ RegistryError::UnknownType { .. }) => {
+            Status::invalid_argument(format!("supported_workflow_types: {refused}"))
+        }
+        other => from_engine(other),
+    });
+    let Some(assigned) = polled? else {
         return Ok(v1::PollActivityResponse::default());
     };
     let Assignment { run, input, fresh } = assigned;
@@ -76,6 +83,7 @@ pub async fn handle(
         journal_page_token: journal.next_page_token,
         traceparent: trace.traceparent,
         former_traceparent: trace.former,
+        tracestate: trace.tracestate,
         lease_ms: run.lease().map_or(0, |lease| lease.until.remaining_ms(now)),
     })
 }

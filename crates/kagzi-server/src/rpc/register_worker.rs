@@ -1,5 +1,7 @@
 //! RegisterWorker: a worker joins the registry.
 
+use std::time::Duration;
+
 use kagzi_engine::Engine;
 use kagzi_proto::v1;
 use tonic::Status;
@@ -15,11 +17,15 @@ pub async fn handle(
         .await
         .map_err(from_engine)?;
     let settings = engine.settings();
-    // Whole seconds, rounded so that a worker beats rather too often and knows rather too early.
-    let seconds = |duration: std::time::Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
+    // Whole seconds for workers that know nothing finer: rounded down, but never to none. Below a second that is too
+    // seldom, so the exact numbers stand beside them.
+    let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
+    let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     Ok(v1::RegisterWorkerResponse {
         worker_id: worker.id.to_string(),
         heartbeat_interval_secs: seconds(settings.heartbeat_interval).max(1),
         stale_after_secs: seconds(settings.stale_after).max(1),
+        heartbeat_interval_ms: ms(settings.heartbeat_interval),
+        stale_after_ms: ms(settings.stale_after),
     })
 }

@@ -65,7 +65,7 @@ impl Tracer {
         let Some(exporting) = &self.exporting else {
             return Call { span: None, caller: caller.map(Name::from) };
         };
-        let context = caller.and_then(remote).unwrap_or_default();
+        let context = caller.as_deref().and_then(remote).unwrap_or_default();
         let builder = exporting.tracer.span_builder(name).with_kind(SpanKind::Server);
         Call { span: Some(exporting.tracer.build_with_context(builder, &context)), caller: None }
     }
@@ -78,7 +78,12 @@ impl Tracer {
     pub fn leased(&self, run: &Run) -> LeaseTrace {
         let Some(stored) = &run.options.trace else { return LeaseTrace::default() };
         let (Some(exporting), Some(context)) = (&self.exporting, remote(stored)) else {
-            return LeaseTrace { traceparent: stored.to_string(), former: String::new() };
+            let (traceparent, tracestate) = parent::split(stored);
+            return LeaseTrace {
+                traceparent: traceparent.to_owned(),
+                former: String::new(),
+                tracestate: tracestate.to_owned(),
+            };
         };
         let starter = context.span().span_context().clone();
         let former = (run.epoch > 1).then(|| sibling(&starter, lease_span_id(run, run.epoch - 1)));
@@ -103,6 +108,7 @@ impl Tracer {
         LeaseTrace {
             traceparent: written(span.span_context()),
             former: former.as_ref().map(written).unwrap_or_default(),
+            tracestate: parent::split(stored).1.to_owned(),
         }
     }
 
@@ -127,7 +133,7 @@ impl Call {
     /// What to store with the runs that the call starts: this span, or the caller's where we make none.
     pub fn traceparent(&self) -> Option<Name> {
         match &self.span {
-            Some(span) => Some(Name::from(written(span.span_context()))),
+            Some(span) => Some(Name::from(stored(span.span_context()))),
             None => self.caller.clone(),
         }
     }
@@ -145,15 +151,24 @@ impl Call {
 
 /// A context whose current span is the one that a `traceparent` names.
 fn remote(traceparent: &str) -> Option<Context> {
+    let (traceparent, state) = parent::split(traceparent);
     let [_, trace, span, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
     let context = SpanContext::new(
         TraceId::from_hex(trace).ok()?,
         SpanId::from_hex(span).ok()?,
         TraceFlags::new(u8::from_str_radix(flags, 16).ok()?),
         true,
-        TraceState::default(),
+        state.parse().unwrap_or_default(),
     );
     Some(Context::new().with_remote_span_context(context))
+}
+
+/// A context as it is stored.
+fn stored(span: &SpanContext) -> String {
+    match span.trace_state().header() {
+        state if state.is_empty() => written(span),
+        state => format!("{} {state}", written(span)),
+    }
 }
 
 fn written(span: &SpanContext) -> String {

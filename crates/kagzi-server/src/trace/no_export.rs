@@ -28,8 +28,12 @@ impl Tracer {
 
     /// A run that was leased.
     pub fn leased(&self, run: &Run) -> LeaseTrace {
-        let traceparent = run.options.trace.as_ref().map(ToString::to_string).unwrap_or_default();
-        LeaseTrace { traceparent, former: String::new() }
+        let (traceparent, tracestate) = run.options.trace.as_deref().map(parent::split).unwrap_or_default();
+        LeaseTrace {
+            traceparent: traceparent.to_owned(),
+            former: String::new(),
+            tracestate: tracestate.to_owned(),
+        }
     }
 
     pub async fn close(&self) {}

@@ -8,4 +8,5 @@ mod messages;
 mod namespaces;
 mod rpc_metrics;
 mod stage;
+mod traces;
 mod wording;

@@ -82,7 +82,7 @@ impl Session {
             workflow_type = %assign.workflow_type,
             worker = %self.worker_id,
         );
-        trace::adopt(&span, &assign.traceparent, &assign.former_traceparent);
+        trace::adopt(&span, (&assign.traceparent, &assign.tracestate), &assign.former_traceparent);
         // Boxed before it is wrapped: it has 5 KB, and every layer around it would copy them.
         let run = Box::pin(executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone()));
         self.in_flight.spawn(lease, run.instrument(span));
