@@ -13,3 +13,5 @@ pub(crate) const INVALID_OUTPUT: &str = "INVALID_OUTPUT";
 pub(crate) const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
 pub(crate) const LEASE_LOST: &str = "LEASE_LOST";
 pub(crate) const CANCELLED: &str = "CANCELLED";
+/// A retry policy that makes no sense, found before the step is executed.
+pub(crate) const INVALID_POLICY: &str = "INVALID_POLICY";

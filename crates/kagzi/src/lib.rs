@@ -32,12 +32,16 @@
 //! async fn main() -> anyhow::Result<()> {
 //!     let mut worker = Worker::builder("127.0.0.1:50051", "orders").build().await?;
 //!     worker.register("order", order);
-//!     tokio::spawn(worker.run());
+//!     let mut working = tokio::spawn(worker.run());
 //!
 //!     let client = Client::connect("127.0.0.1:50051").await?;
 //!     let input = Order { item: "tea".into(), cents: 450 };
 //!     let run = client.workflow("order", "orders", input).id("order-42").await?;
-//!     println!("{}", run.result::<Receipt>().await?.charge);
+//!     tokio::select! {
+//!         receipt = run.result::<Receipt>() => println!("{}", receipt?.charge),
+//!         // Ctrl-C: the worker gave back what it had and ended.
+//!         ended = &mut working => ended??,
+//!     }
 //!     Ok(())
 //! }
 //! ```
@@ -119,6 +123,11 @@ pub use uuid::Uuid;
 pub use worker::Worker;
 pub use worker::builder::WorkerBuilder;
 pub use workflow_failed::WorkflowFailedEvent;
+
+/// Its snippets are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/workflow-functions.md")]
+struct WorkflowFunctions;
 
 /// What the macros of this crate are made of. Not for use by others.
 #[doc(hidden)]

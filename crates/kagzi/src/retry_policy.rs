@@ -228,6 +228,38 @@ impl RetryPolicy {
         self.run_retry_budget = other.run_retry_budget.or(self.run_retry_budget);
     }
 
+    /// What makes no sense in it. The server would say so when the step first fails, and fail the run for it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let wrong =
+            |field: &str, value: String, rule: &str| Err(format!("retry policy: {field} is {value}: {rule}"));
+        if let Some(attempts) = self.maximum_attempts
+            && (attempts == 0 || attempts < -1)
+        {
+            let rule =
+                "it counts executions, the first included, so it must be 1 or more, or -1 for no limit";
+            return wrong("maximum_attempts", attempts.to_string(), rule);
+        }
+        if let Some(times) = self.backoff_coefficient
+            && !(1.0..=1000.0).contains(&times)
+        {
+            return wrong("backoff_coefficient", times.to_string(), "it must be between 1 and 1000");
+        }
+        if let Some(jitter) = self.jitter
+            && !(0.0..=1.0).contains(&jitter)
+        {
+            return wrong("jitter", jitter.to_string(), "it must be between 0 and 1");
+        }
+        if let (Some(first), Some(longest)) = (self.initial_interval, self.maximum_interval)
+            && first > longest
+        {
+            return wrong("initial_interval", format!("{first:?}"), "it must not exceed maximum_interval");
+        }
+        if self.backoff == Some(Backoff::Custom) && self.schedule.is_empty() {
+            return wrong("schedule", "empty".to_owned(), "a custom backoff needs at least one delay");
+        }
+        Ok(())
+    }
+
     /// None when nothing is set: the server then need not look.
     pub(crate) fn to_proto(&self) -> Option<v1::RetryPolicy> {
         (*self != RetryPolicy::default()).then(|| v1::RetryPolicy {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
-use crate::run::path::Scope;
+use crate::run::path::{Scope, escaped};
 use crate::run::sleep::run_sleep;
 use crate::run::slot::Slot;
 use crate::run::state::RunState;
@@ -92,7 +92,7 @@ impl WorkflowContext {
 
     /// The idempotency key of the first step of that name in this scope.
     pub fn idempotency_key(&self, name: &str) -> String {
-        idempotency_key(self.run_id(), &self.scope.path(name, 1))
+        idempotency_key(self.run_id(), &self.scope.path(&escaped(name), 1))
     }
 
     /// The id of this run.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::codes;
 use crate::retry_policy::RetryPolicy;
 use crate::run::context::WorkflowContext;
 use crate::run::step::{StepContext, StepOptions, run_step};
@@ -58,7 +59,11 @@ impl<'a> StepBuilder<'a> {
         F: FnMut(StepContext) -> Fut + Send,
         Fut: Future<Output = anyhow::Result<T>> + Send,
     {
-        let called = self.context.call(self.name);
+        let sensible = self.options.retry_policy.check();
+        let called = match sensible {
+            Ok(()) => self.context.call(self.name),
+            Err(message) => Err(StepFailure::new(codes::INVALID_POLICY, message).non_retryable().into()),
+        };
         let options = self.options;
         async move { run_step(called?, options, code).await }
     }

@@ -132,9 +132,10 @@ pub async fn crash_after_every_report(
             WorkflowStatus::Pending | WorkflowStatus::Sleeping => {
                 let due = due_at(&now).filter(|due| *due > engine.clock.now());
                 if let Some(due) = due {
-                    // A worker that lives through a long jump would look lost.
+                    // A worker that lives through a long jump would look lost. It leaves in peace: into a stream that only
+                    // seems to be there the run would be given in vain.
                     if let Some(idle) = victim.take() {
-                        idle.die().await;
+                        idle.drain_unless(&current.crashed).await;
                     }
                     engine.clock.advance(due - engine.clock.now());
                 }
@@ -343,6 +344,15 @@ impl Serving {
         self.task.abort();
         // Aborted or finished, both are what was asked for.
         let _ = self.task.await;
+    }
+
+    /// Leaves, or dies if it crashes meanwhile.
+    async fn drain_unless(mut self, crashed: &CancellationToken) {
+        self.shutdown.cancel();
+        tokio::select! {
+            _ = &mut self.task => {}
+            () = crashed.cancelled() => self.die().await,
+        }
     }
 
     async fn drain(self) {

@@ -289,7 +289,11 @@ fn is_verdict(error: &Error) -> bool {
     match error {
         Error::Refused { code, .. } => matches!(
             code,
-            Code::InvalidArgument | Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented
+            Code::InvalidArgument
+                | Code::NotFound
+                | Code::PermissionDenied
+                | Code::Unauthenticated
+                | Code::Unimplemented
         ),
         Error::InvalidAddress { .. }
         | Error::Unreachable { .. }

@@ -40,7 +40,7 @@ pub enum Node {
         name: &'static str,
         failures: u32,
     },
-    /// A plain future that fails once: it is retried by a replay.
+    /// A plain future, which can be executed once per replay.
     Plain {
         name: &'static str,
     },
@@ -146,7 +146,7 @@ impl Node {
         let (name, below): (_, Vec<&Node>) = match self {
             Node::Step { .. } => ("step", vec![]),
             Node::Retried { .. } => ("retried step", vec![]),
-            Node::Plain { .. } => ("plain future retried by replay", vec![]),
+            Node::Plain { .. } => ("plain future", vec![]),
             Node::Failed { .. } => ("failed step", vec![]),
             Node::Progress => ("progress", vec![]),
             Node::Sleep { .. } => ("sleep", vec![]),
@@ -182,6 +182,10 @@ fn policy() -> RetryPolicy {
     let quick = Duration::from_millis(2);
     RetryPolicy { initial_interval: Some(quick), maximum_interval: Some(quick), ..RetryPolicy::default() }
         .maximum_attempts(100)
+        // A worker that dies costs seconds of the engine's clock, and a program has many retries.
+        .run_retries_max(10_000)
+        .run_retry_budget(Duration::from_secs(365 * 24 * 3600))
+        .retry_timeout(Duration::from_secs(365 * 24 * 3600))
 }
 
 /// Executes the program; `seen` is what the branch knows.
@@ -190,13 +194,13 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
         match &*node {
             Node::Step { name, pauses } => {
                 let pauses = *pauses;
-                let code = async move {
+                let code = move |_| async move {
                     for _ in 0..pauses {
                         tokio::task::yield_now().await;
                     }
                     Ok(seen)
                 };
-                Ok(paired(seen, ctx.run(name, code).await?))
+                Ok(paired(seen, ctx.step(name).retry_policy(policy()).run(code).await?))
             }
             Node::Retried { name, failures } => {
                 let failures = *failures;
@@ -209,12 +213,11 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
                 Ok(paired(seen, step.run(code).await?))
             }
             Node::Plain { name } => {
-                let step = ctx.step(name).retry_policy(policy());
-                let code = move |step: kagzi::StepContext| async move {
-                    anyhow::ensure!(step.attempt() > 1, "once");
+                let code = async move {
+                    tokio::task::yield_now().await;
                     Ok(seen)
                 };
-                Ok(paired(seen, step.run(code).await?))
+                Ok(paired(seen, ctx.run(name, code).await?))
             }
             Node::Failed { name } => {
                 let code = async move { Err::<u64, _>(NonRetryableError::new(format!("{seen:x}")).into()) };
@@ -230,7 +233,7 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
                     tokio::task::yield_now().await;
                     Ok(seen)
                 };
-                Ok(paired(seen, ctx.step("progress").run(code).await?))
+                Ok(paired(seen, ctx.step("progress").retry_policy(policy()).run(code).await?))
             }
             Node::Sleep { ms } => {
                 ctx.sleep(Duration::from_millis(*ms)).await?;

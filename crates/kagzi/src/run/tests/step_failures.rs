@@ -165,3 +165,70 @@ async fn the_idempotency_key_is_the_same_for_every_attempt() {
         assert_eq!(seen.recv().await.unwrap(), "wf:r1:step:charge");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_makes_no_sense_is_told_before_the_step_runs() {
+    let server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let nan = crate::RetryPolicy::default().backoff_coefficient(f64::NAN);
+        let error = ctx.step("nan").retry_policy(nan).run::<u64, _, _>(|_| async { panic!("ran") }).await;
+        assert!(error.unwrap_err().to_string().contains("backoff_coefficient is NaN"));
+        ctx.step("none").retries(0).run(|_| async { panic!("ran") }).await
+    });
+
+    let failure = run_failure(server.commit_end().await);
+
+    assert_eq!((failure.code.as_str(), failure.non_retryable), ("INVALID_POLICY", true));
+    assert!(failure.message.contains("maximum_attempts is 0"), "{}", failure.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_a_result_is_encoded_fails_the_step_and_not_the_run() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Fragile;
+    impl serde::Serialize for Fragile {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("not like this")
+        }
+    }
+    let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
+        let error = ctx.run::<Fragile, _>("fragile", async { Ok(Fragile) }).await.unwrap_err();
+        assert_eq!(error.downcast_ref::<StepError>().unwrap().code, "PANIC");
+        Ok(1)
+    });
+
+    assert_eq!(failed_step(server.answer(last(1)).await).1.message, "not like this");
+    assert_eq!(run_output(server.commit_end().await), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_that_runs_elsewhere_hears_that_nobody_waits_for_its_step() {
+    let (sent, heard) = tokio::sync::oneshot::channel();
+    let sent = std::sync::Arc::new(parking_lot::Mutex::new(Some(sent)));
+    let mut server = ScriptedServer::execute(assign("0", vec![]), move |ctx, _| {
+        let sent = sent.clone();
+        async move {
+            let slow = ctx.step("slow").run(move |step| {
+                let (token, sent) = (step.cancellation(), sent.lock().take());
+                tokio::spawn(async move {
+                    token.cancelled().await;
+                    if let Some(sent) = sent {
+                        sent.send(()).expect("the test listens");
+                    }
+                });
+                std::future::pending::<anyhow::Result<u64>>()
+            });
+            let fast = ctx.run("fast", async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(1)
+            });
+            crate::select! {
+                slow = slow => slow,
+                fast = fast => fast,
+            }
+        }
+    });
+
+    assert_eq!(recorded(server.commit().await).0, "fast");
+    assert_eq!(run_output(server.commit_end().await), 1);
+    heard.await.expect("the token was cancelled");
+}
