@@ -36,7 +36,7 @@ impl Assigned {
             limit: WHOLE_LEN_MAX,
             bytes_max: WHOLE_BYTES_MAX,
         };
-        let piece = engine.store().history(&run.namespace, run.id, &whole).await?;
+        let piece = engine.store().replay(&run.namespace, run.id, &whole).await?;
         let events = if piece.more { needed(engine, &run).await? } else { piece.events };
         let input = events.first().and_then(|event| event.payload.clone());
         let input = input.unwrap_or_else(|| Payload::new(&b""[..]));

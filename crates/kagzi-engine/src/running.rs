@@ -5,8 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timestamp};
 use parking_lot::Mutex;
 
-/// Most runs whose steps are remembered; beyond it `why` and the step list know a little less.
+/// Most runs whose steps are remembered, and most steps of one run; beyond it `why` and the step list know a little less,
+/// and the server ends no steps that run too long.
 const RUNS_MAX: usize = 100_000;
+const STEPS_PER_RUN_MAX: usize = 1_000;
+/// Most steps that wait to be written down.
+const UNWRITTEN_MAX: usize = 200_000;
 
 /// A step that is being executed.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,9 +51,15 @@ impl Running {
         }
         let list = steps.entry(run).or_default();
         list.retain(|known| known.epoch == step.epoch && known.path != step.path);
+        if list.len() >= STEPS_PER_RUN_MAX {
+            return;
+        }
         list.push(step.clone());
         drop(steps);
-        self.unwritten.lock().push_back((run, step));
+        let mut unwritten = self.unwritten.lock();
+        if unwritten.len() < UNWRITTEN_MAX {
+            unwritten.push_back((run, step));
+        }
     }
 
     /// Runs with a step that should have ended by `now`, although its worker said after `told_after` that it runs.

@@ -144,6 +144,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether [`pause_assigning`](Session::pause_assigning) holds.
+    pub fn is_paused(&self) -> bool {
+        self.standing == Standing::Paused
+    }
+
     /// Takes runs again after a pause.
     pub async fn resume_assigning(&mut self) -> Result<(), EngineError> {
         if self.standing == Standing::Paused {

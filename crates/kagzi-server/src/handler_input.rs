@@ -1,8 +1,8 @@
 //! The input of a failure handler: composed from the failed run when it is needed, so nothing is stored twice.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kagzi_engine::{Engine, moment};
-use kagzi_model::{Name, Payload, Run, RunId, State};
+use kagzi_engine::{Engine, EngineError, moment};
+use kagzi_model::{Name, Payload, Rejection, Run, RunId, State};
 use kagzi_proto::WORKFLOW_FAILED;
 use serde_json::json;
 use tonic::Status;
@@ -17,9 +17,27 @@ pub async fn of(engine: &Engine, run: &Run, input: Payload) -> Result<Payload, S
     }
 }
 
+/// What can be known of a failed run whose retention has passed: a handler that was reopened, restarted or kept waiting must
+/// still be told which run it is for.
+fn of_a_run_that_is_gone(namespace: &Name, failed: RunId) -> Payload {
+    let event = json!({
+        "failed_run_id": failed.to_string(),
+        "namespace_id": &**namespace,
+        "error": "the failed run is gone: its retention has passed, and nothing more is known of it",
+        "error_code": "RUN_GONE",
+    });
+    Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) }
+}
+
 /// `WorkflowFailedEvent` as JSON, in protobuf's own mapping with the field names of the contract.
 pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result<Payload, Status> {
-    let view = engine.read_run(namespace, failed).await.map_err(from_engine)?;
+    let view = match engine.read_run(namespace, failed).await {
+        Ok(view) => view,
+        Err(EngineError::Rejected(Rejection::NotFound { .. })) => {
+            return Ok(of_a_run_that_is_gone(namespace, failed));
+        }
+        Err(error) => return Err(from_engine(error)),
+    };
     let run = view.run;
     let (error, code) = match &run.state {
         State::Paused { why, .. } => (why.clone(), "QUARANTINED".to_owned()),
@@ -45,4 +63,27 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
         "business_id": &*run.business_id,
     });
     Ok(Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) })
+}
+
+#[cfg(test)]
+mod tests {
+    use kagzi_engine::Settings;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Server, StoreUrl};
+
+    #[tokio::test]
+    async fn a_handler_whose_failed_run_is_gone_is_told_what_can_be_known() {
+        let server = Server::open(&StoreUrl::Memory, Settings::default()).await.unwrap();
+        let failed = RunId(Uuid::from_u128(7));
+
+        let input = compose(server.engine(), &Name::from("shop"), failed).await.unwrap();
+
+        let event: serde_json::Value = serde_json::from_slice(&input.data).unwrap();
+        assert_eq!(event["failed_run_id"], failed.to_string());
+        assert_eq!((&event["namespace_id"], &event["error_code"]), (&"shop".into(), &"RUN_GONE".into()));
+        assert!(event["error"].as_str().unwrap().contains("retention"));
+        server.close().await;
+    }
 }

@@ -1,86 +1,93 @@
 //! The Work stream: one task per connected worker. Runs go down, reports come up, acknowledgements go back in
 //! batches, each only after its commit.
+//!
+//! Nothing here waits for the worker to read: what is to be written waits in a queue whose bytes are counted, and while
+//! they are too many nothing is composed, nothing is leased and, beyond that, nothing is heard.
 
+mod assign;
+mod outgoing;
 mod report;
 mod welcome;
 
-use std::{pin::Pin, task};
+use std::collections::{HashMap, VecDeque};
 
-use futures_util::{
-    StreamExt,
-    future::BoxFuture,
-    stream::{FuturesUnordered, Stream},
-};
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kagzi_engine::{Assigned, Delivery, EngineError, Next, RunningStep, Session, SessionEvent};
-use kagzi_model::{Name, WorkerStatus, limits::WAIT_MS_MAX};
+use kagzi_model::{LeaseRef, Name, RunId, WorkerStatus, limits::WAIT_MS_MAX};
 use kagzi_proto::v1::{self, server_message::Message as Down, worker_message::Message as Up};
 use kagzi_store::{Assignment, LostLease};
-use prost::Message as _;
-use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
+use self::{assign::Loading, outgoing::Outbox, report::Committed};
 use crate::{
-    check, handler_input, message_limit::clearer, rpc::worker_heartbeat::lost, services::Services,
-    status::from_engine, wire,
+    check::{self, invalid},
+    message_limit::clearer,
+    rpc::worker_heartbeat::{RUNS_MAX, lost},
+    services::Services,
+    status::from_engine,
 };
 
-/// Messages that wait to be written. A worker that does not read stops being read.
-const OUTGOING_LEN_MAX: usize = 256;
+pub use outgoing::Outgoing;
+
 /// Reports that are handed to the store together.
 const CHUNK_LEN_MAX: usize = 256;
-/// A journal page is closed once it is this large.
-const PAGE_BYTES: usize = 1024 * 1024;
+/// Reports on their way through the store. Beyond either the worker is not heard until some are answered.
+const REPORTS_LEN_MAX: usize = 4_096;
+const REPORTS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// While so much waits to be read by the worker, no run is composed for it and none is leased to it.
+const OUTGOING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Once it has read down to this, runs are leased to it again.
+const OUTGOING_BYTES_LOW: usize = OUTGOING_BYTES_MAX / 2;
+/// While so much waits, the worker is not heard either: what it says makes answers.
+const OUTGOING_BYTES_DEAF: usize = 2 * OUTGOING_BYTES_MAX;
+/// Journals that are read at once for one worker.
+const LOADING_LEN_MAX: usize = 16;
+/// About what a message without payloads weighs in memory, and one number of an acknowledgement.
+const NEWS_BYTES: usize = 256;
+const ACK_BYTES: usize = 16;
 
 /// How much later than the worker the server ends a step.
 const TIMEOUT_SLACK_MS: i64 = 1_000;
 
-/// What the worker reads.
-pub struct Outgoing {
-    messages: mpsc::Receiver<Result<v1::ServerMessage, Status>>,
-}
-
-impl Stream for Outgoing {
-    type Item = Result<v1::ServerMessage, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> task::Poll<Option<Self::Item>> {
-        self.messages.poll_recv(cx)
-    }
-}
-
 /// Begins to serve a stream.
 pub fn open(services: Services, incoming: Streaming<v1::WorkerMessage>) -> Outgoing {
-    let (out, messages) = mpsc::channel(OUTGOING_LEN_MAX);
+    let (out, outgoing) = outgoing::channel();
     tokio::spawn(async move {
-        if let Err(status) = serve(&services, incoming, &out).await {
+        let served = serve(&services, incoming, &out).await;
+        if let Err(status) = &served {
             debug!(%status, "worker stream ended");
-            // The worker may be gone; then nobody needs the reason.
-            let _ = out.send(Err(status)).await;
         }
+        out.end(served.err());
     });
-    Outgoing { messages }
+    outgoing
 }
-
-type Answers = BoxFuture<'static, v1::Ack>;
-type Loading = BoxFuture<'static, Result<Assigned, EngineError>>;
 
 /// One worker's stream.
 struct Stage<'a> {
     services: &'a Services,
-    out: &'a mpsc::Sender<Result<v1::ServerMessage, Status>>,
+    out: &'a Outbox,
     namespace: Name,
     session: Session,
-    /// Reports on their way through the store.
-    committing: FuturesUnordered<Answers>,
+    /// Reports on their way through the store, and how many and large they are.
+    committing: FuturesUnordered<BoxFuture<'static, Committed>>,
+    reports: usize,
+    report_bytes: usize,
+    /// Runs that wait until the worker has read what it was given before.
+    waiting: VecDeque<Assignment>,
     /// Runs whose journal is being read.
     loading: FuturesUnordered<Loading>,
+    /// Runs that could not be read and are being given back.
+    returning: FuturesUnordered<BoxFuture<'static, LeaseRef>>,
+    /// All leases of the three: the worker knows nothing of them.
+    unreached: HashMap<RunId, LeaseRef>,
     drain_ordered: bool,
 }
 
 async fn serve(
     services: &Services,
     mut incoming: Streaming<v1::WorkerMessage>,
-    out: &mpsc::Sender<Result<v1::ServerMessage, Status>>,
+    out: &Outbox,
 ) -> Result<(), Status> {
     let first = incoming.next().await.transpose().map_err(clearer)?.and_then(|message| message.message);
     let Some(Up::Hello(hello)) = first else {
@@ -88,16 +95,21 @@ async fn serve(
     };
     let (welcome, namespace, session) = welcome::greet(services, *hello).await?;
     info!(worker = %session.worker, "worker connected");
-    send(out, Down::Welcome(welcome)).await?;
     let mut stage = Stage {
         services,
         out,
         namespace,
         session,
         committing: FuturesUnordered::new(),
+        reports: 0,
+        report_bytes: 0,
+        waiting: VecDeque::new(),
         loading: FuturesUnordered::new(),
+        returning: FuturesUnordered::new(),
+        unreached: HashMap::new(),
         drain_ordered: false,
     };
+    out.send(Down::Welcome(welcome), NEWS_BYTES)?;
     let mut incoming = incoming.ready_chunks(CHUNK_LEN_MAX);
     loop {
         tokio::select! {
@@ -106,9 +118,10 @@ async fn serve(
                 stage.session.say_farewell();
                 return Err(Status::unavailable("the server is stopping; connect again"));
             }
-            Some(ack) = stage.committing.next() => stage.acknowledge(ack).await?,
-            Some(loaded) = stage.loading.next() => stage.assign(loaded.map_err(from_engine)?).await?,
-            chunk = incoming.next() => match chunk {
+            Some(committed) = stage.committing.next() => stage.acknowledge(committed)?,
+            Some((lease, loaded)) = stage.loading.next() => stage.hand_over(lease, loaded)?,
+            Some(lease) = stage.returning.next() => drop(stage.unreached.remove(&lease.run)),
+            chunk = incoming.next(), if stage.hears() => match chunk {
                 Some(chunk) => {
                     if stage.hear(chunk).await? == Heard::Goodbye {
                         return stage.say_goodbye().await;
@@ -117,18 +130,17 @@ async fn serve(
                 None => return Ok(()),
             },
             next = stage.session.next() => match next {
-                Next::Assigned(runs) => {
-                    for run in runs {
-                        stage.load(run).await?;
-                    }
-                }
-                Next::Event(SessionEvent::Lost(lost)) => stage.tell_lost(lost).await?,
-                Next::Event(SessionEvent::Drain) => stage.order_drain("an operator asked for it").await?,
+                Next::Assigned(runs) => stage.take_in(runs)?,
+                Next::Event(SessionEvent::Lost(lost)) => stage.tell_lost(lost)?,
+                Next::Event(SessionEvent::Drain) => stage.order_drain("an operator asked for it")?,
                 Next::Event(SessionEvent::Replaced) => {
                     return Err(Status::aborted("the worker opened another stream"));
                 }
             },
+            () = out.below(OUTGOING_BYTES_LOW), if stage.crowded() => {}
+            status = out.gone() => return Err(status),
         }
+        stage.keep_within_bounds().await?;
     }
 }
 
@@ -139,6 +151,85 @@ enum Heard {
 }
 
 impl Stage<'_> {
+    /// Whether there is room for what the worker may say.
+    fn hears(&self) -> bool {
+        self.reports < REPORTS_LEN_MAX
+            && self.report_bytes < REPORTS_BYTES_MAX
+            && self.out.bytes() < OUTGOING_BYTES_DEAF
+    }
+
+    /// Whether the worker has to read before it is given more.
+    fn crowded(&self) -> bool {
+        self.session.is_paused() || self.out.bytes() >= OUTGOING_BYTES_MAX
+    }
+
+    /// Composes what the worker has room for, and stops leasing while it has none.
+    async fn keep_within_bounds(&mut self) -> Result<(), Status> {
+        while self.out.bytes() < OUTGOING_BYTES_MAX
+            && self.loading.len() < LOADING_LEN_MAX
+            && let Some(assignment) = self.waiting.pop_front()
+        {
+            self.begin(assignment)?;
+        }
+        let bytes = self.out.bytes();
+        if bytes >= OUTGOING_BYTES_MAX {
+            self.session.pause_assigning().await.map_err(from_engine)?;
+        } else if bytes < OUTGOING_BYTES_LOW && self.session.is_paused() && self.waiting.is_empty() {
+            self.session.resume_assigning().await.map_err(from_engine)?;
+        }
+        Ok(())
+    }
+
+    /// Takes leased runs. Those that must wait leave their inputs behind: they can be read again.
+    fn take_in(&mut self, runs: VecDeque<Assignment>) -> Result<(), Status> {
+        for mut assignment in runs {
+            if self.waiting.is_empty() && self.out.bytes() < OUTGOING_BYTES_MAX {
+                self.begin(assignment)?;
+            } else {
+                assignment.input = None;
+                let lease = assignment.lease();
+                self.unreached.insert(lease.run, lease);
+                self.waiting.push_back(assignment);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, assignment: Assignment) -> Result<(), Status> {
+        match assign::at_hand(assignment) {
+            Ok(assigned) => self.send_run(assigned),
+            Err(assignment) => {
+                let lease = assignment.lease();
+                self.unreached.insert(lease.run, lease);
+                self.loading.push(assign::load(self.services.engine.clone(), *assignment));
+                Ok(())
+            }
+        }
+    }
+
+    fn hand_over(&mut self, lease: LeaseRef, loaded: Result<Assigned, Status>) -> Result<(), Status> {
+        // Lost meanwhile: whoever has it now is told by somebody else.
+        if self.unreached.get(&lease.run) != Some(&lease) {
+            return Ok(());
+        }
+        match loaded {
+            Ok(assigned) => self.send_run(assigned),
+            Err(status) => {
+                let engine = self.services.engine.clone();
+                self.returning.push(Box::pin(assign::give_back(engine, lease, status)));
+                Ok(())
+            }
+        }
+    }
+
+    fn send_run(&mut self, assigned: Assigned) -> Result<(), Status> {
+        let run = &assigned.run;
+        let lease = LeaseRef { namespace: run.namespace.clone(), run: run.id, epoch: run.epoch };
+        self.unreached.remove(&lease.run);
+        self.session.hold(&lease);
+        self.out.send_run(lease, assign::compose(self.services, assigned))
+    }
+
     /// Takes a chunk of messages; the reports among them share a commit.
     async fn hear(&mut self, chunk: Vec<Result<v1::WorkerMessage, Status>>) -> Result<Heard, Status> {
         let mut reports = Vec::new();
@@ -160,14 +251,22 @@ impl Stage<'_> {
         }
         if !reports.is_empty() {
             let engine = self.services.engine.clone();
-            let namespace = self.namespace.clone();
-            self.committing.push(Box::pin(report::commit(engine, namespace, reports)));
+            let bytes = reports.iter().map(report::bytes).sum();
+            self.reports += reports.len();
+            self.report_bytes += bytes;
+            let committing = report::commit(engine, self.namespace.clone(), reports, bytes);
+            self.committing.push(Box::pin(committing));
         }
         Ok(if goodbye { Heard::Goodbye } else { Heard::More })
     }
 
+    /// Notes that a step began, if the run is this worker's: the notes of all workers share one memory.
     fn note_step(&self, started: v1::StepStarted) -> Result<(), Status> {
         let lease = check::lease_ref(&self.namespace, started.lease.as_ref())?;
+        if !self.session.holds(&lease) {
+            debug!(worker = %self.session.worker, run = %lease.run, "a step began under a lease that is not known here");
+            return Ok(());
+        }
         let named = started.step.unwrap_or_default();
         let step = check::step(&named.path, named.position)?;
         let engine = &self.services.engine;
@@ -193,13 +292,25 @@ impl Stage<'_> {
     }
 
     async fn beat(&mut self, heartbeat: v1::Heartbeat) -> Result<(), Status> {
-        let runs = heartbeat
+        let listed = heartbeat.runs.len();
+        if listed > RUNS_MAX {
+            return Err(invalid("runs", listed, format_args!("at most {RUNS_MAX} are allowed")));
+        }
+        let engine = &self.services.engine;
+        if self.out.stalled_for() > engine.settings().lease * 2 {
+            return Err(Status::resource_exhausted(
+                "the worker does not read what it is sent; connect again",
+            ));
+        }
+        let mut runs = heartbeat
             .runs
             .iter()
             .map(|run| check::lease_ref(&self.namespace, Some(run)))
             .collect::<Result<Vec<_>, _>>()?;
-        let engine = &self.services.engine;
-        let answer = match engine.beat(self.session.worker, runs, Delivery::Ordered).await {
+        // What is still on its way to the worker it cannot list.
+        runs.extend(self.unreached.values().cloned());
+        runs.extend(self.out.undelivered());
+        let answer = match engine.beat(self.session.worker, runs.clone(), Delivery::Ordered).await {
             Ok(answer) => answer,
             // The store is away for a moment: the worker's next heartbeat will do.
             Err(EngineError::Store(error)) => {
@@ -208,89 +319,66 @@ impl Stage<'_> {
             }
             Err(error) => return Err(from_engine(error)),
         };
+        runs.truncate(listed);
+        runs.iter().for_each(|lease| self.session.hold(lease));
         for (lease, why) in &answer.lost {
-            send(self.out, Down::LostLease(lost(lease, why))).await?;
+            self.forget(lease);
+            self.out.send(Down::LostLease(lost(lease, why)), NEWS_BYTES)?;
         }
         if answer.status == WorkerStatus::Draining {
-            self.order_drain("the worker is draining").await?;
+            self.order_drain("the worker is draining")?;
         }
         Ok(())
     }
 
-    async fn order_drain(&mut self, reason: &str) -> Result<(), Status> {
+    /// The lease is lost: nothing of it is handed over or believed any more.
+    fn forget(&mut self, lease: &LeaseRef) {
+        self.session.let_go(lease.run, lease.epoch);
+        if self.unreached.get(&lease.run) == Some(lease) {
+            self.unreached.remove(&lease.run);
+            self.waiting.retain(|waiting| waiting.run.id != lease.run);
+        }
+    }
+
+    fn order_drain(&mut self, reason: &str) -> Result<(), Status> {
         if !std::mem::replace(&mut self.drain_ordered, true) {
-            send(self.out, Down::Drain(v1::DrainOrder { reason: reason.into() })).await?;
+            self.out.send(Down::Drain(v1::DrainOrder { reason: reason.into() }), NEWS_BYTES)?;
         }
         Ok(())
     }
 
-    async fn tell_lost(&mut self, lost: LostLease) -> Result<(), Status> {
-        let (namespace, worker) = (&self.namespace, self.session.worker);
+    fn tell_lost(&mut self, lost: LostLease) -> Result<(), Status> {
+        let (namespace, worker) = (self.namespace.clone(), self.session.worker);
         info!(%namespace, run = %lost.run, %worker, epoch = lost.epoch, why = %lost.why, "lease taken away");
+        self.forget(&LeaseRef { namespace, run: lost.run, epoch: lost.epoch });
         let lease = v1::LeaseRef { run_id: lost.run.to_string(), epoch: lost.epoch };
         let message = v1::LostLease { lease: Some(lease), reason: lost.why, cancelled: lost.cancelled };
-        send(self.out, Down::LostLease(message)).await
+        self.out.send(Down::LostLease(message), NEWS_BYTES)
     }
 
     /// Sends the acknowledgement, together with all others that are ready.
-    async fn acknowledge(&mut self, mut ack: v1::Ack) -> Result<(), Status> {
+    fn acknowledge(&mut self, committed: Committed) -> Result<(), Status> {
+        let mut ack = self.settle(committed);
         while let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.committing.next()) {
+            let more = self.settle(more);
             ack.committed.extend(more.committed);
             ack.answers.extend(more.answers);
         }
-        send(self.out, Down::Ack(ack)).await
+        let bytes = ack.committed.len() * ACK_BYTES + ack.answers.len() * NEWS_BYTES;
+        self.out.send(Down::Ack(ack), bytes)
     }
 
-    async fn load(&mut self, assignment: Assignment) -> Result<(), Status> {
-        if let Assignment { run, input: Some(input), fresh: true } = assignment {
-            return self.assign(Assigned { run, input, journal: Vec::new() }).await;
-        }
-        let engine = self.services.engine.clone();
-        self.loading.push(Box::pin(async move { Assigned::load(&engine, assignment).await }));
-        Ok(())
-    }
-
-    async fn assign(&mut self, assigned: Assigned) -> Result<(), Status> {
-        let engine = &self.services.engine;
-        let Assigned { run, journal, input } = assigned;
-        let input = handler_input::of(engine, &run, input).await?;
-        let now = engine.clock().now();
-        let entries = journal.into_iter().map(|entry| wire::journal_entry(entry, now));
-        let mut pages = pages(entries).into_iter().peekable();
-        let first = pages.next().unwrap_or_default();
-        let lease = v1::LeaseRef { run_id: run.id.to_string(), epoch: run.epoch };
-        let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
-        let trace = self.services.tracer.leased(&run);
-        let assign = v1::Assign {
-            lease: Some(lease.clone()),
-            workflow_type: run.workflow_type.to_string(),
-            business_id: run.business_id.to_string(),
-            namespace_id: run.namespace.to_string(),
-            input: Some(wire::payload(input)),
-            journal: first,
-            journal_continues: pages.peek().is_some(),
-            attempts: run.attempts,
-            start_to_close_timeout_ms: run.options.timeouts.start_to_close_ms.unwrap_or(standard),
-            step_concurrency_max: engine.settings().step_concurrency_max,
-            traceparent: trace.traceparent,
-            former_traceparent: trace.former,
-            tracestate: trace.tracestate,
-            schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
-            scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
-        };
-        send(self.out, Down::Assign(Box::new(assign))).await?;
-        while let Some(page) = pages.next() {
-            let journal_continues = pages.peek().is_some();
-            let page = v1::JournalPage { lease: Some(lease.clone()), journal: page, journal_continues };
-            send(self.out, Down::JournalPage(page)).await?;
-        }
-        Ok(())
+    fn settle(&mut self, committed: Committed) -> v1::Ack {
+        self.reports -= committed.reports;
+        self.report_bytes -= committed.bytes;
+        committed.ended.into_iter().for_each(|(run, epoch)| self.session.let_go(run, epoch));
+        committed.ack
     }
 
     /// The worker is done: answer what is left, then take it out of the registry.
     async fn say_goodbye(mut self) -> Result<(), Status> {
-        while let Some(ack) = self.committing.next().await {
-            send(self.out, Down::Ack(ack)).await?;
+        while let Some(committed) = self.committing.next().await {
+            self.acknowledge(committed)?;
         }
         let worker = self.session.worker;
         self.session.say_farewell();
@@ -301,23 +389,10 @@ impl Stage<'_> {
     }
 }
 
-/// Cuts a journal into pages, so that no message grows with the length of a history.
-fn pages(journal: impl Iterator<Item = v1::JournalEntry>) -> Vec<Vec<v1::JournalEntry>> {
-    let mut pages = vec![Vec::new()];
-    let mut bytes = 0;
-    for entry in journal {
-        let size = 8 + entry.encoded_len();
-        if bytes + size > PAGE_BYTES && bytes > 0 {
-            pages.push(Vec::new());
-            bytes = 0;
-        }
-        bytes += size;
-        pages.last_mut().expect("there is always a page").push(entry);
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        let mut leases: Vec<_> = std::mem::take(&mut self.unreached).into_values().collect();
+        leases.extend(self.out.take_undelivered());
+        self.session.undeliverable(leases);
     }
-    pages
-}
-
-async fn send(out: &mpsc::Sender<Result<v1::ServerMessage, Status>>, message: Down) -> Result<(), Status> {
-    let message = v1::ServerMessage { message: Some(message) };
-    out.send(Ok(message)).await.map_err(|_| Status::cancelled("the worker is gone"))
 }

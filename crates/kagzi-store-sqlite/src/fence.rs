@@ -8,8 +8,15 @@ use kagzi_store::{
 };
 
 use crate::{
-    backend::SqliteBackend, file_lock::FileLock, identity, migrate::migrate, pool::ReadPool,
-    reads::SqliteReads, sound::Check, sqlite, value::bind,
+    backend::SqliteBackend,
+    file_lock::FileLock,
+    identity,
+    migrate::migrate,
+    pool::{Connections, ReadPool},
+    reads::SqliteReads,
+    sound::Check,
+    sqlite,
+    value::bind,
 };
 
 /// What the histories of the runs say.
@@ -46,7 +53,7 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     // The rest by the rules, as a server would: histories stay whole, and limits and steps know of it.
     let backend = SqliteBackend::new(writer, lock, Check::default());
     let (lane, handle) = Lane::new(backend, Arc::new(clock), Arc::new(Silent), LaneOptions::default());
-    let pool = ReadPool::over(Vec::new(), handle.stats())?;
+    let pool = ReadPool::over(Connections { looking: vec![], dispatch: vec![] }, handle.stats())?;
     let store = LaneStore::new(handle, SqliteReads::new(pool), String::new());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime =

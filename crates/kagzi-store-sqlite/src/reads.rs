@@ -221,6 +221,16 @@ impl Reads for SqliteReads {
         self.pool.read(move |db| read_history(db, &namespace, run, &request)).await
     }
 
+    async fn replay(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        let (namespace, request) = (namespace.clone(), request.clone());
+        self.pool.read_for_dispatch(move |db| read_history(db, &namespace, run, &request)).await
+    }
+
     async fn outline(
         &self,
         namespace: &Name,

@@ -14,7 +14,7 @@ use crate::{
     left_log,
     migrate::migrate,
     newest::newest,
-    pool::ReadPool,
+    pool::{Connections, ReadPool},
     private,
     sound::{self, Check},
     sqlite,
@@ -22,7 +22,7 @@ use crate::{
 
 pub use crate::reads::SqliteReads;
 
-/// Readers in the pool. Two are enough: reads are short, and there are two cores.
+/// Readers for whoever looks. Two are enough: reads are short, and there are two cores. One more serves workers only.
 const READERS: usize = 2;
 
 /// Opens SQLite stores.
@@ -116,7 +116,8 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
         checking.begin(path, clean, handle.stats());
     }
     // Readers come last: a fresh file has no tables before.
-    let pool = ReadPool::over((0..READERS).map(|_| reader()).collect::<Result<_, _>>()?, handle.stats())?;
+    let looking = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+    let pool = ReadPool::over(Connections { looking, dispatch: vec![reader()?] }, handle.stats())?;
     // A thread of its own: a commit blocks for an fsync, which must not hold up an async worker thread.
     thread::Builder::new()
         .name("kagzi-write".into())

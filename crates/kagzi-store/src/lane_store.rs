@@ -157,6 +157,15 @@ impl<R: Reads> Reads for LaneStore<R> {
         self.reads.history(namespace, run, request).await
     }
 
+    async fn replay(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        self.reads.replay(namespace, run, request).await
+    }
+
     async fn outline(
         &self,
         namespace: &Name,

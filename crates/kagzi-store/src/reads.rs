@@ -55,6 +55,15 @@ pub trait Reads: RuleReads + ScheduleReads {
         run: RunId,
         request: &EventRequest,
     ) -> Result<EventPiece, StoreError>;
+    /// The same for a worker that waits for it to begin, ahead of everybody who only looks.
+    async fn replay(
+        &self,
+        namespace: &Name,
+        run: RunId,
+        request: &EventRequest,
+    ) -> Result<EventPiece, StoreError> {
+        self.history(namespace, run, request).await
+    }
     /// Events of a run after a sequence number, oldest first, without their payloads.
     async fn outline(
         &self,

@@ -25,4 +25,5 @@ mod starts;
 mod unary_steps;
 mod user_code;
 mod why;
+mod work_stream;
 mod worker_crash;

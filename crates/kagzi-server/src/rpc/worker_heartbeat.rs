@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Most runs in one heartbeat: as many as a worker may hold.
-const RUNS_MAX: usize = kagzi_model::limits::CONCURRENT_PER_WORKER_MAX as usize;
+pub const RUNS_MAX: usize = kagzi_model::limits::CONCURRENT_PER_WORKER_MAX as usize;
 
 pub async fn handle(
     engine: &Engine,

@@ -1,7 +1,9 @@
 //! Reports: from the worker's words to commands, and from outcomes to acknowledgements.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, Status as RunStatus, StepResult, Timestamp};
+use kagzi_model::{
+    Command, LeaseRef, Name, Rejection, Reply, RunId, Status as RunStatus, StepResult, Timestamp,
+};
 use kagzi_proto::{
     PAYLOAD_TOO_LARGE,
     v1::{self, answer::Body as Said, report::Body},
@@ -11,8 +13,50 @@ use tonic::Status;
 
 use crate::{check, services::limits, wire};
 
-/// Commits a chunk of reports and answers each. Never fails: what went wrong is part of the answers.
-pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -> v1::Ack {
+/// About what a report weighs beside its payloads.
+const REPORT_BYTES: usize = 256;
+
+/// A chunk of reports that the store has answered.
+pub struct Committed {
+    pub ack: v1::Ack,
+    /// How many reports there were, and about how large.
+    pub reports: usize,
+    pub bytes: usize,
+    /// Leases that ended with them.
+    pub ended: Vec<(RunId, u64)>,
+}
+
+/// About how much memory a report holds.
+pub fn bytes(report: &v1::Report) -> usize {
+    let payload = |payload: &Option<v1::Payload>| payload.as_ref().map_or(0, |payload| payload.data.len());
+    let failure = |failure: &Option<v1::Failure>| failure.as_ref().map_or(0, |it| it.message.len());
+    let results = |steps: &[v1::StepRecorded]| {
+        steps.iter().map(|step| REPORT_BYTES + payload(&step.result)).sum::<usize>()
+    };
+    REPORT_BYTES
+        + match &report.body {
+            Some(Body::StepRecorded(recorded)) => payload(&recorded.result),
+            Some(Body::StepProgressed(progressed)) => payload(&progressed.progress),
+            Some(Body::StepsRecorded(recorded)) => results(&recorded.steps),
+            Some(Body::RunCompleted(completed)) => payload(&completed.output) + results(&completed.steps),
+            Some(Body::StepFailed(failed)) => failure(&failed.failure),
+            Some(Body::RunFailed(failed)) => failure(&failed.failure),
+            Some(
+                Body::SleepScheduled(_)
+                | Body::StepClosed(_)
+                | Body::SleepOver(_)
+                | Body::LabelSet(_)
+                | Body::RunParked(_)
+                | Body::RunReleased(_)
+                | Body::RunBlocked(_),
+            )
+            | None => 0,
+        }
+}
+
+/// Commits a chunk of reports of so many bytes and answers each. Never fails: what went wrong is part of the answers.
+pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, bytes: usize) -> Committed {
+    let (len, mut ended) = (reports.len(), Vec::new());
     let mut ack = v1::Ack::default();
     let mut commands = Vec::with_capacity(reports.len());
     let mut seqs = Vec::with_capacity(reports.len());
@@ -33,11 +77,14 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -
     match engine.apply(commands).await {
         Ok(outcomes) => {
             let now = engine.clock().now();
-            for ((seq, (lease, sleep)), outcome) in seqs.into_iter().zip(kept).zip(outcomes) {
+            for ((seq, (lease, kind)), outcome) in seqs.into_iter().zip(kept).zip(outcomes) {
+                if kind == Kind::End && outcome.is_ok() {
+                    ended.push((lease.run, lease.epoch));
+                }
                 if let Err(mismatch @ Rejection::StepMismatch { .. }) = &outcome {
                     block(&engine, lease, mismatch).await;
                 }
-                answer(&mut ack, seq, sleep, outcome, now);
+                answer(&mut ack, seq, kind == Kind::Sleep, outcome, now);
             }
         }
         Err(error) => {
@@ -45,7 +92,7 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>) -
             ack.answers.extend(seqs.into_iter().map(|seq| refuse(seq, "UNAVAILABLE", &message, true)));
         }
     }
-    ack
+    Committed { ack, reports: len, bytes, ended }
 }
 
 fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command, Status> {
@@ -120,11 +167,48 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
     })
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sleep,
+    /// It ends the lease.
+    End,
+    Other,
+}
+
 /// What the answer needs of a command after it was handed over.
-fn lease_and_kind(command: &Command) -> (LeaseRef, bool) {
+fn lease_and_kind(command: &Command) -> (LeaseRef, Kind) {
     let lease =
         LeaseRef { namespace: command.namespace().clone(), run: command.run(), epoch: epoch(command) };
-    (lease, matches!(command, Command::Sleep { .. }))
+    (lease, kind(command))
+}
+
+fn kind(command: &Command) -> Kind {
+    match command {
+        Command::Sleep { .. } => Kind::Sleep,
+        Command::Complete { .. }
+        | Command::Fail { .. }
+        | Command::Park { .. }
+        | Command::Release { .. }
+        | Command::Block { .. } => Kind::End,
+        Command::BeginStep { .. }
+        | Command::Progress { .. }
+        | Command::RecordStep { .. }
+        | Command::RecordSteps { .. }
+        | Command::CloseStep { .. }
+        | Command::FailStep { .. }
+        | Command::SleepOver { .. }
+        | Command::SetLabel { .. }
+        | Command::Renew { .. }
+        | Command::Orphan { .. }
+        | Command::Start(_)
+        | Command::Lease { .. }
+        | Command::Expire { .. }
+        | Command::Cancel { .. }
+        | Command::Terminate { .. }
+        | Command::Resume { .. }
+        | Command::Reopen { .. }
+        | Command::NoteHandler { .. } => Kind::Other,
+    }
 }
 
 fn epoch(command: &Command) -> u64 {
@@ -208,7 +292,7 @@ fn refuse(seq: u64, code: &str, message: &str, retryable: bool) -> v1::Answer {
 }
 
 /// A worker's words are never a reason to refuse its report.
-fn shorten(mut text: String) -> String {
+pub fn shorten(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(kagzi_model::limits::REASON_BYTES_MAX));
     text
 }

@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::{
     check::{self, invalid},
-    rpc::worker_heartbeat::lost,
+    rpc::worker_heartbeat::{RUNS_MAX, lost},
     services::{Services, heartbeat_interval_ms},
     status::from_engine,
     wire,
@@ -20,6 +20,9 @@ pub async fn greet(services: &Services, hello: v1::Hello) -> Result<(v1::Welcome
         return Err(invalid("registration", "", "it must be set"));
     };
     let registration = wire::read_registration(registration)?;
+    if hello.holding.len() > RUNS_MAX {
+        return Err(invalid("holding", hello.holding.len(), format_args!("at most {RUNS_MAX} are allowed")));
+    }
     let namespace = registration.namespace.clone();
     let held = hello
         .holding
@@ -28,14 +31,13 @@ pub async fn greet(services: &Services, hello: v1::Hello) -> Result<(v1::Welcome
         .collect::<Result<Vec<_>, _>>()?;
     let (worker, answer) = match recognise(services, &hello.worker_id, &registration, held.clone()).await? {
         Known::Here(worker, answer) => (worker, answer),
-        Known::Not(id) => register(services, id, registration.clone(), held).await?,
+        Known::Not(id) => register(services, id, registration.clone(), held.clone()).await?,
     };
     // A worker that is draining still finishes and reports what it holds; it just gets nothing new.
     let types = registration.workflow_types;
-    let session = match Session::open(&services.engine, worker, types).await {
-        Ok(session) => session,
-        Err(error) => return Err(from_engine(error)),
-    };
+    let mut session = Session::open(&services.engine, worker, types).await.map_err(from_engine)?;
+    held.iter().for_each(|lease| session.hold(lease));
+    answer.lost.iter().for_each(|(lease, _)| session.let_go(lease.run, lease.epoch));
     let settings = services.engine.settings();
     let welcome = v1::Welcome {
         worker_id: worker.to_string(),
