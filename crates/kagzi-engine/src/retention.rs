@@ -10,8 +10,11 @@ use crate::{Engine, settings::millis};
 
 /// How often to look. Nobody misses a run that goes a minute later.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// After a turn that deleted something, the store gets nine times as long for its work.
-const YIELD: u32 = 9;
+/// After a turn that deleted something, the store gets nine times as long for its work; and the longer there is more to
+/// delete the less, down to as long. Otherwise a server that ends more runs than it may delete grows for ever.
+const YIELD_MAX: u32 = 9;
+/// Turns in a row after which the share of deleting grows by a step.
+const PATIENCE: u32 = 20;
 /// And at least this, so that commands collect.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
@@ -19,7 +22,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 pub async fn run(engine: Engine, stop: CancellationToken) {
     // Without a word of the server's, namespaces still have their own.
     let kind = SweepKind::Retention { keep_ms: engine.settings().retention.map(millis) };
-    let mut deleted = 0;
+    let (mut deleted, mut turns) = (0, 0_u32);
     loop {
         let now = engine.clock().now();
         let began = tokio::time::Instant::now();
@@ -34,12 +37,15 @@ pub async fn run(engine: Engine, stop: CancellationToken) {
             }
         };
         if more {
-            let pause = (began.elapsed() * YIELD).max(PAUSE_MIN);
+            turns += 1;
+            let share = YIELD_MAX.saturating_sub(turns / PATIENCE).max(1);
+            let pause = (began.elapsed() * share).max(PAUSE_MIN);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => continue,
             }
         }
+        turns = 0;
         if deleted > 0 {
             info!(runs = deleted, "runs past their retention were deleted");
             deleted = 0;

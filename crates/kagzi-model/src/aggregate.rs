@@ -62,6 +62,27 @@ impl Aggregate {
         }
     }
 
+    /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with its history.
+    pub fn open_part(&self) -> Aggregate {
+        let steps = self.open_steps().map(|step| (step.path.clone(), step.clone())).collect();
+        Aggregate {
+            run: self.run.clone(),
+            steps,
+            open: self.open.clone(),
+            last_seq: self.last_seq,
+            retries: self.retries,
+            retry_ms: self.retry_ms,
+            asked_ms: self.asked_ms,
+            handlers: self.handlers.clone(),
+            told: self.told,
+            failed_by: self.failed_by.clone(),
+            moved: self.moved,
+            idle_parks: self.idle_parks,
+            requests: self.requests.clone(),
+            unknown: self.unknown.clone(),
+        }
+    }
+
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
     pub fn apply(&mut self, now: Timestamp, change: &Change) {
         if let Some(run) = &change.run {

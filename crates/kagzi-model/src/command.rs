@@ -40,6 +40,42 @@ pub struct StartRun {
     pub labels: Labels,
 }
 
+impl Command {
+    /// Bytes of the payloads that it carries, for whoever bounds what may wait.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Command::Start(start) => start.input.data.len(),
+            Command::Progress { progress, .. } => progress.data.len(),
+            Command::RecordStep { result, .. } => result.data.len(),
+            Command::RecordSteps { steps, .. } => result_bytes(steps),
+            Command::Complete { steps, output, .. } => output.data.len() + result_bytes(steps),
+            Command::Lease { .. }
+            | Command::BeginStep { .. }
+            | Command::CloseStep { .. }
+            | Command::FailStep { .. }
+            | Command::Sleep { .. }
+            | Command::SleepOver { .. }
+            | Command::SetLabel { .. }
+            | Command::Fail { .. }
+            | Command::Park { .. }
+            | Command::Release { .. }
+            | Command::Block { .. }
+            | Command::Renew { .. }
+            | Command::Orphan { .. }
+            | Command::Expire { .. }
+            | Command::Cancel { .. }
+            | Command::Terminate { .. }
+            | Command::Resume { .. }
+            | Command::Reopen { .. }
+            | Command::NoteHandler { .. } => 0,
+        }
+    }
+}
+
+fn result_bytes(steps: &[StepResult]) -> usize {
+    steps.iter().map(|step| step.result.data.len()).sum()
+}
+
 impl StartRun {
     /// The caller chose a business id. Without one, the run's id stands in its place.
     pub fn has_business_id(&self) -> bool {

@@ -3,23 +3,28 @@
 use uuid::{Builder, Uuid};
 
 use crate::{
-    Aggregate, Command, EventKind, Labels, Name, Payload, Run, RunId, RunOptions, StartRun, backoff::seed,
+    Aggregate, Command, EventKind, Labels, Name, Payload, RunId, RunOptions, StartRun, Timestamp,
+    backoff::seed,
 };
 
 /// The workflow type that handles every failure of its namespace, where a worker registers it.
 pub const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
+
+/// How the business ids of handlers begin: of those that a run asked for, and of its namespace's.
+const OWN: &str = "failure";
+const NAMESPACE: &str = "system-failure";
 
 /// The handler that the failed run itself asked for: its start, and the line in the failed run's history.
 pub fn own_handler(seen: &Aggregate) -> Option<(Command, EventKind)> {
     let failed = &seen.run;
     let wanted = failed.options.on_failure.as_ref()?;
     let task_queue = wanted.task_queue.clone().unwrap_or_else(|| failed.task_queue.clone());
-    start(seen, "failure", &wanted.workflow_type, task_queue)
+    start(seen, OWN, &wanted.workflow_type, task_queue)
 }
 
 /// The namespace's handler, on the queue whose workers registered it.
 pub fn namespace_handler(seen: &Aggregate, task_queue: Name) -> Option<(Command, EventKind)> {
-    start(seen, "system-failure", &Name::from(FAILURE_HANDLER), task_queue)
+    start(seen, NAMESPACE, &Name::from(FAILURE_HANDLER), task_queue)
 }
 
 fn start(
@@ -29,7 +34,7 @@ fn start(
     task_queue: Name,
 ) -> Option<(Command, EventKind)> {
     let failed = &seen.run;
-    let id = handler_id(failed, prefix);
+    let id = handler_id(failed.id, failed.created_at, prefix);
     // By lineage, never by name: a handler's own failure starts nothing. And one handler per failed run.
     if failed.options.handler_of.is_some() || seen.handlers.contains(&id) {
         return None;
@@ -56,13 +61,18 @@ fn start(
     Some((Command::Start(Box::new(start)), event))
 }
 
+/// The ids that the handlers of a run have, if it has any.
+pub fn handler_ids(failed: RunId, created_at: Timestamp) -> [RunId; 2] {
+    [OWN, NAMESPACE].map(|prefix| handler_id(failed, created_at, prefix))
+}
+
 /// Sorts beside the failed run, and is the same whenever its failure is decided again.
-fn handler_id(failed: &Run, prefix: &str) -> RunId {
-    let bits = |salt: &[u8]| seed(&[failed.id.0.as_bytes(), prefix.as_bytes(), salt]).to_be_bytes();
+fn handler_id(failed: RunId, created_at: Timestamp, prefix: &str) -> RunId {
+    let bits = |salt: &[u8]| seed(&[failed.0.as_bytes(), prefix.as_bytes(), salt]).to_be_bytes();
     let mut random = [0; 10];
     random[..8].copy_from_slice(&bits(b"a"));
     random[8..].copy_from_slice(&bits(b"b")[..2]);
-    let millis = u64::try_from(failed.created_at.0 / 1000).unwrap_or(0);
+    let millis = u64::try_from(created_at.0 / 1000).unwrap_or(0);
     let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
     RunId(id)
 }

@@ -37,7 +37,7 @@ pub use command::{Command, LeaseRef, Loss, StartRun, StepRef, StepResult};
 pub use decide::decide;
 pub use event::{Event, EventKind};
 pub use failure::Failure;
-pub use failure_handler::{FAILURE_HANDLER, namespace_handler};
+pub use failure_handler::{FAILURE_HANDLER, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
 pub use label::{LabelError, Labels, check_label_name, check_label_value};

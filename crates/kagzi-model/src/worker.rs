@@ -18,6 +18,13 @@ pub struct Registration {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Registration {
+    /// It registered the failure handler of its namespace.
+    pub fn handles_failures(&self) -> bool {
+        self.workflow_types.iter().any(|name| **name == *crate::FAILURE_HANDLER)
+    }
+}
+
 /// One registered worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {

@@ -94,6 +94,10 @@ impl Metrics {
         page.histogram(&catalogue::COMMIT_TIME, &stats.commit_time.read(), MICROS);
         page.value(&catalogue::COMMIT_ERRORS, count(&stats.commit_errors));
         page.value(&catalogue::CONFLICTS, count(&stats.conflicts));
+        page.value(&catalogue::LANE_QUEUE, count(&stats.queue_len));
+        page.value(&catalogue::ROUND_TRIPS, count(&stats.round_trips));
+        page.value(&catalogue::RUNS_LOADED, count(&stats.runs_loaded));
+        page.value(&catalogue::EVENTS_LOADED, count(&stats.events_loaded));
         page.value(&catalogue::TAKEN_APART, count(&stats.taken_apart));
         page.values(
             &catalogue::SET_ASIDE,

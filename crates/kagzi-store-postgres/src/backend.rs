@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, try_join};
-use kagzi_model::{Aggregate, FAILURE_HANDLER, Name, Payload, RunId, Status, Timestamp, Worker, WorkerId};
+use kagzi_model::{Aggregate, Name, Payload, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{
     Backend, DueKey, DueQuery, DueRun, FoundBusiness, Loaded, RetireQuery, RunKey, StoreError, WriteSet,
 };
@@ -125,11 +125,11 @@ const STANDING: &str = "SELECT worker_id
   WHERE worker_id = ANY($1)
     AND stands_by = $2";
 
-// Only asked when a run fails; a namespace has few workers, and the newest that registered it decides.
+// Asked whenever a run fails; the newest worker that registered it decides.
 const HANDLER_QUEUE: &str = "SELECT task_queue
    FROM kagzi.workers
   WHERE namespace_id = $1
-    AND workflow_types::jsonb @> to_jsonb($2::text)
+    AND handles_failures
   ORDER BY registered_at DESC, worker_id DESC
   LIMIT 1";
 
@@ -187,6 +187,7 @@ pub struct PostgresBackend {
     /// What the commit proves about the rules.
     promise: Promise,
     backoff: Backoff,
+    round_trips: u64,
     connect_after: Option<Instant>,
     /// Ends the other tasks of the store when the lane ends.
     _stop: DropGuard,
@@ -211,6 +212,7 @@ impl PostgresBackend {
             held_back: Vec::new(),
             promise: Promise::default(),
             backoff: Backoff::default(),
+            round_trips: 0,
             connect_after: None,
             _stop: stop,
         };
@@ -296,6 +298,7 @@ impl PostgresBackend {
         }
         ahead.extend(after);
         debug_assert!(ahead.len() < FLIGHT_LEN_MAX, "a longer flight would be sent out of order");
+        self.round_trips += 1;
         // Twice the statement's own timeout: the server is the first to give up, and says why.
         let patience = self.options.statement_timeout * 2 + Duration::from_secs(1);
         let answers = tokio::time::timeout(patience, join(join_all(ahead), last)).await;
@@ -350,6 +353,10 @@ impl Backend for PostgresBackend {
         self.flight_with(&session, proofs, session.execute("COMMIT")).await?;
         self.begun = false;
         Ok(())
+    }
+
+    fn round_trips(&self) -> u64 {
+        self.round_trips
     }
 
     async fn probe(&mut self) -> Result<(), StoreError> {
@@ -458,7 +465,13 @@ impl Backend for PostgresBackend {
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }
 
-    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+    async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
+        let (namespaces, ids) = retention::columns(keys);
+        let rows = self.query(retention::LIVING, &[&namespaces, &ids]).await?;
+        rows.iter().map(|found| row::get(found, 0).map(RunId)).collect()
+    }
+
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
         let RetireQuery { now, keep_ms, after, limit } = query;
         let rows = self.query(retention::RETIRABLE, &[&&***after, &now.0, keep_ms, &(*limit as i64)]).await?;
         retention::found(&rows)
@@ -476,7 +489,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
-        let rows = self.query(HANDLER_QUEUE, &[&&**namespace, &FAILURE_HANDLER]).await?;
+        let rows = self.query(HANDLER_QUEUE, &[&&**namespace]).await?;
         rows.first().map(|found| row::name(found, 0)).transpose()
     }
 

@@ -66,6 +66,7 @@ const MIGRATIONS: &[Migration] = &[
         on: "kagzi.runs (namespace_id, schedule_id, finished_at, run_id)
              WHERE schedule_id IS NOT NULL AND finished_at IS NOT NULL",
     }),
+    Migration::Transaction(include_str!("../migrations/0007_failure_handlers.sql")),
 ];
 
 // From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind it.

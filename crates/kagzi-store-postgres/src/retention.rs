@@ -1,6 +1,6 @@
 //! Deleting runs that ended long ago. What another server is deleting at this moment is passed over.
 
-use kagzi_model::Status;
+use kagzi_model::Timestamp;
 use kagzi_store::{RunKey, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -24,15 +24,20 @@ pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
            $2::bigint - 1000 * coalesce((SELECT retention_ms FROM kagzi.namespaces WHERE namespaces.namespace_id = spaces.name), $3::bigint)
       FROM spaces
 )
-SELECT old.run_id, old.namespace_id, old.status
+SELECT old.run_id, old.namespace_id, old.created_at
   FROM past
- CROSS JOIN LATERAL (SELECT run_id, namespace_id, status
+ CROSS JOIN LATERAL (SELECT run_id, namespace_id, created_at
                        FROM kagzi.runs
                       WHERE namespace_id = past.name AND finished_at <= past.until
                       ORDER BY finished_at, run_id
                       LIMIT $4
                         FOR UPDATE SKIP LOCKED) AS old
  LIMIT $4";
+
+pub const LIVING: &str = "SELECT runs.run_id
+   FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
+   JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
+  WHERE runs.finished_at IS NULL";
 
 pub const RETIRE: &str = "WITH gone AS (
     DELETE FROM kagzi.runs
@@ -90,16 +95,16 @@ pub const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
                       AND events.run_id = retired_runs.run_id)";
 
 /// Every statement of retention; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] =
-    &[("RETIRABLE", RETIRABLE), ("RETIRE", RETIRE), ("PURGE", PURGE), ("FORGET_RETIRED", FORGET_RETIRED)];
+pub const STATEMENTS: &[(&str, &str)] = &[
+    ("RETIRABLE", RETIRABLE),
+    ("LIVING", LIVING),
+    ("RETIRE", RETIRE),
+    ("PURGE", PURGE),
+    ("FORGET_RETIRED", FORGET_RETIRED),
+];
 
-pub fn found(rows: &[Row]) -> Result<Vec<(RunKey, Status)>, StoreError> {
-    let read = |found: &Row| {
-        let number: i16 = row::get(found, 2)?;
-        let status = Status::from_number(number.into());
-        let status = status.ok_or_else(|| StoreError::Corrupt(format!("unknown status {number}")))?;
-        Ok((row::run_key(found)?, status))
-    };
+pub fn found(rows: &[Row]) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
+    let read = |found: &Row| Ok((row::run_key(found)?, Timestamp(row::get(found, 2)?)));
     rows.iter().map(read).collect()
 }
 

@@ -66,11 +66,11 @@ const INSERT_EVENTS: &str =
 const PUT_WORKERS: &str =
     "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types,
                   labels, max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
-                  deregistered_at)
+                  deregistered_at, handles_failures)
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[], $8::text[],
                $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
-               $15::bigint[])
+               $15::bigint[], $16::boolean[])
      ON CONFLICT (namespace_id, worker_id) DO UPDATE
     SET task_queue = excluded.task_queue,
         hostname = excluded.hostname,
@@ -78,6 +78,7 @@ const PUT_WORKERS: &str =
         version = excluded.version,
         workflow_types = excluded.workflow_types,
         labels = excluded.labels,
+        handles_failures = excluded.handles_failures,
         max_concurrent = excluded.max_concurrent,
         registered_at = excluded.registered_at,
         heartbeat_at = GREATEST(old.heartbeat_at, excluded.heartbeat_at),
@@ -252,6 +253,7 @@ fn worker_columns(workers: &[Worker]) -> Columns<'_> {
         column(workers, |worker| worker.registered_at.0),
         column(workers, |worker| worker.heartbeat_at.0),
         column(workers, |worker| worker.deregistered_at.map(|at| at.0)),
+        column(workers, |worker| worker.registration.handles_failures()),
     ]
 }
 

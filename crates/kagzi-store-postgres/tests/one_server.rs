@@ -4,7 +4,7 @@ mod stage;
 
 use std::{sync::Arc, time::Duration};
 
-use kagzi_model::{Rejection, Status};
+use kagzi_model::{Command, Rejection, Status};
 use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_postgres::{
     FIND_STATEMENTS, PostgresOptions, PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS,
@@ -168,4 +168,37 @@ async fn the_namespace_comes_first_in_every_primary_and_unique_key() {
 
     assert_eq!(fixture::sql(&url, keys).await, Vec::<String>::new());
     assert_eq!(fixture::sql(&url, count).await, ["t"], "there are keys at all");
+}
+
+/// The round trips of one call with so many starts that have business ids.
+async fn round_trips_of(server: &Server, starts: usize) -> u64 {
+    let before = LaneStats::get(&server.store.stats().round_trips);
+    let commands = (0..starts).map(|n| {
+        let mut command = stage::start("charge");
+        if let Command::Start(start) = &mut command {
+            start.business_id = format!("order-{starts}-{n}").into();
+        }
+        command
+    });
+    let outcomes = server.store.apply(commands.collect()).await.unwrap();
+    assert!(outcomes.iter().all(Result::is_ok));
+    // The count is told after the turn that answers.
+    let answered = async {
+        while LaneStats::get(&server.store.stats().round_trips) == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, answered).await.unwrap();
+    LaneStats::get(&server.store.stats().round_trips) - before
+}
+
+#[tokio::test]
+async fn a_thousand_starts_with_business_ids_take_as_many_round_trips_as_one() {
+    let server = Server::open(&fixture::database().await, PostgresOptions::default()).await;
+    server.start("charge").await;
+
+    let (one, many) = (round_trips_of(&server, 1).await, round_trips_of(&server, 1_000).await);
+
+    assert_eq!(one, many);
+    assert!(many <= 3, "{many}");
 }

@@ -2,9 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kagzi_model::{
-    Aggregate, FAILURE_HANDLER, Name, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
-};
+use kagzi_model::{Aggregate, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{
     Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, QueueKey, RetireQuery,
     RunKey, StoreError, WriteSet,
@@ -89,11 +87,11 @@ const LOAD_WORKER: &str =
    FROM workers
   WHERE worker_id = ?1";
 
-// Only asked when a run fails; a namespace has few workers, and the newest that registered it decides.
+// Asked whenever a run fails; the newest worker that registered it decides.
 const HANDLER_QUEUE: &str = "SELECT task_queue
-   FROM workers INDEXED BY workers_listed
+   FROM workers INDEXED BY workers_handling
   WHERE namespace_id = ?1
-    AND EXISTS (SELECT 1 FROM json_each(workflow_types) WHERE json_each.value = ?2)
+    AND handles_failures = 1
   ORDER BY registered_at DESC, worker_id DESC
   LIMIT 1";
 
@@ -142,8 +140,8 @@ const PUT_LABEL: &str = "INSERT INTO run_labels (run_id, name, namespace_id, val
 const PUT_WORKER: &str =
     "INSERT OR REPLACE INTO workers (namespace_id, worker_id, task_queue, hostname, pid, version,
                   workflow_types, labels, max_concurrent, status, completed_total, failed_total,
-                  registered_at, heartbeat_at, deregistered_at)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+                  registered_at, heartbeat_at, deregistered_at, handles_failures)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 /// Every statement of the write path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -216,6 +214,7 @@ impl SqliteBackend {
                 worker.registered_at,
                 worker.heartbeat_at,
                 worker.deregistered_at,
+                registration.handles_failures(),
             ],
         )
     }
@@ -323,7 +322,11 @@ impl Backend for SqliteBackend {
         Ok(times.into_iter().find(|(_, run)| !aside.contains(run)).map(|(at, _)| at))
     }
 
-    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+    async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
+        retention::living(&self.db, keys)
+    }
+
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
         retention::retirable(&self.db, query)
     }
 
@@ -336,7 +339,7 @@ impl Backend for SqliteBackend {
     }
 
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
-        self.db.first(HANDLER_QUEUE, bind![namespace, FAILURE_HANDLER], |row| row.get(0))
+        self.db.first(HANDLER_QUEUE, bind![namespace], |row| row.get(0))
     }
 
     async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {

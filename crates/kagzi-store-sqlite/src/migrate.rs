@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_namespaces_gates.sql"),
     include_str!("../migrations/0005_listing.sql"),
     include_str!("../migrations/0006_scheduled_by_end.sql"),
+    include_str!("../migrations/0007_failure_handlers.sql"),
 ];
 
 /// The newest schema that this version can read.

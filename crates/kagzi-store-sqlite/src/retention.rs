@@ -1,12 +1,9 @@
 //! Deleting runs that ended long ago. Bounded by the caller: nothing here runs long.
 
-use kagzi_model::{Millis, Name, RunId, Status};
+use kagzi_model::{Millis, Name, RunId, Timestamp};
 use kagzi_store::{RetireQuery, RunKey, StoreError};
 
-use crate::{
-    db::Db,
-    value::{bind, unreadable},
-};
+use crate::{db::Db, value::bind};
 
 // From namespace to namespace along the index, so that no index without a namespace is needed.
 const NEXT_SPACE: &str = "SELECT namespace_id,
@@ -17,7 +14,13 @@ const NEXT_SPACE: &str = "SELECT namespace_id,
   ORDER BY namespace_id
   LIMIT 1";
 
-const RETIRABLE: &str = "SELECT run_id, namespace_id, status
+const LIVING: &str = "SELECT 1
+   FROM runs
+  WHERE run_id = ?1
+    AND namespace_id = ?2
+    AND finished_at IS NULL";
+
+const RETIRABLE: &str = "SELECT run_id, namespace_id, created_at
    FROM runs INDEXED BY runs_finished
   WHERE namespace_id = ?1
     AND finished_at <= ?2
@@ -42,6 +45,7 @@ const DELETE_RETIRED: &str = "DELETE FROM retired_runs WHERE run_id = ?1";
 /// Every statement of retention; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("NEXT_SPACE", NEXT_SPACE),
+    ("LIVING", LIVING),
     ("RETIRABLE", RETIRABLE),
     ("DELETE_RUN", DELETE_RUN),
     ("DELETE_LABELS", DELETE_LABELS),
@@ -51,7 +55,17 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("DELETE_RETIRED", DELETE_RETIRED),
 ];
 
-pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+pub fn living(db: &Db, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
+    let mut living = Vec::new();
+    for RunKey { run, namespace } in keys {
+        if db.first(LIVING, bind![run, namespace], |row| row.get::<i64>(0))?.is_some() {
+            living.push(*run);
+        }
+    }
+    Ok(living)
+}
+
+pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
     let mut found = Vec::new();
     let mut space = query.after.clone();
     while found.len() < query.limit {
@@ -62,10 +76,7 @@ pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status
         space = name;
         let Some(until) = query.until(own) else { continue };
         db.each(RETIRABLE, bind![space, until, query.limit - found.len()], |row| {
-            let number: i64 = row.get(2)?;
-            let status = Status::from_number(number);
-            let status = status.ok_or_else(|| unreadable(2, format!("unknown status {number}")))?;
-            found.push((RunKey { run: row.get(0)?, namespace: row.get(1)? }, status));
+            found.push((RunKey { run: row.get(0)?, namespace: row.get(1)? }, row.get(2)?));
             Ok(())
         })?;
     }

@@ -151,6 +151,27 @@ pub async fn a_failed_run_stays_until_its_handler_has_ended(stage: Stage) {
     assert!(!exists(&stage, failed).await);
 }
 
+pub async fn a_run_that_was_retried_and_completed_stays_until_its_handler_has_ended(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let mut start = stage.new_run("order-1");
+    start.options.on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
+    let run = stage.start_with(start).await;
+    stage.ok(stage.fail(&standing.next().await.lease())).await;
+    let (namespace, from, request) = (stage.namespace.clone(), None, None);
+    stage.ok(Command::Reopen { namespace, run, from, request }).await;
+    stage.ok(stage.complete(&standing.next().await.lease())).await;
+    stage.pass_ms(91 * DAY_MS as u64);
+
+    sweep(&stage).await;
+    assert!(exists(&stage, run).await, "its handler still waits for a worker, and is told of it");
+
+    let worker = stage.register_for(&["clean-up"], 1).await;
+    let mut cleaning = stage.stand_by_as(worker, &["clean-up"]).await;
+    stage.ok(stage.complete(&cleaning.next().await.lease())).await;
+    sweep(&stage).await;
+    assert!(!exists(&stage, run).await);
+}
+
 pub async fn a_namespace_keeps_its_runs_for_as_long_as_it_says_and_others_for_as_long_as_the_server_says(
     stage: Stage,
 ) {

@@ -209,6 +209,7 @@ macro_rules! conformance {
                 runs_that_have_not_ended_stay_however_old,
                 a_reopened_run_stays,
                 a_failed_run_stays_until_its_handler_has_ended,
+                a_run_that_was_retried_and_completed_stays_until_its_handler_has_ended,
                 a_namespace_keeps_its_runs_for_as_long_as_it_says_and_others_for_as_long_as_the_server_says,
                 a_server_that_keeps_everything_still_follows_the_namespaces,
                 a_changed_retention_holds_from_its_commit_on,

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use kagzi_model::{
-    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, Status, Timestamp, Worker, WorkerId,
+    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, Timestamp, Worker, WorkerId,
 };
 
 use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
@@ -173,6 +173,10 @@ pub trait Backend: RuleBackend + ScheduleRows {
         async { Ok(()) }
     }
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;
+    /// How often it has waited for an answer of a database at the other end of a network; 0 where there is none.
+    fn round_trips(&self) -> u64 {
+        0
+    }
 
     /// Runs with their steps; unknown ones are left out, and one that cannot be read hides no other.
     fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
@@ -206,12 +210,14 @@ pub trait Backend: RuleBackend + ScheduleRows {
         aside: &[RunId],
     ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 
-    /// Runs that are past their retention, with their status, namespace by namespace. What another server is deleting
+    /// Those of these runs that are there and have not ended.
+    fn living(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
+    /// Runs that are past their retention, with when they were created, namespace by namespace. What another server is deleting
     /// at this moment is passed over.
     fn retirable(
         &mut self,
         query: &RetireQuery<'_>,
-    ) -> impl Future<Output = Result<Vec<(RunKey, Status)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<(RunKey, Timestamp)>, StoreError>> + Send;
     /// Deletes the rows and labels of runs, and remembers that their events are still to go.
     fn retire(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Deletes up to `limit` events of retired runs, and says how many.

@@ -4,8 +4,12 @@
 //! commits at once. There is no timer and no added latency: one fsync simply serves whoever is waiting.
 
 mod isolation;
+mod queue;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use kagzi_model::{
     Command, GateKey, RuleError, Timestamp,
@@ -20,6 +24,7 @@ use crate::{
     RuleReply, ScheduleReply, ServerRules, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
     known_rules::KnownRules,
+    lane::queue::{Queue, QueueSender, queue},
     roster::Roster,
     standing::Board,
     turn::{Done, DoubtfulLease, Memory, Moment, Turn},
@@ -45,6 +50,9 @@ pub struct LaneOptions {
 
 /// How long claims wait after a failed commit.
 const CLAIMS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Payloads in one commit. A request with more is not split. PostgreSQL takes a gigabyte in one message at the most.
+const BATCH_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// How often a batch is repeated when other servers keep changing its rows.
 const CONFLICTS_MAX: usize = 5;
@@ -123,6 +131,22 @@ impl Message {
         }
     }
 
+    /// Bytes of the payloads that it carries.
+    fn bytes(&self) -> usize {
+        match self {
+            Message::Apply { commands, .. } => commands.iter().map(Command::payload_bytes).sum(),
+            Message::Schedule { request, .. } => request.payload_bytes(),
+            Message::StandBy { .. }
+            | Message::Withdraw { .. }
+            | Message::Worker { .. }
+            | Message::Rule { .. }
+            | Message::Sweep { .. }
+            | Message::Wake { .. }
+            | Message::Opened { .. }
+            | Message::Close { .. } => 0,
+        }
+    }
+
     fn refuse(self, error: &StoreError) {
         // A caller that is gone needs no answer.
         match self {
@@ -144,7 +168,7 @@ impl Message {
 /// The sending side of a lane.
 #[derive(Clone)]
 pub struct LaneHandle {
-    messages: mpsc::Sender<Message>,
+    messages: QueueSender,
     stats: Arc<LaneStats>,
     shared: bool,
     server: Arc<RwLock<Arc<ServerRules>>>,
@@ -159,20 +183,22 @@ impl LaneHandle {
         if !matches!(message, Message::Close { .. }) {
             self.stats.undamaged()?;
         }
-        self.messages.send(message).await.map_err(|_| stopped())?;
+        if !self.messages.send(message).await {
+            return Err(stopped());
+        }
         answer.await.map_err(|_| stopped())?
     }
 
     /// Passes on a hint that something became due elsewhere. Hints may be lost: polling is the truth.
     pub fn wake(&self, key: Option<QueueKey>) {
-        if self.messages.try_send(Message::Wake { key }).is_err() {
+        if !self.messages.hint(Message::Wake { key }) {
             warn!("the lane is full or stopped, a wake-up was dropped");
         }
     }
 
     /// Passes on a hint that a gate opened elsewhere.
     pub fn opened(&self, gate: GateKey) {
-        if self.messages.try_send(Message::Opened { gate }).is_err() {
+        if !self.messages.hint(Message::Opened { gate }) {
             warn!("the lane is full or stopped, a wake-up was dropped");
         }
     }
@@ -221,7 +247,7 @@ pub struct Lane<B> {
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     options: LaneOptions,
-    messages: mpsc::Receiver<Message>,
+    messages: Queue,
     stats: Arc<LaneStats>,
     cache: Cache,
     roster: Roster,
@@ -246,7 +272,7 @@ impl<B: Backend> Lane<B> {
         observer: Arc<dyn Observer>,
         options: LaneOptions,
     ) -> (Self, LaneHandle) {
-        let (send, messages) = mpsc::channel(options.queue_len_max);
+        let (send, messages) = queue(options.queue_len_max);
         let stats = Arc::new(LaneStats::default());
         let server: Arc<RwLock<Arc<ServerRules>>> = Arc::default();
         let lane = Lane {
@@ -293,6 +319,8 @@ impl<B: Backend> Lane<B> {
                 return;
             }
             self.turn(batch).await;
+            self.stats.round_trips.store(self.backend.round_trips(), Relaxed);
+            self.messages.give_room_back();
         }
     }
 
@@ -339,13 +367,15 @@ impl<B: Backend> Lane<B> {
     fn collect(&mut self, first: Message, batch: &mut Vec<Message>) {
         let len_max =
             if self.board.crowded() { self.options.crowd_len_max } else { self.options.batch_len_max };
-        let mut len = first.len();
+        let (mut len, mut bytes) = (first.len(), first.bytes());
         batch.push(first);
-        while len < len_max {
+        while len < len_max && bytes < BATCH_BYTES_MAX {
             let Ok(message) = self.messages.try_recv() else { break };
             len += message.len();
+            bytes += message.bytes();
             batch.push(message);
         }
+        self.stats.queue_len.store(self.messages.len() as u64, Relaxed);
     }
 
     /// One batch: load, fold, write, commit, answer.

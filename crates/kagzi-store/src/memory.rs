@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Aggregate, Event, EventKind, FAILURE_HANDLER, Gate, GateKey, Name, Namespace, Payload, Run, RunId,
-    Status, Timestamp, Worker, WorkerId, WorkerStatus,
+    Aggregate, Event, EventKind, Gate, GateKey, Name, Namespace, Payload, Run, RunId, Timestamp, Worker,
+    WorkerId, WorkerStatus,
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
@@ -167,7 +167,17 @@ impl Backend for MemoryBackend {
         Ok(runs.filter_map(Run::sweep_at).min())
     }
 
-    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Status)>, StoreError> {
+    async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
+        let lives = |key: &&RunKey| {
+            self.working
+                .runs
+                .get(&key.run)
+                .is_some_and(|run| run.namespace == key.namespace && !run.state.finished())
+        };
+        Ok(keys.iter().filter(lives).map(|key| key.run).collect())
+    }
+
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
         let own = |name: &Name| self.working.namespaces.get(name).and_then(|row| row.retention_ms);
         let past = |run: &&Run| {
             let until = query.until(own(&run.namespace));
@@ -176,7 +186,7 @@ impl Backend for MemoryBackend {
         };
         let mut found: Vec<&Run> = self.working.runs.values().filter(past).collect();
         found.sort_by(|a, b| (&a.namespace, a.finished_at, a.id).cmp(&(&b.namespace, b.finished_at, b.id)));
-        Ok(found.into_iter().take(query.limit).map(|run| (key_of(run), run.state.status())).collect())
+        Ok(found.into_iter().take(query.limit).map(|run| (key_of(run), run.created_at)).collect())
     }
 
     async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
@@ -198,8 +208,7 @@ impl Backend for MemoryBackend {
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
         let handles = |worker: &&Worker| {
             let registration = &worker.registration;
-            registration.namespace == *namespace
-                && registration.workflow_types.iter().any(|name| **name == *FAILURE_HANDLER)
+            registration.namespace == *namespace && registration.handles_failures()
         };
         let newest = self
             .working

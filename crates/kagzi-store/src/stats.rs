@@ -50,6 +50,13 @@ pub struct LaneStats {
     pub schedule_buffered: AtomicU64,
     /// From the time that a schedule's run was due to its start.
     pub schedule_lateness: Histogram,
+    /// Runs that were loaded because memory did not have them, and the lines of their histories.
+    pub runs_loaded: AtomicU64,
+    pub events_loaded: AtomicU64,
+    /// How often the lane has waited for an answer of the database.
+    pub round_trips: AtomicU64,
+    /// Messages that waited when the newest batch was collected.
+    pub queue_len: AtomicU64,
     /// Batches that were taken apart because something in them could not be stored.
     pub taken_apart: AtomicU64,
     /// Rows that are left alone because they cannot be read.
@@ -88,6 +95,10 @@ impl Default for LaneStats {
             batch_len: Histogram::of_counts(),
             schedule_to_start: Histogram::of_durations(),
             timer_lag: Histogram::of_durations(),
+            runs_loaded: AtomicU64::default(),
+            events_loaded: AtomicU64::default(),
+            round_trips: AtomicU64::default(),
+            queue_len: AtomicU64::default(),
             taken_apart: AtomicU64::default(),
             aside: Aside::default(),
             failed_at: AtomicI64::default(),

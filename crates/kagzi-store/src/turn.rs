@@ -29,6 +29,9 @@ use crate::{
 
 pub use doubt::DoubtfulLease;
 
+/// How long one turn does housekeeping. Everybody waits for it.
+const HOUSEKEEPING_MAX: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// What a committed turn leaves to do.
 #[derive(Default)]
 pub struct Done {
@@ -111,6 +114,7 @@ pub struct Turn<'a, B> {
     /// A start without a business id is looked for before it is decided. Nobody does so at first, which saves a read per
     /// start; but the run may exist, because the start was sent before and its answer was lost.
     look_first: bool,
+    began: std::time::Instant,
     /// The row that the turn took up by itself, when it is careful: if the turn fails, it is the culprit.
     pub suspect: Option<AsideRow>,
     backend: &'a mut B,
@@ -165,6 +169,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             claim_len_max: options.claim_len_max,
             careful: false,
             look_first: false,
+            began: std::time::Instant::now(),
             suspect: None,
             backend,
             fold: Fold::new(now, cache),
@@ -212,6 +217,11 @@ impl<'a, B: Backend> Turn<'a, B> {
         self
     }
 
+    /// The turn has taken long enough: housekeeping goes on in the next one, and others come in between.
+    fn is_late(&self) -> bool {
+        self.began.elapsed() > HOUSEKEEPING_MAX
+    }
+
     /// Everything between `begin` and the commit's return.
     pub async fn run(
         &mut self,
@@ -220,7 +230,6 @@ impl<'a, B: Backend> Turn<'a, B> {
         batch: &[Message],
         claims: bool,
     ) -> Result<Done, StoreError> {
-        let started = std::time::Instant::now();
         self.backend.begin().await?;
         self.load(returned.iter().chain(batch.iter().flat_map(commands))).await?;
         self.find_all_business(batch).await?;
@@ -250,7 +259,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.backend.commit().await?;
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committed");
         if self.wrote {
-            let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
             self.stats.committed(self.commands, micros);
             std::mem::take(&mut self.tally).count(self.stats);
         }
@@ -313,6 +322,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             let key = RunKey { run: aggregate.run.id, namespace: aggregate.run.namespace.clone() };
             match &aggregate.unknown {
                 None => {
+                    LaneStats::add(&self.stats.runs_loaded, 1);
+                    LaneStats::add(&self.stats.events_loaded, aggregate.last_seq);
                     self.stats.aside.take_back(&AsideRow::Run(key));
                     self.fold.know(aggregate);
                 }

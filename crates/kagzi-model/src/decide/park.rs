@@ -58,7 +58,7 @@ pub fn after(now: Timestamp, seen: &Aggregate, change: Change) -> Result<Change,
 
 /// The same, where nothing can be refused.
 pub fn after_events(now: Timestamp, seen: &Aggregate, change: Change) -> Change {
-    let mut then = seen.clone();
+    let mut then = seen.open_part();
     then.apply(now, &change);
     let earliest = then.earliest_due();
     parked(now, &then, change, Parked { earliest, closes: vec![], opens: vec![] })

@@ -19,6 +19,20 @@ pub struct ScheduleRequest {
     pub command: ScheduleCommand,
 }
 
+impl ScheduleRequest {
+    /// Bytes of the payload that it carries.
+    pub fn payload_bytes(&self) -> usize {
+        match &self.command {
+            ScheduleCommand::Create(new) | ScheduleCommand::Update { new, .. } => new.input.data.len(),
+            ScheduleCommand::Delete
+            | ScheduleCommand::Pause { .. }
+            | ScheduleCommand::Resume { .. }
+            | ScheduleCommand::Trigger { .. }
+            | ScheduleCommand::Backfill(_) => 0,
+        }
+    }
+}
+
 /// One request. Each is safe to send twice.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScheduleCommand {

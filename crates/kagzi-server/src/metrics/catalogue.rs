@@ -74,6 +74,11 @@ metrics! {
     COMMIT_ERRORS = Counter "kagzi_commit_errors_total" []: "Batches not committed",
     CONFLICTS = Counter "kagzi_commit_conflicts_total" []:
         "Batches repeated because another server wrote first",
+    LANE_QUEUE = Gauge "kagzi_lane_queue_messages" []: "Requests that waited for the next commit at the newest one",
+    ROUND_TRIPS = Counter "kagzi_database_round_trips_total" []:
+        "Times that the writer waited for an answer of PostgreSQL; 0 on embedded storage",
+    RUNS_LOADED = Counter "kagzi_runs_loaded_total" []: "Runs read from the database because memory did not have them",
+    EVENTS_LOADED = Counter "kagzi_events_loaded_total" []: "Lines of their histories",
     TAKEN_APART = Counter "kagzi_batches_taken_apart_total" []:
         "Batches with a command that the database refused, so that only this one was refused",
     SET_ASIDE = Gauge "kagzi_set_aside_rows" ["kind"]:

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{Millis, Name, RunId, Status};
+use kagzi_model::{Millis, Name, RunId, Timestamp, handler_ids};
 
 use super::Turn;
 use crate::{Backend, RetireQuery, RunKey, StoreError, Swept};
@@ -57,40 +57,25 @@ impl<B: Backend> Turn<'_, B> {
         Ok((keys, more))
     }
 
-    /// Failed runs whose failure handler has not ended: its input is composed from them, so they stay.
+    /// Runs whose failure handler has not ended: its input is composed from them, so they stay. Whatever their status is
+    /// now: a quarantined run starts its handler, and may be resumed and complete before the handler is taken up. The id
+    /// of a handler follows from its run, so no history is read for it.
     async fn with_living_handlers(
         &mut self,
-        found: &[(RunKey, Status)],
+        found: &[(RunKey, Timestamp)],
     ) -> Result<HashSet<RunId>, StoreError> {
-        let failed: Vec<RunKey> = found
-            .iter()
-            .filter(|(_, status)| matches!(status, Status::Failed | Status::TimedOut))
-            .map(|(key, _)| key.clone())
-            .collect();
-        if failed.is_empty() {
-            return Ok(HashSet::new());
-        }
         let mut handled = HashMap::new();
-        let loaded = self.backend.load(&failed).await?;
-        // What cannot be read is kept: nobody knows what would go with it.
-        let mut kept: HashSet<RunId> = loaded.unreadable.iter().map(|(key, _)| key.run).collect();
-        for aggregate in loaded.runs {
-            if aggregate.unknown.is_some() {
-                kept.insert(aggregate.run.id);
-                continue;
-            }
-            let namespace = &aggregate.run.namespace;
-            for handler in &aggregate.handlers {
-                handled.insert(RunKey { run: *handler, namespace: namespace.clone() }, aggregate.run.id);
+        for (RunKey { run, namespace }, created_at) in found {
+            for handler in handler_ids(*run, *created_at) {
+                handled.insert(RunKey { run: handler, namespace: namespace.clone() }, *run);
             }
         }
         let mut handlers: Vec<RunKey> = handled.keys().cloned().collect();
         handlers.sort_unstable();
-        let living = self.backend.load(&handlers).await?.runs.into_iter().map(|aggregate| aggregate.run);
-        let living = living.filter(|run| !run.state.finished());
-        kept.extend(
-            living.filter_map(|run| handled.get(&RunKey { run: run.id, namespace: run.namespace }).copied()),
-        );
-        Ok(kept)
+        if handlers.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let living: HashSet<RunId> = self.backend.living(&handlers).await?.into_iter().collect();
+        Ok(handled.into_iter().filter(|(key, _)| living.contains(&key.run)).map(|(_, run)| run).collect())
     }
 }

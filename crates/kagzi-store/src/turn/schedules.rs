@@ -113,7 +113,7 @@ impl<B: Backend> Turn<'_, B> {
                 self.suspect = Some(AsideRow::Schedule(schedule.key(), schedule.uid));
             }
             let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
-            if slice == 0 {
+            if slice == 0 || self.is_late() {
                 break;
             }
             count += Box::pin(self.tick(schedule, slice)).await?;

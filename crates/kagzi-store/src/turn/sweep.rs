@@ -1,6 +1,6 @@
 //! Housekeeping's part of a turn: what time alone ends.
 
-use kagzi_model::{Aggregate, Command, FAILURE_HANDLER, Namespace, StepState, Timestamp, Worker};
+use kagzi_model::{Aggregate, Command, Namespace, StepState, Timestamp, Worker};
 
 use super::{Turn, registry::Leaving};
 use crate::{AsideRow, Backend, Leap, RunKey, StoreError, SweepKind, Swept};
@@ -56,13 +56,19 @@ impl<B: Backend> Turn<'_, B> {
             SweepKind::Retention { keep_ms } => self.retire(keep_ms).await,
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
-                let more = stale.len() == SWEEP_LEN_MAX;
-                let mut count = 0;
+                let mut more = stale.len() == SWEEP_LEN_MAX;
+                let (mut count, mut runs) = (0, 0);
                 for id in stale {
+                    if runs >= SWEEP_LEN_MAX || self.is_late() {
+                        // A rack that is lost at once has a hundred thousand runs: they go on in the next turns, and
+                        // heartbeats come in between.
+                        more = true;
+                        break;
+                    }
                     self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
                     if self.roster.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
-                        self.take_offline(id, Leaving::Lost).await?;
+                        runs += self.take_offline(id, Leaving::Lost).await? as usize;
                         count += 1;
                     }
                 }
@@ -102,8 +108,7 @@ impl<B: Backend> Turn<'_, B> {
     /// so the namespace remembers it.
     async fn remember_handler(&mut self, forgotten: &Worker) -> Result<(), StoreError> {
         let registration = &forgotten.registration;
-        let handles = registration.workflow_types.iter().any(|name| **name == *FAILURE_HANDLER);
-        if !handles || self.handler_queue(&registration.namespace).await?.is_some() {
+        if !registration.handles_failures() || self.handler_queue(&registration.namespace).await?.is_some() {
             return Ok(());
         }
         self.rules_in_use(&registration.namespace).await?;
