@@ -80,6 +80,7 @@ impl Aggregate {
             idle_parks: self.idle_parks,
             requests: self.requests.clone(),
             unknown: self.unknown.clone(),
+            releases: self.releases,
         }
     }
 
