@@ -118,7 +118,7 @@ impl Queue {
 /// reports that its worker sent before it.
 fn is_sign_of_life(message: &Message) -> bool {
     let Message::Worker { command: WorkerCommand::Beat(beat), .. } = message else { return false };
-    beat.unlisted_after_ms.is_none()
+    beat.unlisted_after_ms.is_none() && !beat.reconnected
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         }
         let id = WorkerId(Uuid::now_v7());
         let (runs, unlisted_after_ms) = (Vec::new(), None);
-        let beat = Beat { id, runs, lease_ms: 1, unlisted_after_ms };
+        let beat = Beat { id, runs, lease_ms: 1, unlisted_after_ms, reconnected: false, of: None };
         let command = WorkerCommand::Beat(beat);
         assert!(sender.send(Message::Worker { command, reply: oneshot::channel().0 }).await);
 
