@@ -15,12 +15,15 @@ use crate::testing::engine::TestEngine;
 use crate::testing::history::History;
 use crate::testing::probe::{CrashPoint, Probe};
 use crate::testing::waiting::due_at;
-use crate::{CancellationToken, RunHandle, Worker};
+use crate::{CancellationToken, RetryPolicy, RunHandle, Worker};
 
 const QUEUE: &str = "crash-test";
 
 /// A worker that died is noticed after this long by the engine's clock, so a crash costs little of it.
 const STALE_AFTER: Duration = Duration::from_secs(1);
+
+/// Longer than any test.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Real time after which a run that does not end is reported instead of waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -95,7 +98,7 @@ pub struct CrashTrial {
 }
 
 /// Executes the workflow once, with workers that die one after the other: the run goes on by a replay after each of its
-/// reports. Nothing is compared; for workflows whose parallel steps may end in any order, see what the run itself says.
+/// reports. Steps that set no policy of their own may be executed a thousand times. Nothing is compared; for workflows whose parallel steps may end in any order, see what the run itself says.
 pub async fn crash_after_every_report(
     register: impl Fn(&mut Worker),
     workflow_type: &str,
@@ -103,7 +106,10 @@ pub async fn crash_after_every_report(
     crashes: Crashes,
 ) -> CrashTrial {
     let engine = TestEngine::start_with(STALE_AFTER).await;
-    let start = engine.client().workflow(workflow_type, QUEUE, &input).id(QUEUE);
+    // A step that ran when its worker died has used up an attempt, and here workers do nothing but die.
+    let policy =
+        RetryPolicy::default().maximum_attempts(1_000).run_retries_max(-1).run_retry_budget(FOR_EVER);
+    let start = engine.client().workflow(workflow_type, QUEUE, &input).id(QUEUE).retry_policy(policy);
     let run = start.await.unwrap_or_else(|error| panic!("the run does not start: {error}"));
     let mut died = 0;
     let probe = |died: u32| {
