@@ -85,6 +85,8 @@ pub fn program(seed: u64, operations: usize) -> Node {
     while nodes.iter().map(Node::operations).sum::<usize>() < operations {
         nodes.push(node(&mut random, 3));
     }
+    // Whatever was dropped before must not wake this one: a run that is woken for nothing again and again is paused.
+    nodes.push(Node::Sleep { ms: 3_600_000 });
     Node::Sequence(nodes)
 }
 
