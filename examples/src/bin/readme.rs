@@ -19,11 +19,14 @@ async fn main() -> anyhow::Result<()> {
     let mut worker = Worker::builder(&address, "orders").build().await?;
     worker.register("order", order);
     let stop = worker.shutdown_token();
-    let working = tokio::spawn(worker.run());
+    let mut working = tokio::spawn(worker.run());
 
     let client = Client::connect(&address).await?;
     let run = client.workflow("order", "orders", "tea").id("order-42").await?;
-    println!("{}", run.result::<String>().await?);
+    tokio::select! {
+        result = run.result::<String>() => println!("{}", result?),
+        ended = &mut working => return Ok(ended??), // Ctrl-C: the worker gave back what it had and ended
+    }
     stop.cancel();
     Ok(working.await??)
 }
