@@ -167,6 +167,7 @@ impl Engine {
 
     /// Adds a worker to the registry.
     pub async fn register(&self, id: WorkerId, registration: Registration) -> Result<Worker, EngineError> {
+        self.has_room_for(id, &registration.namespace).await?;
         match self.store().worker(WorkerCommand::Register { id, registration }).await?? {
             WorkerReply::Registered(worker) => Ok(worker),
             WorkerReply::Beat(_)

@@ -11,6 +11,9 @@ use kagzi_store::ServerRules;
 /// The longest retention that is a number and not a wish.
 const RETENTION_MAX: Duration = Duration::from_secs(36_500 * 86_400);
 
+/// Workers are counted no further.
+const WORKERS_ONLINE_MAX: u32 = kagzi_store::TOTAL_MAX as u32;
+
 /// Settings of one engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -41,6 +44,10 @@ pub struct Settings {
     /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
     /// refused until somebody creates it: `kagzi ns create NAME`.
     pub create_namespaces: bool,
+    /// So many namespaces are made that way until the server is started again.
+    pub namespaces_made_max: u64,
+    /// Workers of one namespace that may be online at once.
+    pub workers_online_max: u32,
     /// Workers that went offline are forgotten after this long.
     pub forget_workers_after: Duration,
     /// Runs that ended longer ago are deleted; none keeps them for ever. A namespace's own retention goes before it.
@@ -90,6 +97,8 @@ impl Default for Settings {
             start_to_close: Duration::from_secs(600),
             retry: RetryPolicy::default(),
             create_namespaces: true,
+            namespaces_made_max: 10_000,
+            workers_online_max: WORKERS_ONLINE_MAX,
             forget_workers_after: Duration::from_secs(7 * 24 * 3600),
             retention: Some(Duration::from_secs(90 * 24 * 3600)),
             scheduler: SchedulerSettings::default(),
@@ -110,6 +119,7 @@ impl Settings {
         ServerRules {
             defaults,
             create_namespaces: self.create_namespaces,
+            namespaces_made_max: self.namespaces_made_max,
             worker_losses_max: self.worker_losses_max,
         }
     }
@@ -122,6 +132,7 @@ impl Settings {
             ("worker.reconnect_grace", self.reconnect_grace.is_zero()),
             ("worker.losses_max", self.worker_losses_max == 0),
             ("server.wait_max", self.wait_max.is_zero()),
+            ("worker.online_max", self.workers_online_max == 0),
             ("step.start_to_close", self.start_to_close.is_zero()),
             ("step.concurrency_max", self.step_concurrency_max == 0),
             ("payload.max_size_bytes", self.payload_max_bytes == 0),
@@ -149,6 +160,12 @@ impl Settings {
                     "it is {:?} and must not be shorter than worker.stale_after ({:?})",
                     self.lease, self.stale_after
                 ),
+            );
+        }
+        if self.workers_online_max > WORKERS_ONLINE_MAX {
+            return broken(
+                "worker.online_max",
+                format!("it is {} and must be at most {WORKERS_ONLINE_MAX}", self.workers_online_max),
             );
         }
         if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {

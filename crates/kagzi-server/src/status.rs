@@ -120,6 +120,7 @@ fn from_registry(refused: &RegistryError) -> Status {
         }
         RegistryError::Taken(_) => Status::permission_denied(format!("worker_id: {refused}")),
         RegistryError::UnknownNamespace(_) => Status::not_found(refused.to_string()),
+        RegistryError::TooMany { .. } => Status::resource_exhausted(refused.to_string()),
         RegistryError::UnknownType { .. } => Status::invalid_argument(refused.to_string()),
     }
 }

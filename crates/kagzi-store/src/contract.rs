@@ -163,6 +163,11 @@ pub enum RegistryError {
     Taken(WorkerId),
     #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
     UnknownNamespace(Name),
+    #[error(
+        "namespace '{namespace}' has {max} workers online, as many as it may have (worker.online_max); a worker that is \
+         no longer needed is taken offline with: kagzi worker offline"
+    )]
+    TooMany { namespace: Name, max: u32 },
 }
 
 /// Time leapt forward: what was measured over it is longer than it lasted.

@@ -29,6 +29,8 @@ pub struct ServerRules {
     pub defaults: Defaults,
     /// A namespace that nobody created is made by the first start or worker that names it; else both are refused.
     pub create_namespaces: bool,
+    /// So many are made that way until the server is started again; more have to be created by somebody.
+    pub namespaces_made_max: u64,
     /// A run that loses its worker this often in a row without progress is quarantined.
     pub worker_losses_max: u32,
 }
@@ -38,6 +40,7 @@ impl Default for ServerRules {
         ServerRules {
             defaults: Defaults::default(),
             create_namespaces: true,
+            namespaces_made_max: u64::MAX,
             worker_losses_max: kagzi_model::limits::LOSSES_STANDARD,
         }
     }

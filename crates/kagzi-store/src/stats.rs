@@ -57,6 +57,8 @@ pub struct LaneStats {
     pub round_trips: AtomicU64,
     /// Messages that waited when the newest batch was collected.
     pub queue_len: AtomicU64,
+    /// Namespaces that were made because somebody named them.
+    pub namespaces_made: AtomicU64,
     /// Batches that were taken apart because something in them could not be stored.
     pub taken_apart: AtomicU64,
     /// Rows that are left alone because they cannot be read.
@@ -99,6 +101,7 @@ impl Default for LaneStats {
             events_loaded: AtomicU64::default(),
             round_trips: AtomicU64::default(),
             queue_len: AtomicU64::default(),
+            namespaces_made: AtomicU64::new(0),
             taken_apart: AtomicU64::default(),
             aside: Aside::default(),
             failed_at: AtomicI64::default(),

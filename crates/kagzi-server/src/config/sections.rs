@@ -48,6 +48,8 @@ section! {
         /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
         /// refused until somebody creates it: kagzi ns create NAME.
         create_namespaces: bool = Settings::default().create_namespaces,
+        /// So many are made that way until the server is started again, whoever asks; more have to be created.
+        namespaces_made_max: u64 = Settings::default().namespaces_made_max,
         /// Names beside localhost, 127.0.0.1 and [::1] under which a server on loopback may be asked, such as that of a
         /// proxy in front of it. Web pages could otherwise reach it through a name of their own.
         allowed_hosts: Vec<String> = EdgeSettings::default().allowed_hosts,
@@ -110,6 +112,8 @@ section! {
         /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry policy of
         /// its steps says.
         losses_max: u32 = Settings::default().worker_losses_max,
+        /// Workers of one namespace that may be online at once, at most 10,000.
+        online_max: u32 = Settings::default().workers_online_max,
         /// Workers that went offline are forgotten after this long.
         forget_after: Duration = Settings::default().forget_workers_after,
     }

@@ -6,6 +6,7 @@ mod connections;
 mod conversations;
 mod messages;
 mod namespaces;
+mod quotas;
 mod rpc_metrics;
 mod stage;
 mod traces;

@@ -6,7 +6,7 @@ use kagzi_model::{
 };
 
 use super::Turn;
-use crate::{AsideRow, Backend, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
+use crate::{AsideRow, Backend, LaneStats, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn rule(
@@ -100,8 +100,11 @@ impl<B: Backend> Turn<'_, B> {
         if self.rules.get(namespace).is_some() {
             return true;
         }
-        let may = self.rules.server.create_namespaces || **namespace == *DEFAULT_NAMESPACE;
+        let server = &self.rules.server;
+        let room = LaneStats::get(&self.stats.namespaces_made) < server.namespaces_made_max;
+        let may = (server.create_namespaces && room) || **namespace == *DEFAULT_NAMESPACE;
         if may {
+            LaneStats::add(&self.stats.namespaces_made, 1);
             self.rules.find(Namespace::new(namespace.clone(), self.now));
         }
         may
