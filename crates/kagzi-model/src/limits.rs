@@ -28,6 +28,8 @@ pub const LOSSES_STANDARD: u32 = 3;
 pub const RELEASES_MAX: u32 = 10;
 /// The second release in a row without progress waits this long, and each further one twice as long as the last.
 pub const RELEASE_DELAY_MS: i64 = 250;
+/// A history of this many lines takes no more words of how far a step is: twenty-eight hours of one every half second.
+pub const PROGRESS_EVENTS_MAX: u64 = 200_000;
 /// Parks in a row that are due at once although nothing happened since the claim, before the next is put off.
 pub const IDLE_PARKS_FREE: u32 = 2;
 /// The same, before the run is paused.

@@ -3,7 +3,7 @@
 use kagzi_model::{
     Aggregate, BeginAnswer, Command, EventKind, Finality, LeaseRef, Loss, Payload, Reply, RetryPolicy, RunId,
     RunOptions, StartRun, State, StepRef, StepState, Timestamp, WorkerId, decide,
-    limits::{LOSSES_STANDARD, RELEASES_MAX},
+    limits::{LOSSES_STANDARD, PROGRESS_EVENTS_MAX, RELEASES_MAX},
 };
 use uuid::Uuid;
 
@@ -224,4 +224,22 @@ fn steps_that_die_together_are_counted_together() {
         _ => None,
     });
     assert_eq!(retried.flatten().collect::<Vec<_>>(), [("a".into(), true), ("b".into(), false)]);
+}
+
+#[test]
+fn words_of_progress_end_before_a_history_is_too_long_to_be_loaded() {
+    let mut story = Story::begin(RetryPolicy::default());
+    story.claim();
+    let progress = |story: &Story| Command::Progress {
+        lease: story.lease(),
+        step: step("copy"),
+        progress: Payload::new(&b"half"[..]),
+    };
+    story.seen.last_seq = PROGRESS_EVENTS_MAX - 1;
+
+    let last = story.apply(&progress(&story));
+    let late = decide(story.now, Some(&story.seen), None, &progress(&story)).unwrap();
+
+    assert_eq!(last, Reply::Done { already: false });
+    assert_eq!((late.events.len(), late.reply), (0, Reply::Done { already: true }));
 }

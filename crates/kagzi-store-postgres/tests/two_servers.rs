@@ -413,3 +413,26 @@ impl Observer for Told {
         self.ended.lock().extend(runs);
     }
 }
+
+#[tokio::test]
+async fn a_worker_whose_connection_broke_here_keeps_its_runs_if_it_stands_by_at_another_server() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    let (moved, lost) = (one.register("charge", 1).await, one.register("refund", 1).await);
+    let (kept, taken) = (one.start("charge").await, one.start("refund").await);
+    next(&mut one.poll(moved, "charge").await, SOON).await;
+    next(&mut one.poll(lost, "refund").await, SOON).await;
+    let _standing = two.stand_by(moved, "charge").await;
+
+    let mut runs = Vec::new();
+    for id in [moved, lost] {
+        let cut_off = WorkerCommand::CutOff { id, since: Timestamp::MAX };
+        let reply = one.store.worker(cut_off).await.unwrap().unwrap();
+        let WorkerReply::TakenOver { runs: count } = reply else { panic!("{reply:?}") };
+        runs.push(count);
+    }
+
+    assert_eq!(runs, [0, 1]);
+    let lease = async |run| one.store.run(&namespace(), run).await.unwrap().unwrap().run.lease().cloned();
+    assert_eq!(lease(kept).await.map(|lease| lease.worker), Some(moved));
+    assert_eq!(lease(taken).await, None);
+}
