@@ -7,6 +7,9 @@ use crate::{
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
 };
 
+/// The code of an attempt that died with its worker.
+pub(crate) const WORKER_LOST: &str = "WORKER_LOST";
+
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
@@ -112,6 +115,8 @@ impl Aggregate {
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
+                    // A lost worker uses up nothing of what all steps share.
+                    Some(due) if *failure.code == *WORKER_LOST => StepState::Retry { at: *due, failure },
                     Some(due) => {
                         self.retries = self.retries.saturating_add(1);
                         let asked = failure.retry_after_ms.is_some();

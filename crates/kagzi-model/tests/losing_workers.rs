@@ -207,9 +207,9 @@ fn a_run_that_would_not_be_executed_again_stays_with_a_worker_that_was_only_cut_
 }
 
 #[test]
-fn steps_that_die_together_are_counted_together() {
-    let once = RetryPolicy { run_retries_max: Some(1), ..RetryPolicy::default() };
-    let mut story = Story::begin(once);
+fn a_lost_worker_uses_up_nothing_of_what_all_steps_share() {
+    let none = RetryPolicy { run_retries_max: Some(0), ..RetryPolicy::default() };
+    let mut story = Story::begin(none);
     story.claim();
     story.begin_step("a");
     story.begin_step("b");
@@ -223,7 +223,9 @@ fn steps_that_die_together_are_counted_together() {
         EventKind::StepFailed { step, retry_at, .. } => Some((step.to_string(), retry_at.is_some())),
         _ => None,
     });
-    assert_eq!(retried.flatten().collect::<Vec<_>>(), [("a".into(), true), ("b".into(), false)]);
+    assert_eq!(retried.flatten().collect::<Vec<_>>(), [("a".into(), true), ("b".into(), true)]);
+    story.lose(false);
+    assert_eq!((story.seen.retries, story.seen.retry_ms), (0, 0));
 }
 
 #[test]

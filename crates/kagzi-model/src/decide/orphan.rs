@@ -1,11 +1,9 @@
 //! Orphan: the worker is gone, so the run is taken back.
 
-use std::borrow::Cow;
-
 use super::{ending, fail_step};
 use crate::{
-    Aggregate, Change, EventKind, Failure, Lease, Loss, Name, Rejection, Reply, Run, State, Step, StepRef,
-    StepState, Timestamp, backoff_seed,
+    Aggregate, Change, EventKind, Failure, Lease, Loss, Name, Rejection, Reply, RetryPolicy, Run, State,
+    Step, StepRef, StepState, Timestamp, aggregate::WORKER_LOST, backoff_seed,
 };
 
 /// Takes the lease away if it is still the one that was seen to be lost.
@@ -29,7 +27,7 @@ pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) ->
         true => now,
         false => now.plus_ms(run.options.retry.delay_ms(crashes, seed)),
     };
-    let failure = Failure::new("WORKER_LOST", &format!("worker {} was lost", lease.worker));
+    let failure = Failure::new(WORKER_LOST, &format!("worker {} was lost", lease.worker));
     let (died, any_final) = running_steps(now, seen, &failure, at);
     if loss.cut_off && (quarantined || any_final) {
         return None;
@@ -57,8 +55,9 @@ pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) ->
     Some(change)
 }
 
-/// What becomes of the steps that were being executed, and whether one of them has failed for good. Each is judged with
-/// the ones before it counted. A retry waits for nothing but the run's own next execution.
+/// What becomes of the steps that were being executed, and whether one of them has failed for good. A step's own attempts
+/// count; what all steps of the run share is not used up by a worker. A retry waits for nothing but the run's own next
+/// execution.
 fn running_steps(
     now: Timestamp,
     seen: &Aggregate,
@@ -68,20 +67,17 @@ fn running_steps(
     let mut running: Vec<&Step> =
         seen.open_steps().filter(|step| matches!(step.state, StepState::Running { .. })).collect();
     running.sort_by_key(|step| (step.position, step.path.clone()));
-    let several = running.len() > 1;
-    let mut judging = Cow::Borrowed(seen);
     let (mut events, mut any_final) = (Vec::new(), false);
     for step in running {
         let StepState::Running { since, policy, .. } = &step.state else { continue };
         let named = StepRef { path: step.path.clone(), position: step.position };
         let elapsed_ms = now.remaining_ms(*since);
-        let (mut event, reply) = fail_step::judge(now, &judging, &named, (failure, elapsed_ms), policy);
+        let policy =
+            RetryPolicy { run_retries_max: Some(-1), run_retry_budget_ms: Some(-1), ..policy.clone() };
+        let (mut event, reply) = fail_step::judge(now, seen, &named, (failure, elapsed_ms), &policy);
         any_final |= matches!(reply, Reply::StepFinal { .. });
         if let EventKind::StepFailed { retry_at: Some(retry_at), .. } = &mut event {
             *retry_at = next_at;
-        }
-        if several {
-            judging.to_mut().absorb(now, &event);
         }
         events.push(event);
     }
