@@ -43,10 +43,12 @@ impl Bouncer {
             config.get_password().map(|password| format!(" password={}", String::from_utf8_lossy(password)));
         let folder =
             tempfile::Builder::new().prefix("kagzi-pool-").tempdir().expect("a temporary folder").keep();
+        // Connections of a database whose test is over go soon: each test has its own, and the server has 200 in all.
         let settings = format!(
             "[databases]\n* = host={host} port={port} user={user}{}\n
              [pgbouncer]\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {}\nauth_type = any\n\
-             pool_mode = transaction\nmax_client_conn = 500\ndefault_pool_size = 6\n",
+             pool_mode = transaction\nmax_client_conn = 500\ndefault_pool_size = 6\n\
+             server_idle_timeout = 2\n",
             password.unwrap_or_default(),
             folder.display(),
         );

@@ -12,11 +12,13 @@ use stage::{Server, complete, next, record};
 
 struct Pooled {
     url: String,
+    direct: String,
 }
 
 impl Pooled {
     async fn fresh() -> Self {
-        Pooled { url: bouncer::database().await.0 }
+        let (url, direct) = bouncer::database().await;
+        Pooled { url, direct }
     }
 }
 
@@ -25,6 +27,10 @@ impl StoreFactory for Pooled {
     async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
         let options = PostgresOptions::default();
         Arc::new(PostgresStore::open(&self.url, options, clock, observer).await.expect("the database opens"))
+    }
+
+    async fn execute(&self, sql: &str) {
+        fixture::sql(&self.direct, &format!("SET search_path = kagzi; {sql}")).await;
     }
 }
 

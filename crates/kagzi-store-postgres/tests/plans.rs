@@ -59,7 +59,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("STAND_BY", &["workers_by_id"]),
     ("STANDING", &["workers_by_id"]),
     ("GUARD_WORKERS", &["workers_by_id"]),
-    ("HANDLER_QUEUE", &["workers_listed"]),
+    ("HANDLER_QUEUE", &["workers_handling"]),
     ("LEASED_BY", &["runs_leased"]),
     ("STALE_WORKERS", &["workers_alive"]),
     ("UPDATE_RUNS", &["runs_pkey"]),
@@ -125,7 +125,7 @@ async fn a_claim_touches_no_more_pages_among_finished_runs() {
     let explain = format!(
         "PREPARE due AS {due};
          EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF)
-         EXECUTE due ('default', 'orders', 'charge', 1000, 10)"
+         EXECUTE due ('{{default}}', '{{orders}}', '{{charge}}', '{{10}}', 1000, '{{}}')"
     );
     let plan = fixture::sql(&url, &explain).await;
 
