@@ -219,7 +219,7 @@ mod tests {
                 db.execute(insert, bind![4i64])?;
                 db.execute(insert, bind![1i64])
             });
-            assert!(matches!(failed, Err(StoreError::Bug(_))), "{failed:?}");
+            assert!(matches!(failed, Err(StoreError::Duplicate(_))), "{failed:?}");
             assert_eq!(all(db), [1, 2, 3]);
 
             assert_eq!(db.transaction(|| db.execute(insert, bind![5i64])), Ok(1));
