@@ -63,14 +63,15 @@ const INPUT_OF_RUN: &str = "SELECT events.payload, events.content_type
 // What another server is claiming at this moment is passed over, not waited for. All keys in one statement: a turn asks
 // once, however many queues wait.
 const DUE: &str = "SELECT wanted.place, found.due_at, found.run_id
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
-        AS wanted (namespace_id, task_queue, workflow_type, len, place)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $7::bigint[]) WITH ORDINALITY
+        AS wanted (namespace_id, task_queue, workflow_type, len, since, place)
   CROSS JOIN LATERAL (
         SELECT due_at, run_id
           FROM kagzi.runs
          WHERE runs.namespace_id = wanted.namespace_id
            AND runs.task_queue = wanted.task_queue
            AND runs.workflow_type = wanted.workflow_type
+           AND runs.due_at >= wanted.since
            AND runs.due_at <= $5
            AND runs.run_id <> ALL($6::uuid[])
          ORDER BY runs.due_at, runs.run_id
@@ -84,17 +85,18 @@ const NEXT_DUE: &str = "SELECT (
          WHERE runs.namespace_id = wanted.namespace_id
            AND runs.task_queue = wanted.task_queue
            AND runs.workflow_type = wanted.workflow_type
-           AND runs.due_at IS NOT NULL
+           AND runs.due_at >= wanted.since
            AND runs.run_id <> ALL($5::uuid[])
          ORDER BY runs.due_at
          LIMIT 1 OFFSET wanted.len)
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
-        AS wanted (namespace_id, task_queue, workflow_type, len, place)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $6::bigint[]) WITH ORDINALITY
+        AS wanted (namespace_id, task_queue, workflow_type, len, since, place)
   ORDER BY wanted.place";
 
 const SWEEP_DUE: &str = "SELECT run_id, namespace_id
    FROM kagzi.runs
-  WHERE sweep_at <= $1
+  WHERE sweep_at >= $4
+    AND sweep_at <= $1
     AND run_id <> ALL($3::uuid[])
   ORDER BY sweep_at, run_id
   LIMIT $2
@@ -102,7 +104,7 @@ const SWEEP_DUE: &str = "SELECT run_id, namespace_id
 
 const NEXT_SWEEP: &str = "SELECT sweep_at
    FROM kagzi.runs
-  WHERE sweep_at IS NOT NULL
+  WHERE sweep_at >= $2
     AND run_id <> ALL($1::uuid[])
   ORDER BY sweep_at
   LIMIT 1";
@@ -425,7 +427,8 @@ impl Backend for PostgresBackend {
     async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
         let keys = KeyColumns::of(query.keys);
         let aside: Vec<Uuid> = query.aside.iter().map(|id| id.0).collect();
-        let bind: Bind<'_> = &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &query.now.0, &aside];
+        let bind: Bind<'_> =
+            &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &query.now.0, &aside, &keys.since];
         let rows = self.query(DUE, bind).await?;
         let read = |found: &Row| {
             let key = usize::try_from(row::get::<i64>(found, 0)? - 1).unwrap_or(0);
@@ -443,25 +446,30 @@ impl Backend for PostgresBackend {
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let keys = KeyColumns::of(keys);
         let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
-        let bind: Bind<'_> = &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &aside];
+        let bind: Bind<'_> = &[&keys.namespaces, &keys.queues, &keys.types, &keys.lens, &aside, &keys.since];
         let rows = self.query(NEXT_DUE, bind).await?;
         rows.iter().map(|found| Ok(row::get::<Option<i64>>(found, 0)?.map(Timestamp))).collect()
     }
 
     async fn sweep_due(
         &mut self,
+        from: Timestamp,
         now: Timestamp,
         limit: usize,
         aside: &[RunId],
     ) -> Result<Vec<RunKey>, StoreError> {
         let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
-        let rows = self.query(SWEEP_DUE, &[&now.0, &(limit as i64), &aside]).await?;
+        let rows = self.query(SWEEP_DUE, &[&now.0, &(limit as i64), &aside, &from.0]).await?;
         rows.iter().map(row::run_key).collect()
     }
 
-    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_sweep(
+        &mut self,
+        from: Timestamp,
+        aside: &[RunId],
+    ) -> Result<Option<Timestamp>, StoreError> {
         let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
-        let rows = self.query(NEXT_SWEEP, &[&aside]).await?;
+        let rows = self.query(NEXT_SWEEP, &[&aside, &from.0]).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
     }
 
@@ -534,6 +542,7 @@ struct KeyColumns<'k> {
     queues: Vec<&'k str>,
     types: Vec<&'k str>,
     lens: Vec<i64>,
+    since: Vec<i64>,
 }
 
 impl<'k> KeyColumns<'k> {
@@ -543,6 +552,7 @@ impl<'k> KeyColumns<'k> {
             queues: keys.iter().map(|wanted| &*wanted.key.task_queue).collect(),
             types: keys.iter().map(|wanted| &*wanted.key.workflow_type).collect(),
             lens: keys.iter().map(|wanted| wanted.len as i64).collect(),
+            since: keys.iter().map(|wanted| wanted.from.0).collect(),
         }
     }
 }

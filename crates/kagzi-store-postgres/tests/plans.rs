@@ -125,7 +125,7 @@ async fn a_claim_touches_no_more_pages_among_finished_runs() {
     let explain = format!(
         "PREPARE due AS {due};
          EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF)
-         EXECUTE due ('{{default}}', '{{orders}}', '{{charge}}', '{{10}}', 1000, '{{}}')"
+         EXECUTE due ('{{default}}', '{{orders}}', '{{charge}}', '{{10}}', 1000, '{{}}', '{{0}}')"
     );
     let plan = fixture::sql(&url, &explain).await;
 

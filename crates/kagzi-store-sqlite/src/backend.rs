@@ -306,6 +306,7 @@ impl Backend for SqliteBackend {
 
     async fn sweep_due(
         &mut self,
+        _: Timestamp,
         now: Timestamp,
         limit: usize,
         aside: &[RunId],
@@ -316,7 +317,7 @@ impl Backend for SqliteBackend {
         Ok(keys)
     }
 
-    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_sweep(&mut self, _: Timestamp, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let times: Vec<(Timestamp, RunId)> = self.db.all(NEXT_SWEEP, bind![aside.len() + 1], read)?;
         Ok(times.into_iter().find(|(_, run)| !aside.contains(run)).map(|(at, _)| at))

@@ -50,6 +50,8 @@ pub struct DueKey {
     pub key: QueueKey,
     /// How many runs to find at the most; how many to pass over, when looking for the next.
     pub len: usize,
+    /// Runs that were due before this need not be found.
+    pub from: Timestamp,
 }
 
 /// A due run that was found.
@@ -197,9 +199,11 @@ pub trait Backend: RuleBackend + ScheduleRows {
         keys: &[DueKey],
         aside: &[RunId],
     ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send;
-    /// Runs whose lease or deadline passed, earliest first, but for those that are left alone.
+    /// Runs whose lease or deadline passed, earliest first, but for those that are left alone. What passed before `from`
+    /// need not be found.
     fn sweep_due(
         &mut self,
+        from: Timestamp,
         now: Timestamp,
         limit: usize,
         aside: &[RunId],
@@ -207,6 +211,7 @@ pub trait Backend: RuleBackend + ScheduleRows {
     /// When the next lease or deadline passes, of a run that is not left alone.
     fn next_sweep(
         &mut self,
+        from: Timestamp,
         aside: &[RunId],
     ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
 

@@ -13,6 +13,7 @@ mod clock;
 mod contract;
 mod error;
 mod fold;
+mod frontier;
 mod hash;
 mod histogram;
 mod history;

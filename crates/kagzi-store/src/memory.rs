@@ -146,6 +146,7 @@ impl Backend for MemoryBackend {
 
     async fn sweep_due(
         &mut self,
+        _: Timestamp,
         now: Timestamp,
         limit: usize,
         aside: &[RunId],
@@ -162,7 +163,7 @@ impl Backend for MemoryBackend {
         Ok(due.into_iter().take(limit).map(|(_, key)| key).collect())
     }
 
-    async fn next_sweep(&mut self, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_sweep(&mut self, _: Timestamp, aside: &[RunId]) -> Result<Option<Timestamp>, StoreError> {
         let runs = self.working.runs.values().filter(|run| !aside.contains(&run.id));
         Ok(runs.filter_map(Run::sweep_at).min())
     }

@@ -6,6 +6,7 @@ use kagzi_model::{GateKey, Name, Timestamp, WorkerId};
 
 use crate::{
     Demand, QueueKey,
+    frontier::Frontier,
     hash::{HashMap, HashSet},
 };
 
@@ -27,6 +28,8 @@ pub struct KeyState {
     held: bool,
     /// When the next sleeping or retrying run is due; unknown only while `backlog` is set.
     next_due: Option<Timestamp>,
+    /// Where a search for due runs begins, on a shared database.
+    frontier: Frontier,
 }
 
 /// All demands of this process.
@@ -40,6 +43,8 @@ pub struct Board {
     waiting: HashSet<QueueKey>,
     /// The keys by their next due run.
     timers: BTreeSet<(Timestamp, QueueKey)>,
+    /// Where a search for leases and deadlines that passed begins, on a shared database.
+    pub sweeps: Frontier,
 }
 
 impl Board {
@@ -140,6 +145,11 @@ impl Board {
 
     pub fn watches(&self, key: &QueueKey) -> bool {
         self.keys.contains_key(key)
+    }
+
+    /// Where a search for due runs of the key begins.
+    pub fn frontier(&mut self, key: &QueueKey) -> Option<&mut Frontier> {
+        self.keys.get_mut(key).map(|state| &mut state.frontier)
     }
 
     /// Due runs of the key may wait in the database.

@@ -77,6 +77,9 @@ pub(crate) const RESEND_DELAY: Duration = Duration::from_millis(250);
 /// First and longest wait between two attempts to reach a server.
 pub(crate) const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(100);
 pub(crate) const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(5);
+/// The longest wait while the server still keeps the worker's runs for it, and for how long that is assumed.
+pub(crate) const RECONNECT_QUICK: Duration = Duration::from_millis(250);
+pub(crate) const RECONNECT_QUICK_FOR: Duration = Duration::from_secs(3);
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);

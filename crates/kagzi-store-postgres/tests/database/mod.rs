@@ -15,6 +15,11 @@ impl Database {
     pub async fn fresh() -> Self {
         Database { url: fixture::database().await }
     }
+
+    #[allow(dead_code, reason = "most tests ask the store alone")]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
 }
 
 #[async_trait]

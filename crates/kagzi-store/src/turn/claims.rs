@@ -1,11 +1,13 @@
 //! The claims of a turn: due runs go to workers with room, in the same commit.
 
-use kagzi_model::{Command, RunId, State, WorkerId};
+use std::time::Instant;
+
+use kagzi_model::{Command, RunId, State, Timestamp, WorkerId};
 
 use super::Turn;
 use crate::{
     AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, RunKey, StoreError,
-    hash::HashSet,
+    frontier::WHOLE, hash::HashSet,
 };
 
 /// When to look again for a due run that another server holds. It holds it for a commit, a few milliseconds; that the
@@ -40,6 +42,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             let behind = gated || self.board.has_backlog(&key) || self.board.contended(&key);
             if behind || !self.give(&key, id).await? {
                 self.board.add_backlog(&key);
+                if let Some(frontier) = self.board.frontier(&key) {
+                    frontier.no_later_than(due);
+                }
             }
         }
         Ok(())
@@ -108,7 +113,13 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         let aside = self.stats.aside.runs();
         let query = DueQuery { keys: &wanted, now: self.now, aside: &aside };
+        let began = Instant::now();
         let due = self.backend.due(&query).await?;
+        for DueKey { key, from, .. } in &wanted {
+            if let Some(frontier) = self.board.frontier(key) {
+                frontier.searched(*from, began, began.elapsed());
+            }
+        }
         let mut found = vec![0; wanted.len()];
         due.iter().for_each(|run| found[run.key] += 1);
         let mut left_over = vec![false; wanted.len()];
@@ -128,17 +139,26 @@ impl<'a, B: Backend> Turn<'a, B> {
         let done = |place: &usize| found[*place] < wanted[*place].len && !left_over[*place];
         let done: Vec<usize> = (0..wanted.len()).filter(done).collect();
         if !done.is_empty() {
-            let keys: Vec<DueKey> = done
-                .iter()
-                .map(|place| DueKey { key: wanted[*place].key.clone(), len: found[*place] })
-                .collect();
+            let keys: Vec<DueKey> =
+                done.iter().map(|place| DueKey { len: found[*place], ..wanted[*place].clone() }).collect();
             let times = self.backend.next_due(&keys, &aside).await?;
             for (DueKey { key, .. }, next_due) in keys.iter().zip(times) {
                 let again = self.now.plus_ms(HELD_ELSEWHERE_MS);
-                self.board.end_backlog(key, next_due.map(|at| if at > self.now { at } else { again }));
+                let held = next_due.is_some_and(|at| at <= self.now);
+                self.board.end_backlog(key, if held { Some(again) } else { next_due });
+                if let Some(frontier) = self.board.frontier(key).filter(|_| !held) {
+                    frontier.advance(self.now);
+                }
             }
         }
         for (place, DueKey { key, .. }) in wanted.iter().enumerate() {
+            // With more behind them, the place is the last of those that were found.
+            let last = due.iter().rfind(|run| run.key == place).filter(|_| !left_over[place]);
+            if let (Some(last), Some(frontier)) = (last, self.board.frontier(key))
+                && !done.contains(&place)
+            {
+                frontier.advance(last.at);
+            }
             if !done.contains(&place) && self.rules.room(key) == 0 {
                 self.board.hold(key);
             }
@@ -167,14 +187,24 @@ impl<'a, B: Backend> Turn<'a, B> {
             let len = self.room(&key).min(self.claim_len_max).min(self.rules.room(&key));
             match len {
                 0 => self.board.hold(&key),
-                len => wanted.push(DueKey { key, len }),
+                len => {
+                    let from = self.search_from(&key);
+                    wanted.push(DueKey { key, len, from });
+                }
             }
         }
         Ok(wanted)
     }
 
+    /// Where a search for due runs of the key begins. Alone on a database every entry of an index is alive.
+    fn search_from(&mut self, key: &QueueKey) -> Timestamp {
+        let frontier = self.board.frontier(key).filter(|_| self.shared);
+        frontier.map_or(WHOLE, |frontier| frontier.begins(Instant::now()))
+    }
+
     async fn longest_waiting(&mut self, keys: Vec<QueueKey>) -> Result<Vec<QueueKey>, StoreError> {
-        let wanted: Vec<DueKey> = keys.into_iter().map(|key| DueKey { key, len: 0 }).collect();
+        let wanted: Vec<DueKey> =
+            keys.into_iter().map(|key| DueKey { from: self.search_from(&key), key, len: 0 }).collect();
         let heads = self.backend.next_due(&wanted, &self.stats.aside.runs()).await?;
         let mut waiting = Vec::new();
         for (DueKey { key, .. }, head) in wanted.into_iter().zip(heads) {

@@ -3,7 +3,7 @@
 use kagzi_model::{Aggregate, Command, Namespace, StepState, Timestamp, Worker};
 
 use super::{Turn, registry::Leaving};
-use crate::{AsideRow, Backend, Leap, RunKey, StoreError, SweepKind, Swept};
+use crate::{AsideRow, Backend, Leap, RunKey, StoreError, SweepKind, Swept, frontier::WHOLE};
 
 /// Runs and workers swept in one turn.
 const SWEEP_LEN_MAX: usize = 500;
@@ -28,7 +28,8 @@ impl<B: Backend> Turn<'_, B> {
                     let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
                 }
                 self.write().await?;
-                let next_at = self.backend.next_sweep(&self.stats.aside.runs()).await?;
+                let from = self.sweep_from();
+                let next_at = self.backend.next_sweep(from, &self.stats.aside.runs()).await?;
                 // What was left alone is found again: only progress is a reason to look at once.
                 Ok(Swept { count, more: full && count > 0, next_at })
             }
@@ -91,12 +92,22 @@ impl<B: Backend> Turn<'_, B> {
     /// Runs whose lease or deadline passed, loaded.
     async fn sweep_due(&mut self, now: Timestamp) -> Result<Vec<RunKey>, StoreError> {
         let aside = self.stats.aside.runs();
-        let keys = self.backend.sweep_due(now, self.sweep_len(), &aside).await?;
+        let (from, began) = (self.sweep_from(), std::time::Instant::now());
+        let keys = self.backend.sweep_due(from, now, self.sweep_len(), &aside).await?;
+        self.board.sweeps.searched(from, began, began.elapsed());
+        if keys.is_empty() {
+            self.board.sweeps.advance(now);
+        }
         if self.careful {
             self.suspect = keys.first().cloned().map(AsideRow::Run);
         }
         self.load_found(&keys).await?;
         Ok(keys)
+    }
+
+    /// Where a search for what passed begins. Alone on a database every entry of an index is alive.
+    fn sweep_from(&self) -> Timestamp {
+        if self.shared { self.board.sweeps.begins(std::time::Instant::now()) } else { WHOLE }
     }
 
     /// How many runs one turn sweeps.
