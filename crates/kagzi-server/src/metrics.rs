@@ -42,10 +42,15 @@ impl Metrics {
             // A store that does not answer has been asked once already.
             Err(_) => Census::default(),
         };
-        self.page(&sample, ready.ok())
+        // An answer that is missing is a gauge that is missing.
+        let oldest = match &ready {
+            Ok(_) => self.engine.store().oldest_transaction().await.ok().flatten(),
+            Err(_) => None,
+        };
+        self.page(&sample, ready.ok(), oldest)
     }
 
-    fn page(&self, sample: &Census, ping: Option<Duration>) -> String {
+    fn page(&self, sample: &Census, ping: Option<Duration>, oldest_transaction: Option<f64>) -> String {
         let engine = &self.engine;
         let stats = engine.store().stats();
         let count = |counter| LaneStats::get(counter) as f64;
@@ -107,6 +112,7 @@ impl Metrics {
         page.value(&catalogue::RETENTION_EVENTS, count(&stats.events_retired));
         page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));
         page.value(&catalogue::DATABASE_DAMAGED, f64::from(u8::from(stats.damage().is_some())));
+        page.values(&catalogue::OLDEST_TRANSACTION, oldest_transaction.map(|seconds| (Vec::new(), seconds)));
         page.values(&catalogue::DATABASE_PING, ping.map(|ping| (Vec::new(), ping.as_secs_f64())));
         self.edge(&mut page);
         page.value(&catalogue::CLOCK_SKEW, engine.clock().skew_ms() as f64 / 1e3);

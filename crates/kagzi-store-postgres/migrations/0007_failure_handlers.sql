@@ -5,5 +5,3 @@ ALTER TABLE kagzi.workers ADD COLUMN handles_failures BOOLEAN NOT NULL DEFAULT f
 UPDATE kagzi.workers
    SET handles_failures = true
  WHERE strpos(workflow_types, '"__kagzi_failure_handler"') > 0;
-
-CREATE INDEX workers_handling ON kagzi.workers (namespace_id, registered_at, worker_id) WHERE handles_failures;

@@ -115,8 +115,16 @@ const LIVING: &str = "SELECT runs.run_id
      ON runs.namespace_id = waited.namespace_id AND runs.run_id = waited.run_id
   WHERE runs.finished_at IS NULL";
 
+// Only transactions that keep a snapshot or have written hold up the cleaning of rows.
+const OLDEST_TRANSACTION: &str =
+    "SELECT extract(epoch FROM clock_timestamp() - min(xact_start))::double precision
+   FROM pg_stat_activity
+  WHERE datname = current_database()
+    AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
+
 /// Every fixed statement of the read path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
+    ("OLDEST_TRANSACTION", OLDEST_TRANSACTION),
     ("COUNT_DUE", COUNT_DUE),
     ("COUNT_LEASED", COUNT_LEASED),
     ("COUNT_WORKERS", COUNT_WORKERS),
@@ -323,6 +331,11 @@ impl Reads for PostgresReads {
         let workers =
             workers.iter().map(|found| Ok((row::name(found, 0)?, row::get(found, 1)?, count(found, 2)?)));
         Census::of(due, leased, workers.collect::<Result<Vec<_>, StoreError>>()?)
+    }
+
+    async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {
+        let rows = self.query(OLDEST_TRANSACTION, &[]).await?;
+        rows.first().map_or(Ok(None), |found| row::get(found, 0))
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

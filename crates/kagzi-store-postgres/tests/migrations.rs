@@ -23,8 +23,8 @@ async fn one_index_behind() -> String {
     fixture::sql(&url, "DROP INDEX kagzi.runs_scheduled_finished").await;
     // What came after it is taken back too.
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN handles_failures").await;
-    let last_two = "number > (SELECT max(number) - 2 FROM kagzi.migrations)";
-    fixture::sql(&url, &format!("DELETE FROM kagzi.migrations WHERE {last_two}")).await;
+    let last_three = "number > (SELECT max(number) - 3 FROM kagzi.migrations)";
+    fixture::sql(&url, &format!("DELETE FROM kagzi.migrations WHERE {last_three}")).await;
     url
 }
 

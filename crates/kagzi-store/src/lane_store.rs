@@ -206,6 +206,10 @@ impl<R: Reads> Reads for LaneStore<R> {
         self.reads.census(now).await
     }
 
+    async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {
+        self.reads.oldest_transaction().await
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         self.reads.ping().await
     }

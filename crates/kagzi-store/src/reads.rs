@@ -92,6 +92,11 @@ pub trait Reads: RuleReads + ScheduleReads {
     ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
+    /// For how many seconds the oldest transaction of the database has been open, where somebody else could hold one:
+    /// while it is, rows that have moved on stay in the way of every search.
+    async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {
+        Ok(None)
+    }
     /// Whether reading works at all.
     async fn ping(&self) -> Result<(), StoreError>;
 }

@@ -90,6 +90,8 @@ metrics! {
         "Commits that deleted them, each at most a hundred runs and 2,000 lines",
     DATABASE_DAMAGED = Gauge "kagzi_database_damaged" []:
         "1 from the moment that the database's file was found damaged: no more work is taken",
+    OLDEST_TRANSACTION = Gauge "kagzi_database_oldest_transaction_seconds" []:
+        "How long the oldest transaction of the PostgreSQL database has been open, as far as Kagzi's role may see others",
     DATABASE_PING = Gauge "kagzi_database_ping_seconds" []: "The last read that asked for nothing",
     RPC_CALLS = Counter "kagzi_rpc_calls_total" ["method", "code"]:
         "Calls that ended, by the code of their answer; CANCELLED = the caller left. Health and reflection are `other`",
