@@ -1,6 +1,6 @@
 //! A run with its steps, rebuilt from its events. Stores keep it in memory while the run is busy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
     Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp,
@@ -106,11 +106,10 @@ impl Aggregate {
         match kind {
             EventKind::StepStarted { step, position, attempt, timeout_at, policy } => {
                 let state = StepState::Running { since: at, timeout_at: *timeout_at, policy: policy.clone() };
-                self.put(at, (step, *position), attempt.saturating_sub(1), state);
+                self.put(at, (step, *position), (attempt.saturating_sub(1), false), state);
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
-                self.put(at, (step, *position), *attempt, StepState::Completed);
-                self.tell(step);
+                self.put(at, (step, *position), (*attempt, true), StepState::Completed);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -127,20 +126,16 @@ impl Aggregate {
                     None => StepState::Failed { failure, finality: finality.unwrap_or(Finality::Exhausted) },
                 };
                 let last = matches!(state, StepState::Failed { .. });
-                self.put(at, (step, *position), *attempt, state);
+                self.put(at, (step, *position), (*attempt, last), state);
                 self.moved = true;
-                if last {
-                    self.tell(step);
-                }
             }
             EventKind::SleepScheduled { step, position, until } => {
-                self.put(at, (step, *position), 0, StepState::Sleeping { until: *until });
+                self.put(at, (step, *position), (0, false), StepState::Sleeping { until: *until });
                 self.moved = true;
             }
             EventKind::SleepOver { step } => self.wake(step),
             EventKind::LabelSet { step, position, .. } => {
-                self.put(at, (step, *position), 1, StepState::Completed);
-                self.tell(step);
+                self.put(at, (step, *position), (1, true), StepState::Completed);
             }
             EventKind::RunClaimed { slept, .. } => {
                 self.moved = false;
@@ -215,20 +210,43 @@ impl Aggregate {
         self.open.iter().map(|path| &self.steps[path])
     }
 
-    fn put(&mut self, at: Timestamp, (path, position): (&Name, u32), attempts: u32, state: StepState) {
-        let known = self.steps.get(path);
-        let since = known.map_or(at, |known| known.since);
-        let forgiven = known.map_or(0, |known| known.forgiven);
-        let was_open = known.is_some_and(|known| known.unfinished() && !known.closed);
-        match (was_open, state.is_open()) {
+    /// Notes where a step stands. `told`: the function hears that it has ended for good. One look-up, because every
+    /// recorded step comes through here.
+    fn put(
+        &mut self,
+        at: Timestamp,
+        (path, position): (&Name, u32),
+        (attempts, told): (u32, bool),
+        state: StepState,
+    ) {
+        let is_open = state.is_open();
+        let was_open = match self.steps.entry(path.clone()) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                let was_open = known.unfinished() && !known.closed;
+                (known.position, known.attempts, known.closed, known.state) =
+                    (position, attempts, false, state);
+                if told && known.order == 0 {
+                    self.told += 1;
+                    known.order = self.told;
+                }
+                was_open
+            }
+            Entry::Vacant(place) => {
+                let after = self.told;
+                self.told += u32::from(told);
+                let order = if told { self.told } else { 0 };
+                let (path, since, forgiven, closed) = (path.clone(), at, 0, false);
+                place.insert(Step { path, position, attempts, forgiven, since, order, after, closed, state });
+                false
+            }
+        };
+        self.moved |= told;
+        match (was_open, is_open) {
             (false, true) => drop(self.open.insert(path.clone())),
             (true, false) => drop(self.open.remove(path)),
             (false, false) | (true, true) => {}
         }
-        let (order, after) = known.map_or((0, self.told), |known| (known.order, known.after));
-        let path = path.clone();
-        let step = Step { path, position, attempts, forgiven, since, order, after, closed: false, state };
-        self.steps.insert(step.path.clone(), step);
     }
 
     fn wake(&mut self, path: &Name) {

@@ -1,8 +1,6 @@
 //! Complete: the run ends with its output.
 
-use std::collections::HashSet;
-
-use super::{ending, guard, record_step};
+use super::{ending, guard, record_step, record_steps};
 use crate::{
     Aggregate, Change, EventKind, LeaseRef, Payload, Rejection, Reply, Run, State, StepResult, Timestamp,
     limits::STEPS_PER_RUN_MAX,
@@ -21,17 +19,16 @@ pub fn decide(
         return Ok(Change::nothing(Reply::Done { already: true }));
     }
     guard::held(seen, lease)?;
-    let count = seen.steps.len() + steps.len();
-    if count > STEPS_PER_RUN_MAX && steps.len() > 1 {
-        return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+    // A single result, the usual case, has nothing to be compared with.
+    if steps.len() > 1 {
+        record_steps::distinct(steps)?;
+        let count = seen.steps.len() + steps.len();
+        if count > STEPS_PER_RUN_MAX {
+            return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+        }
     }
     let mut events = Vec::with_capacity(steps.len() + 1);
-    let mut paths = HashSet::with_capacity(if steps.len() > 1 { steps.len() } else { 0 });
     for last in steps {
-        // A single result, the usual case, has nothing to be compared with.
-        if steps.len() > 1 && !paths.insert(&last.step.path) {
-            return Err(Rejection::StepDecided { step: last.step.path.clone() });
-        }
         let counted = (last.attempt, last.elapsed_ms);
         events.extend(record_step::decide(seen, lease, &last.step, counted, &last.result)?.events);
     }

@@ -8,14 +8,11 @@ use crate::{Aggregate, Change, LeaseRef, Rejection, Reply, StepResult, limits::S
 /// All of them or none. A repeat writes what was not written before, which is nothing.
 pub fn decide(seen: &Aggregate, lease: &LeaseRef, steps: &[StepResult]) -> Result<Change, Rejection> {
     let mut events = Vec::with_capacity(steps.len());
-    let mut paths = HashSet::with_capacity(steps.len());
     for result in steps {
-        if !paths.insert(&result.step.path) {
-            return Err(Rejection::StepDecided { step: result.step.path.clone() });
-        }
         let counted = (result.attempt, result.elapsed_ms);
         events.extend(record_step::decide(seen, lease, &result.step, counted, &result.result)?.events);
     }
+    distinct(steps)?;
     let count = seen
         .steps
         .len()
@@ -26,4 +23,13 @@ pub fn decide(seen: &Aggregate, lease: &LeaseRef, steps: &[StepResult]) -> Resul
     let already = events.is_empty();
     let run = if already { None } else { guard::progressed(seen) };
     Ok(Change { run, events, reply: Reply::Done { already }, follow: vec![] })
+}
+
+/// No step may come twice.
+pub fn distinct(steps: &[StepResult]) -> Result<(), Rejection> {
+    let mut paths = HashSet::with_capacity(steps.len());
+    match steps.iter().find(|result| !paths.insert(&result.step.path)) {
+        None => Ok(()),
+        Some(twice) => Err(Rejection::StepDecided { step: twice.step.path.clone() }),
+    }
 }
