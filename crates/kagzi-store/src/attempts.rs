@@ -41,13 +41,13 @@ pub enum AttemptState {
 
 /// Every attempt of every step, oldest first. Payloads are not looked at: an outline is enough.
 pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
-    let mut list: Vec<StepAttempt> = Vec::new();
+    let mut list = Attempts::default();
     let mut worker = None;
     for event in events {
         match &event.kind {
             EventKind::RunClaimed { worker: claimed, slept, .. } => {
                 worker = Some(*claimed);
-                slept.iter().for_each(|step| end_sleep(&mut list, step, event.at));
+                slept.iter().for_each(|step| list.end_sleep(step, event.at));
             }
             EventKind::StepStarted { step, position, attempt, .. } => list.push(StepAttempt {
                 seq: Some(event.seq),
@@ -63,18 +63,14 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             EventKind::StepCompleted { step, position, attempt, elapsed_ms } => {
                 let ended =
                     Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
-                finish(
-                    &mut list,
-                    (step, *position, *attempt),
-                    ended,
-                    AttemptState::Completed { recorded_seq: event.seq },
-                );
+                let state = AttemptState::Completed { recorded_seq: event.seq };
+                list.finish((step, *position, *attempt), ended, state);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, elapsed_ms, .. } => {
                 let state = AttemptState::Failed { failure: failure.clone(), retry_at: *retry_at };
                 let ended =
                     Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
-                finish(&mut list, (step, *position, *attempt), ended, state);
+                list.finish((step, *position, *attempt), ended, state);
             }
             EventKind::SleepScheduled { step, position, until } => list.push(StepAttempt {
                 seq: Some(event.seq),
@@ -87,30 +83,27 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 state: AttemptState::Sleeping { until: *until },
                 latest: true,
             }),
-            EventKind::SleepOver { step } => end_sleep(&mut list, step, event.at),
+            EventKind::SleepOver { step } => list.end_sleep(step, event.at),
             EventKind::RunFailed { failure, .. } | EventKind::RunTimedOut { failure } => {
-                cut_off(&mut list, event.at, failure, None);
+                list.cut_off(event.at, failure, None);
             }
             EventKind::RunCancelled { reason } => {
-                cut_off(&mut list, event.at, &Failure::new("CANCELLED", reason), None);
+                list.cut_off(event.at, &Failure::new("CANCELLED", reason), None);
             }
             EventKind::LeaseLost { worker, retry_at, .. } => {
                 let lost = Failure::new("WORKER_LOST", &format!("worker {worker} was lost"));
-                cut_off(&mut list, event.at, &lost, *retry_at);
+                list.cut_off(event.at, &lost, *retry_at);
             }
             EventKind::RunReleased { why } => {
-                cut_off(&mut list, event.at, &Failure::new("RELEASED", why), Some(event.at));
+                list.cut_off(event.at, &Failure::new("RELEASED", why), Some(event.at));
             }
             EventKind::RunParked { due_at, .. } => {
                 let taken = Failure::new("LEASE_LOST", "the run was taken from its worker");
-                cut_off(&mut list, event.at, &taken, Some(*due_at));
+                list.cut_off(event.at, &taken, Some(*due_at));
             }
             EventKind::StepClosed { step, attempt, .. } => {
                 let dropped = Failure::new("ABANDONED", "the code dropped the step; its outcome is unknown");
-                let running = list.iter_mut().rev().find(|known| {
-                    known.path == *step && known.attempt == *attempt && known.state == AttemptState::Running
-                });
-                if let Some(known) = running {
+                if let Some(known) = list.take_running(step, *attempt) {
                     known.state = AttemptState::Failed { failure: dropped, retry_at: None };
                     known.finished_at = Some(event.at);
                 }
@@ -128,11 +121,17 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             | EventKind::LabelSet { .. } => {}
         }
     }
-    let mut seen = HashMap::new();
-    for attempt in list.iter_mut().rev() {
-        attempt.latest = seen.insert(attempt.path.clone(), ()).is_none();
-    }
-    list
+    list.all
+}
+
+/// The list in the making. A run may have a hundred thousand attempts, so nothing here looks through all of them.
+#[derive(Default)]
+struct Attempts {
+    all: Vec<StepAttempt>,
+    /// The newest attempt of each step.
+    newest: HashMap<Name, usize>,
+    /// Those that run, by step and attempt; one that was told of twice stands here twice.
+    running: HashMap<(Name, u32), Vec<usize>>,
 }
 
 /// When an attempt began that took so long; none when its worker did not say.
@@ -147,22 +146,32 @@ struct Ended {
     worker: Option<WorkerId>,
 }
 
-/// Ends the attempt that was told to have begun, or adds one that was not.
-fn finish(
-    list: &mut Vec<StepAttempt>,
-    (path, position, attempt): (&Name, u32, u32),
-    ended: Ended,
-    state: AttemptState,
-) {
-    let begun = list.iter_mut().rev().find(|known| {
-        known.path == *path && known.attempt == attempt && known.state == AttemptState::Running
-    });
-    match begun {
-        Some(known) => {
+impl Attempts {
+    fn push(&mut self, attempt: StepAttempt) {
+        let place = self.all.len();
+        if let Some(former) = self.newest.insert(attempt.path.clone(), place) {
+            self.all[former].latest = false;
+        }
+        if attempt.state == AttemptState::Running {
+            self.running.entry((attempt.path.clone(), attempt.attempt)).or_default().push(place);
+        }
+        self.all.push(attempt);
+    }
+
+    /// An attempt that was told to have begun, and does not run any more.
+    fn take_running(&mut self, path: &Name, attempt: u32) -> Option<&mut StepAttempt> {
+        let place = self.running.get_mut(&(path.clone(), attempt))?.pop()?;
+        self.all.get_mut(place)
+    }
+
+    /// Ends the attempt that was told to have begun, or adds one that was not.
+    fn finish(&mut self, (path, position, attempt): (&Name, u32, u32), ended: Ended, state: AttemptState) {
+        if let Some(known) = self.take_running(path, attempt) {
             known.finished_at = Some(ended.at);
             known.state = state;
+            return;
         }
-        None => list.push(StepAttempt {
+        self.push(StepAttempt {
             seq: Some(ended.seq),
             path: path.clone(),
             position,
@@ -172,21 +181,49 @@ fn finish(
             finished_at: Some(ended.at),
             state,
             latest: true,
-        }),
+        });
+    }
+
+    /// Ends what was being executed when the run left its worker: nobody will hear of it any more.
+    fn cut_off(&mut self, at: Timestamp, why: &Failure, retry_at: Option<Timestamp>) {
+        for place in self.running.drain().flat_map(|(_, places)| places) {
+            let attempt = &mut self.all[place];
+            attempt.state = AttemptState::Failed { failure: why.clone(), retry_at };
+            attempt.finished_at = Some(at);
+        }
+    }
+
+    fn end_sleep(&mut self, path: &Name, at: Timestamp) {
+        if let Some(place) = self.newest.get(path) {
+            let sleep = &mut self.all[*place];
+            sleep.state = AttemptState::Slept;
+            sleep.finished_at = Some(at);
+        }
     }
 }
 
-/// Ends what was being executed when the run left its worker: nobody will hear of it any more.
-fn cut_off(list: &mut [StepAttempt], at: Timestamp, why: &Failure, retry_at: Option<Timestamp>) {
-    for attempt in list.iter_mut().filter(|attempt| attempt.state == AttemptState::Running) {
-        attempt.state = AttemptState::Failed { failure: why.clone(), retry_at };
-        attempt.finished_at = Some(at);
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn end_sleep(list: &mut [StepAttempt], path: &Name, at: Timestamp) {
-    if let Some(sleep) = list.iter_mut().rev().find(|known| known.path == *path) {
-        sleep.state = AttemptState::Slept;
-        sleep.finished_at = Some(at);
+    /// Looking through the list for each of them would take minutes.
+    #[test]
+    fn the_attempts_of_a_run_with_many_steps_and_parks_are_listed_in_linear_time() {
+        const STEPS: u32 = 50_000;
+        let mut events = Vec::new();
+        let mut tell = |kind| {
+            let seq = events.len() as u64 + 1;
+            events.push(Event { seq, at: Timestamp(1), kind, payload: None });
+        };
+        for n in 0..STEPS {
+            let (step, position, attempt, elapsed_ms) = (Name::from(format!("look#{n}")), n, 1, 0);
+            tell(EventKind::StepCompleted { step, position, attempt, elapsed_ms });
+            tell(EventKind::RunParked { due_at: Timestamp(2), closes: vec![], opens: vec![] });
+        }
+
+        let listed = attempts(&events);
+
+        assert_eq!(listed.len(), STEPS as usize);
+        assert!(listed.iter().all(|attempt| attempt.latest && attempt.finished_at.is_some()));
     }
 }
