@@ -24,29 +24,22 @@ trap 'rm -rf "$scratch"' EXIT
 # The sum of what each function of our program took itself; the line after `calls=` is what somebody else took.
 counted() {
     awk -v program="$program" -v times="$times" '
-        /^ob=/ {
-            id = $1; sub(/^ob=/, "", id)
+        # An object is named where it is first mentioned, and that may be as the one that is called (cob).
+        /^c?ob=/ {
+            id = $1; sub(/^c?ob=/, "", id)
             if (NF > 1) name[id] = $2
-            ours = name[id] == program
         }
+        /^ob=/ { ours = name[id] == program }
         /^calls=/ { elsewhere = 1; next }
         /^[0-9+*-]/ { if (elsewhere) elsewhere = 0; else if (ours) sum += $2 }
         END { printf "%.0f\n", sum / times }
     ' "$1"
 }
 
-count() {
-    valgrind --quiet --tool=callgrind --callgrind-out-file="$scratch/$1" --collect-atstart=no \
-        --toggle-collect='*kagzi_instructions::measured*' "$program" "$1" "$times"
-    counted "$scratch/$1"
-}
-
 for name in $("$program" --list); do
-    instructions=$(count "$name")
-    # Seen once in dozens of runs, right after the program was built: nothing was counted at all. A name that is really
-    # gone counts nothing twice.
-    [ "$instructions" -gt 0 ] || instructions=$(count "$name")
-    echo "$name $instructions"
+    valgrind --quiet --tool=callgrind --callgrind-out-file="$scratch/$name" --collect-atstart=no \
+        --toggle-collect='*kagzi_instructions::measured*' "$program" "$name" "$times"
+    echo "$name $(counted "$scratch/$name")"
 done >"$scratch/counts"
 
 compiler="$(rustc --version), $(uname -m)"
