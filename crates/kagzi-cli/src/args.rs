@@ -85,7 +85,7 @@ pub enum Verb {
     DemoWorker(demo::worker::Args),
     /// The worker that `bench` starts.
     #[command(hide = true)]
-    BenchWorker(bench::worker::Args),
+    BenchWorker(bench::WorkerArgs),
 }
 
 #[cfg(test)]

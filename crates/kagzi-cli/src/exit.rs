@@ -1,30 +1,10 @@
 //! Exit codes are a contract with scripts: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 7 unreachable.
 
-use crate::address::Address;
 use crate::output;
+pub use kagzi_shell::trouble::Trouble;
 use std::io;
 use std::process::ExitCode;
 use tonic::Code;
-
-/// An error whose exit code cannot be read from a gRPC status.
-#[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    #[error("{0}")]
-    Usage(String),
-    #[error("{0}")]
-    NotFound(String),
-    #[error("no server at {address}: {why}; start one with: kagzi dev")]
-    Unreachable { address: Address, why: String },
-    /// The verb has already printed what went wrong.
-    #[error("failed")]
-    Reported { code: u8 },
-}
-
-impl Trouble {
-    pub fn usage(message: impl Into<String>) -> anyhow::Error {
-        Trouble::Usage(message.into()).into()
-    }
-}
 
 /// Prints the error for a person and answers with the code for a script.
 pub fn report(error: &anyhow::Error) -> ExitCode {

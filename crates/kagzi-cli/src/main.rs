@@ -1,10 +1,8 @@
 //! The `kagzi` command: a server, a client for people and scripts, a guided tour and a benchmark.
 
-mod address;
 mod args;
 mod backup;
 mod bench;
-mod child;
 mod completions;
 mod config;
 mod config_args;
@@ -17,7 +15,6 @@ mod input;
 mod logs;
 mod moment;
 mod ns;
-mod output;
 mod payload;
 mod queue;
 mod reach;
@@ -26,15 +23,13 @@ mod run;
 mod schedule;
 mod serve;
 mod session;
-mod stop;
-mod table;
-mod terminal;
 mod top;
 mod verify;
 mod worker;
 
 use args::{Cli, Verb};
 use clap::Parser;
+use kagzi_shell::{address, child, output, stop, table, terminal};
 use session::Session;
 use std::process::ExitCode;
 
@@ -71,6 +66,6 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Bench(args) => bench::perform(args, &session).await,
         Verb::Completions(args) => completions::perform(args),
         Verb::DemoWorker(args) => demo::worker::perform(args, &session).await,
-        Verb::BenchWorker(args) => bench::worker::perform(args, &session).await,
+        Verb::BenchWorker(args) => bench::perform_worker(args, &session).await,
     }
 }

@@ -1,3 +1,4 @@
+use crate::child::LISTENING;
 use crate::config_args::{ConfigArgs, flag};
 use crate::exit::Trouble;
 use crate::{logs, output, stop};
@@ -54,10 +55,7 @@ pub fn options(loaded: &Loaded, store: StoreUrl) -> Options {
 const NO_STORE: &str = "no store is named; say --store sqlite:PATH or --store postgres://HOST/DATABASE, or set \
                         KAGZI__STORE__URL, or url in [store] of the configuration file";
 
-/// `demo`, `bench` and scripts wait for this line; its form is a contract.
 fn announce(address: SocketAddr) {
     // A closed stdout means that nobody waits for the line; the server serves all the same.
     let _ = output::print(&format!("{LISTENING}{address}"));
 }
-
-pub const LISTENING: &str = "listening on ";

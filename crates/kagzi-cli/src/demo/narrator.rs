@@ -1,7 +1,6 @@
 use crate::output::{self, wants_colours};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kagzi_shell::progress::{self, ProgressBar};
 use std::io::IsTerminal;
-use std::time::Duration;
 
 /// Tells the story: a spinner per phase on a terminal, plain lines elsewhere.
 pub struct Narrator {
@@ -27,16 +26,10 @@ impl Narrator {
     }
 
     pub fn phase(&self, text: &str) -> anyhow::Result<Phase> {
-        let spinner = ProgressBar::new_spinner();
-        if self.on_terminal {
-            spinner.set_draw_target(ProgressDrawTarget::stdout());
-            spinner.set_style(style());
-            spinner.set_message(text.to_owned());
-            spinner.enable_steady_tick(Duration::from_millis(100));
-        } else {
-            spinner.set_draw_target(ProgressDrawTarget::hidden());
+        if !self.on_terminal {
             output::print(&format!("- {text}"))?;
         }
+        let spinner = progress::spinner(text);
         Ok(Phase { spinner, tick_mark: self.tick_mark })
     }
 }
@@ -52,8 +45,4 @@ impl Drop for Phase {
     fn drop(&mut self) {
         self.spinner.finish_and_clear();
     }
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is a constant and valid")
 }

@@ -27,7 +27,7 @@ impl Stage {
 
     pub async fn start_server(&mut self) -> anyhow::Result<Address> {
         let store = StoreUrl::Sqlite(self.dir().join("demo.db"));
-        let (server, address) = Child::server(&store, self.dir()).await?;
+        let (server, address) = Child::server(&store.to_url(), self.dir()).await?;
         self.server = Some(server);
         Ok(address)
     }

@@ -1,13 +1,13 @@
 //! Bulk replay: after a bug is mended, the runs that it failed go on or begin again, at a rate of your choice.
 
 use super::status;
-use crate::bench::progress;
 use crate::exit::Trouble;
 use crate::output::{self, Format};
 use crate::session::{Session, Workflows};
 use kagzi_proto::v1::{
     ListWorkflowRunsRequest, RestartWorkflowRunRequest, RetryWorkflowRunRequest, WorkflowStatus,
 };
+use kagzi_shell::progress;
 use serde::Serialize;
 use std::time::Duration;
 
