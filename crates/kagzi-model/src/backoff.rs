@@ -5,26 +5,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// The shape of the delays.
+/// The shape of the delays; the numbers are stored, and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
     /// initial
-    Fixed,
+    Fixed = 1,
     /// initial × coefficient^(n-1)
-    Exponential,
+    Exponential = 2,
     /// exponential × (1 - j + random × 2j)
-    ExponentialJitter,
+    ExponentialJitter = 3,
     /// random × exponential
-    FullJitter,
+    FullJitter = 4,
     /// initial × n
-    Linear,
+    Linear = 5,
     /// initial × 1, 1, 2, 3, 5, …
-    Fibonacci,
+    Fibonacci = 6,
     /// the n-th of a list, then the maximum
-    Custom,
+    Custom = 7,
     /// what the receiver's Retry-After said, else the initial interval
-    FromHeader,
+    FromHeader = 8,
 }
 
 impl Backoff {
@@ -39,6 +40,11 @@ impl Backoff {
         Backoff::Custom,
         Backoff::FromHeader,
     ];
+
+    /// The shape with this number, if there is one.
+    pub fn from_number(number: u64) -> Option<Backoff> {
+        Backoff::ALL.into_iter().find(|backoff| *backoff as u64 == number)
+    }
 }
 
 /// Everything that a delay is computed from.

@@ -47,6 +47,20 @@ pub struct RetryPolicy {
 }
 
 impl Finality {
+    /// Every one of them.
+    pub const ALL: [Finality; 5] = [
+        Finality::NonRetryable,
+        Finality::Denied,
+        Finality::Exhausted,
+        Finality::RetryTimeout,
+        Finality::RunBudget,
+    ];
+
+    /// The one with this number, if there is one.
+    pub fn from_number(number: u64) -> Option<Finality> {
+        Finality::ALL.into_iter().find(|finality| *finality as u64 == number)
+    }
+
     /// The name that users and other languages read.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,20 +97,21 @@ pub enum Verdict {
     Final(Finality),
 }
 
-/// Why there is no further attempt.
+/// Why there is no further attempt; the numbers are stored, and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
 #[serde(rename_all = "snake_case")]
 pub enum Finality {
     /// The reporter said so.
-    NonRetryable,
+    NonRetryable = 1,
     /// The policy names the error as final, or does not name it as retryable.
-    Denied,
+    Denied = 2,
     /// Every attempt was used.
-    Exhausted,
+    Exhausted = 3,
     /// The next attempt would begin after the step's retry timeout.
-    RetryTimeout,
+    RetryTimeout = 4,
     /// The run's steps used up their common retries or waiting time.
-    RunBudget,
+    RunBudget = 5,
 }
 
 /// A policy that makes no sense, with the field and the rule.

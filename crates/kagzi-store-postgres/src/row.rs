@@ -81,7 +81,7 @@ pub fn event(row: &Row) -> Result<Event, StoreError> {
 
 /// Reads what happened. A kind that is not known here is kept.
 pub fn event_kind(row: &Row, at: usize) -> Result<EventKind, StoreError> {
-    EventKind::read(get(row, at)?)
+    EventKind::from_json(get(row, at)?)
         .map_err(|error| StoreError::Corrupt(format!("column {}: {error}", row.columns()[at].name())))
 }
 

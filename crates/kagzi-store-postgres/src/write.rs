@@ -214,7 +214,7 @@ fn event_columns(rows: &[EventRow]) -> Columns<'_> {
         column(rows, |row| row.run.0),
         column(rows, |row| row.event.seq.cast_signed()),
         column(rows, |row| row.event.at.0),
-        column(rows, |row| row.event.kind.number() as i16),
+        column(rows, |row| i16::from(row.event.kind.number())),
         column(rows, |row| row.event.kind.step().map(|(step, _)| &**step)),
         column(rows, |row| row.event.kind.to_json()),
         column(rows, |row| row.event.payload.as_ref().map(|payload| &*payload.data)),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use async_trait::async_trait;
-use kagzi_model::{Event, EventKind, Name, Payload, Run, RunId, Timestamp, WorkerId};
+use kagzi_model::{Event, Kind, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
     Census, DueCount, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads, RunFilter, RunView,
     StoreError, Total, WorkerFilter, WorkerView,
@@ -336,7 +336,7 @@ fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, Sto
         let payload = |row: &Row<'_>| row::payload(row, 0);
         let input = db.first(INPUT, bind![id], payload)?;
         let output = if run.state.finished() {
-            db.first(OUTPUT, bind![id, EventKind::RUN_COMPLETED], payload)?
+            db.first(OUTPUT, bind![id, Kind::RunCompleted as u8], payload)?
         } else {
             None
         };

@@ -72,7 +72,7 @@ pub fn event(row: &Row<'_>) -> Result<Event, StoreError> {
 
 /// Reads what happened. A kind that is not known here is kept.
 pub fn event_kind(row: &Row<'_>, at: usize) -> Result<EventKind, StoreError> {
-    row.text(at, EventKind::read)?.map_err(|error| unreadable(at, error))
+    row.text(at, EventKind::from_json)?.map_err(|error| unreadable(at, error))
 }
 
 /// Reads a payload from two columns: bytes, content type.

@@ -1,7 +1,7 @@
 //! A run's events: without a gap, in order, with every payload as it came.
 
 use futures_util::future::join_all;
-use kagzi_model::{Command, Event, EventKind, Name, Payload, Reply, RunId};
+use kagzi_model::{Command, Event, EventKind, Kind, Name, Payload, Reply, RunId};
 use kagzi_store::{EventFilter, EventOutline, EventPiece, EventRequest, TimeRange};
 
 use crate::Stage;
@@ -141,7 +141,7 @@ fn piece(filter: EventFilter, beyond: Option<u64>, upwards: bool, limit: usize) 
 pub async fn history_is_filtered_by_kind_step_and_time_and_read_from_either_end(stage: Stage) {
     let (run, all) = varied(&stage).await;
     let middle = all[all.len() / 2].at;
-    let kinds = vec![all[0].kind.number(), EventKind::STEP_COMPLETED];
+    let kinds = vec![all[0].kind.number(), Kind::StepCompleted as u8];
     let filters = [
         EventFilter::default(),
         EventFilter { kinds: kinds.clone(), ..EventFilter::default() },
@@ -179,7 +179,7 @@ pub async fn history_is_filtered_by_kind_step_and_time_and_read_from_either_end(
 
 pub async fn a_piece_of_history_ends_before_its_payloads_are_too_large(stage: Stage) {
     let (run, all) = varied(&stage).await;
-    let results = EventFilter { kinds: vec![EventKind::STEP_COMPLETED], ..EventFilter::default() };
+    let results = EventFilter { kinds: vec![Kind::StepCompleted as u8], ..EventFilter::default() };
     let lengths = async |upwards: bool, bytes_max: usize| {
         let (mut lengths, mut beyond) = (Vec::new(), None);
         loop {
@@ -201,7 +201,7 @@ pub async fn a_piece_of_history_ends_before_its_payloads_are_too_large(stage: St
     }
     let request = EventRequest { bytes_max: 1_500, ..piece(EventFilter::default(), None, true, 100) };
     let found = stage.store.history(&stage.namespace, run, &request).await.unwrap();
-    let cut_at = all.iter().filter(|event| event.kind.number() == EventKind::STEP_COMPLETED).nth(1).unwrap();
+    let cut_at = all.iter().filter(|event| event.kind.number() == Kind::StepCompleted as u8).nth(1).unwrap();
     assert_eq!(found.events.last().unwrap().seq, cut_at.seq - 1, "those without payloads cost nothing");
     assert!(found.more);
 }

@@ -8,7 +8,7 @@ use crate::TimeRange;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Any of these, by the number that databases store.
-    pub kinds: Vec<i64>,
+    pub kinds: Vec<u8>,
     /// Events about this step.
     pub step: Option<Name>,
     pub at: TimeRange,

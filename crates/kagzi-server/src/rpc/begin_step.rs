@@ -1,7 +1,7 @@
 //! BeginStep: must this step run, and as which attempt?
 
 use kagzi_engine::Engine;
-use kagzi_model::{BeginAnswer, Command, EventKind, LeaseRef, Name, Payload, Reply};
+use kagzi_model::{BeginAnswer, Command, Kind, LeaseRef, Name, Payload, Reply};
 use kagzi_proto::{idempotency_key, v1};
 use kagzi_store::{EventFilter, EventRequest};
 use tonic::Status;
@@ -34,12 +34,12 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
         BeginAnswer::Execute { attempt } => {
             response.should_execute = true;
             response.attempt = attempt;
-            let progress = newest(engine, &lease, &step.path, EventKind::STEP_PROGRESSED).await?;
+            let progress = newest(engine, &lease, &step.path, Kind::StepProgressed).await?;
             response.progress = progress.map(wire::payload);
         }
         BeginAnswer::Recorded => {
             // A sleep that is over has no result.
-            if let Some(result) = newest(engine, &lease, &step.path, EventKind::STEP_COMPLETED).await? {
+            if let Some(result) = newest(engine, &lease, &step.path, Kind::StepCompleted).await? {
                 response.cached_result = result.data;
                 response.cached_content_type = result.content_type.to_string();
             }
@@ -60,9 +60,9 @@ async fn newest(
     engine: &Engine,
     lease: &LeaseRef,
     step: &Name,
-    kind: i64,
+    kind: Kind,
 ) -> Result<Option<Payload>, Status> {
-    let filter = EventFilter { kinds: vec![kind], step: Some(step.clone()), ..EventFilter::default() };
+    let filter = EventFilter { kinds: vec![kind as u8], step: Some(step.clone()), ..EventFilter::default() };
     let request = EventRequest { filter, beyond: None, upwards: false, limit: 1, bytes_max: 0 };
     let piece = engine.store().history(&lease.namespace, lease.run, &request).await;
     let piece = piece.map_err(|error| from_engine(error.into()))?;

@@ -82,12 +82,11 @@ fn read(request: &v1::ListRunEventsRequest) -> Result<EventFilter, Status> {
     })
 }
 
-fn kinds(names: &[String]) -> Result<Vec<i64>, Status> {
+fn kinds(names: &[String]) -> Result<Vec<u8>, Status> {
     let number = |name: &String| {
-        let known = EventKind::KINDS.into_iter().find(|(known, _)| known == name);
-        known.map(|(_, number)| number).ok_or_else(|| {
-            let known = EventKind::KINDS.map(|(known, _)| known).join(", ");
-            invalid("kinds", name, format_args!("it must be one of {known}"))
+        EventKind::named(name).map(|kind| kind.number).ok_or_else(|| {
+            let known: Vec<_> = EventKind::KINDS.iter().map(|kind| kind.name).collect();
+            invalid("kinds", name, format_args!("it must be one of {}", known.join(", ")))
         })
     };
     let mut kinds = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;

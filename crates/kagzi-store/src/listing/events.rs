@@ -25,7 +25,7 @@ pub fn events(dialect: Dialect, namespace: &Name, run: RunId, request: &EventReq
         wanted.push(format!("events.seq > {}", bound(Value::Integer(seq))));
     }
     if !filter.kinds.is_empty() {
-        let kinds: Vec<_> = filter.kinds.iter().map(|kind| bound(Value::Integer(*kind))).collect();
+        let kinds: Vec<_> = filter.kinds.iter().map(|kind| bound(Value::Integer((*kind).into()))).collect();
         wanted.push(format!("events.kind IN ({})", kinds.join(", ")));
     }
     if let Some(step) = &filter.step {

@@ -1,0 +1,34 @@
+//! What stands inside events and has fields of its own.
+
+use super::wire::{Field, Proto, Value, Wire, message, put_message, take_field};
+use crate::{Backoff, Failure, Millis, Name, RetryPolicy};
+
+message! {
+    Failure {
+        1 code: Name,
+        2 message: String,
+        3 non_retryable: bool,
+        4 retry_after_ms: Option<Millis>,
+        5 class: Option<Name>,
+        6 details: Option<String>,
+    }
+    absent None
+}
+
+message! {
+    RetryPolicy {
+        1 maximum_attempts: Option<i32>,
+        2 initial_interval_ms: Option<Millis>,
+        3 backoff_coefficient: Option<f64>,
+        4 maximum_interval_ms: Option<Millis>,
+        5 non_retryable_errors: Vec<String>,
+        6 retryable_errors: Vec<String>,
+        7 backoff: Option<Backoff>,
+        8 jitter: Option<f64>,
+        9 schedule_ms: Vec<Millis>,
+        10 retry_timeout_ms: Option<Millis>,
+        11 run_retries_max: Option<i32>,
+        12 run_retry_budget_ms: Option<Millis>,
+    }
+    absent Some(RetryPolicy::default())
+}
