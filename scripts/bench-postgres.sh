@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The figures of PostgreSQL in one go, for a quiet machine: runs of three steps with no and with a million finished runs
-# in the tables, with one and two servers, with and without notifications. Each pair is taken in alternation, so that
-# a machine that is not quite quiet disturbs both sides alike. Takes about ten minutes after the build.
+# The figures of PostgreSQL in one go, for a quiet machine: runs of three steps with no and with a million
+# finished runs in the tables, with one and two servers, with and without notifications. Each pair is taken in
+# alternation, so that a machine that is not quite quiet disturbs both sides alike. Takes about ten minutes
+# after the build.
 #
 #   scripts/bench-postgres.sh [rounds]        default: 3
 set -euo pipefail

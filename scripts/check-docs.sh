@@ -13,8 +13,8 @@ for page in *.md docs/*.md docs/adr/*.md; do
     done
 done
 
-# Every test that the mission's table names exists: `crate::file::a_claim_in_words`. A name without three underscores is
-# that of a module.
+# Every test that the mission's table names exists: `crate::file::a_claim_in_words`. A name without three
+# underscores is that of a module.
 tests=$(grep -o '`[^` ]*::[a-z0-9_]*`' docs/mission.md | sed 's/`$//; s/.*:://' | sort -u)
 [ -n "$tests" ] || complain "docs/mission.md names no test"
 known=$(grep -rhoE 'fn [a-z0-9_]+' --include='*.rs' crates examples | sed 's/^fn //' | sort -u)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What operators are given, checked by Prometheus' own tool: the alert rules are valid and do what docs/alerts_test.yml
-# says, every query of the dashboard can be parsed, and a real server's page of metrics passes the linter.
-# promtool is taken from the path, or out of Debian's package, without installing that service.
+# What operators are given, checked by Prometheus' own tool: the alert rules are valid and do what
+# docs/alerts_test.yml says, every query of the dashboard can be parsed, and a real server's page of metrics
+# passes the linter. promtool is taken from the path, or out of Debian's package, without installing that
+# service.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=${CARGO_TARGET_DIR:-target}/tools

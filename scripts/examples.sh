@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every example against one real server and compares what it prints with examples/expected/NAME.txt.
-# KAGZI_WRITE_EXPECTED=1 writes those files instead. KAGZI_TEST_STORE chooses the store: scripts/with-server.sh.
+# KAGZI_WRITE_EXPECTED=1 writes those files instead. KAGZI_TEST_STORE chooses the store:
+# scripts/with-server.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# How many instructions the model's hot functions take, counted by callgrind, against bench/instructions.json. Times differ
-# from machine to machine and minute to minute; counts do not. Fails when a function takes over 5 % more than recorded.
+# How many instructions the model's hot functions take, counted by callgrind, against bench/instructions.json.
+# Times differ from machine to machine and minute to minute; counts do not. Fails when a function takes over 5
+# % more than recorded.
 #
 #   scripts/instructions.sh             compare
 #   scripts/instructions.sh --record    write the counts down
 #
-# Only instructions of our own program count, not those of libc, whose allocator and memcpy differ between machines.
-# Another compiler makes other instructions: with another one than the recorded the table is printed, not judged.
+# Only instructions of our own program count, not those of libc, whose allocator and memcpy differ between
+# machines. Another compiler makes other instructions: with another one than the recorded the table is
+# printed, not judged.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 record=bench/instructions.json
@@ -21,7 +23,8 @@ program=$(realpath "${CARGO_TARGET_DIR:-target}/release/kagzi-instructions")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The sum of what each function of our program took itself; the line after `calls=` is what somebody else took.
+# The sum of what each function of our program took itself; the line after `calls=` is what somebody else
+# took.
 counted() {
     awk -v program="$program" -v times="$times" '
         # An object is named where it is first mentioned, and that may be as the one that is called (cob).

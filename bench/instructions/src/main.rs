@@ -1,5 +1,6 @@
-//! Executes one of the model's hot functions many times: `kagzi-instructions NAME TIMES`, or `--list`. Callgrind
-//! counts what happens inside [`measured`]; scripts/instructions.sh compares that with bench/instructions.json.
+//! Executes one of the model's hot functions many times: `kagzi-instructions NAME TIMES`, or `--list`.
+//! Callgrind counts what happens inside [`measured`]; scripts/instructions.sh compares that with
+//! bench/instructions.json.
 
 mod scene;
 
@@ -16,8 +17,8 @@ fn measured<T>(times: u32, mut work: impl FnMut() -> T) {
     }
 }
 
-/// A run's steps are kept in a hash table with random keys: another table, another order, a few per cent more or less.
-/// Over so many tables it evens out.
+/// A run's steps are kept in a hash table with random keys: another table, another order, a few per cent more
+/// or less. Over so many tables it evens out.
 const TABLES: u32 = 50;
 
 /// A command and what it meets. All are accepted: refusals are rare and cheap.

@@ -30,8 +30,8 @@ struct StartUp {
     good: bool,
 }
 
-/// A server after one that was killed, which therefore has a log to recover from; up to the answer to a start, which
-/// takes a commit.
+/// A server after one that was killed, which therefore has a log to recover from; up to the answer to a
+/// start, which takes a commit.
 async fn start_up(stage: &mut Stage, load: &Load) -> anyhow::Result<StartUp> {
     stage.halt().await?;
     let began = Instant::now();

@@ -1,4 +1,5 @@
-//! Each figure beside the limit of the same machine in the same minutes: the only comparison that means something.
+//! Each figure beside the limit of the same machine in the same minutes: the only comparison that means
+//! something.
 
 use crate::cleanup::Cleanup;
 use crate::figures::{self, Figures};

@@ -1,7 +1,8 @@
 //! A store with a crowd in it: one run of each kind is really run, the others are copies of it, row by row.
 //!
-//! Really running a million sleepers costs as much as a million runs of w3, minutes; the rows would be the same. What a
-//! server keeps in memory of runs that it has seen is not measured this way: it is started after the copying.
+//! Really running a million sleepers costs as much as a million runs of w3, minutes; the rows would be the
+//! same. What a server keeps in memory of runs that it has seen is not measured this way: it is started after
+//! the copying.
 
 mod postgres;
 mod sqlite;
@@ -64,7 +65,8 @@ pub async fn fill(stage: &mut Stage, crowd: Crowd) -> anyhow::Result<Duration> {
     Ok(filled)
 }
 
-/// Runs that count for nothing: for seconds after a gigabyte of copies the disk behind ours was slow, whatever it was asked.
+/// Runs that count for nothing: for seconds after a gigabyte of copies the disk behind ours was slow,
+/// whatever it was asked.
 async fn settle(stage: &mut Stage, runs: u64) -> anyhow::Result<()> {
     let driver = Driver::new(stage, Workload::W3.shape());
     let bar = progress::bar("settling", runs);

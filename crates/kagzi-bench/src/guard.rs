@@ -1,5 +1,5 @@
-//! Has Kagzi become slower? A short w3 beside the limits of the same machine in the same minute, as a ratio, because
-//! figures of two machines or two days cannot be compared, and ratios nearly can.
+//! Has Kagzi become slower? A short w3 beside the limits of the same machine in the same minute, as a ratio,
+//! because figures of two machines or two days cannot be compared, and ratios nearly can.
 
 use crate::cleanup::Cleanup;
 use crate::limits::{self, Limits};
@@ -55,7 +55,8 @@ struct Guarded {
     verdict: &'static str,
 }
 
-/// How often a ratio is measured that looks too slow. A neighbour on the machine is gone by then; a slow program is not.
+/// How often a ratio is measured that looks too slow. A neighbour on the machine is gone by then; a slow
+/// program is not.
 const ATTEMPTS: usize = 3;
 
 pub async fn perform(args: &Args, format: Format, cleanup: &Cleanup) -> anyhow::Result<()> {

@@ -45,8 +45,8 @@ async fn replace_worker(stage: &mut Stage, more: &[&str]) -> anyhow::Result<()> 
     stage.start_worker(Post { at: 0, queue: &queue, slots: 1 }, more).await
 }
 
-/// From the moment that the second worker was given the run until the first step that was not recorded is, both by the
-/// server's clock: sending and replaying the history is all that lies between.
+/// From the moment that the second worker was given the run until the first step that was not recorded is,
+/// both by the server's clock: sending and replaying the history is all that lies between.
 async fn resumed_within(run: &RunHandle) -> anyhow::Result<Duration> {
     let events = run.events().await?;
     let claim = last_claim(&events)?;

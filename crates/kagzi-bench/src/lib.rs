@@ -60,12 +60,12 @@ struct LoadArgs {
     /// What each run does.
     #[arg(long, value_enum, default_value_t = Workload::W3)]
     workload: Workload,
-    /// Where the server keeps its data: `sqlite`, `turso`, or `postgres://…` of a server on which a scratch database
-    /// may be created. All are removed afterwards.
+    /// Where the server keeps its data: `sqlite`, `turso`, or `postgres://…` of a server on which a scratch
+    /// database may be created. All are removed afterwards.
     #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
     store: BenchStore,
-    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started, for
-    /// recovery how many lose their worker [default: 20000, sleepers 10000, fan-out and recovery 1000].
+    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started,
+    /// for recovery how many lose their worker [default: 20000, sleepers 10000, fan-out and recovery 1000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: Option<u64>,
     /// How many runs are in flight at full load.

@@ -7,7 +7,8 @@ use kagzi_shell::output;
 use kagzi_shell::progress;
 use tokio::time::Instant;
 
-/// Enough for connections, caches and the allocator to settle; the first runs also wait for the worker process.
+/// Enough for connections, caches and the allocator to settle; the first runs also wait for the worker
+/// process.
 const WARM_UP_RUNS_MAX: u64 = 2_000;
 
 /// Warms up, measures under full load and one at a time.

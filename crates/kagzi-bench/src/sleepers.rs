@@ -1,4 +1,5 @@
-//! Many runs asleep, all due in the same second: how long until the last one has ended, and does any wake early?
+//! Many runs asleep, all due in the same second: how long until the last one has ended, and does any wake
+//! early?
 
 use crate::figures::{BeforeAndDuring, Figures, LatencyMs, More, Sleepers};
 use crate::neighbour::{Felt, Neighbour};

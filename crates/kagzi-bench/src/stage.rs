@@ -1,4 +1,5 @@
-//! Who takes part in one measurement: servers, workers and clients, in processes of their own or all in this one.
+//! Who takes part in one measurement: servers, workers and clients, in processes of their own or all in this
+//! one.
 
 use std::path::{Path, PathBuf};
 

@@ -80,8 +80,8 @@ fn beside(url: &str, database: &str) -> String {
     format!("{}/{database}{options}", &address[..host_end])
 }
 
-/// A directory on the disk that is to be measured. Not in /tmp by default: that is often memory, where an fsync costs
-/// nothing and a benchmark says nothing.
+/// A directory on the disk that is to be measured. Not in /tmp by default: that is often memory, where an
+/// fsync costs nothing and a benchmark says nothing.
 pub fn scratch_directory(parent: &Path, cleanup: &Cleanup) -> anyhow::Result<PathBuf> {
     let made = tempfile::Builder::new().prefix(".kagzi-bench-").tempdir_in(parent).with_context(|| {
         format!("could not create a scratch directory in {}; choose one with --scratch", parent.display())

@@ -89,8 +89,8 @@ async fn sleep(ctx: WorkflowContext, sleep: Sleep) -> anyhow::Result<Slept> {
     Ok(Slept { asleep_ms, woke_ms: now_ms() })
 }
 
-/// Two steps: one starts all children, the other awaits them. Their ids follow from the step's key, so a repeated
-/// step finds the children that it has.
+/// Two steps: one starts all children, the other awaits them. Their ids follow from the step's key, so a
+/// repeated step finds the children that it has.
 async fn raise(ctx: WorkflowContext, family: Family, client: Client) -> anyhow::Result<u64> {
     let shape = Shape::of_steps("child", 0);
     let (starter, awaiter) = (client.clone(), client);

@@ -1,4 +1,5 @@
-//! Death at a chosen commit: of the server itself, just before or just after it, or of the worker whose report it is.
+//! Death at a chosen commit: of the server itself, just before or just after it, or of the worker whose
+//! report it is.
 
 use std::{
     fmt,
@@ -28,8 +29,8 @@ pub enum Victim {
     Worker,
 }
 
-/// The n-th commit that adds to a history, from 1. Heartbeats and renewed leases do not count: they change nothing that
-/// anybody could miss.
+/// The n-th commit that adds to a history, from 1. Heartbeats and renewed leases do not count: they change
+/// nothing that anybody could miss.
 #[derive(Debug, Clone, Copy)]
 pub struct CrashPoint {
     pub victim: Victim,

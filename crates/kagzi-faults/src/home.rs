@@ -6,8 +6,8 @@ use crate::{Evidence, ExecutionLog, check_invariants, check_invariants_on};
 
 #[derive(Debug, Clone)]
 pub enum Home {
-    /// A SQLite file, for one server. With `KAGZI_FAULTS_STORE=turso` it is Turso that writes it, and SQLite still checks
-    /// what was left behind.
+    /// A SQLite file, for one server. With `KAGZI_FAULTS_STORE=turso` it is Turso that writes it, and SQLite
+    /// still checks what was left behind.
     File(PathBuf),
     /// A PostgreSQL database, for any number of them.
     Postgres(String),

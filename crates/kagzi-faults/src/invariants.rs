@@ -1,5 +1,5 @@
-//! The guarantees of the design, checked on the database that killed servers left behind. The rows that must not
-//! exist are looked for by SQL; what needs a history is checked on the rows themselves.
+//! The guarantees of the design, checked on the database that killed servers left behind. The rows that must
+//! not exist are looked for by SQL; what needs a history is checked on the rows themselves.
 
 mod postgres;
 mod rows;
@@ -90,8 +90,8 @@ fn one_run_per_time(found: &Rows) {
     }
 }
 
-/// I1: one end, nothing after it but news of its failure handler, and the status says the same. Only an operator
-/// can reopen a run; then it has one more end.
+/// I1: one end, nothing after it but news of its failure handler, and the status says the same. Only an
+/// operator can reopen a run; then it has one more end.
 fn one_end(run: &Run, history: &[Event]) {
     let mut end: Option<&Event> = None;
     for event in history {
@@ -210,7 +210,8 @@ fn worker_counts_are_true(found: &Rows) {
     assert_eq!(found.failed_total, count(is::FAILED), "workers' failed_total");
 }
 
-/// I12: one key per step, at least one execution per recorded result, and the result is one that was returned.
+/// I12: one key per step, at least one execution per recorded result, and the result is one that was
+/// returned.
 fn one_effect(events: &HashMap<String, Vec<Event>>, executions: &[Execution], log: &ExecutionLog) -> usize {
     let mut keys: HashMap<(&str, &str), &str> = HashMap::new();
     let mut effects: HashMap<&str, usize> = HashMap::new();

@@ -1,8 +1,8 @@
-//! The stage for fault tests: real server and worker processes on a SQLite file or on PostgreSQL, and the means to
-//! hurt them.
+//! The stage for fault tests: real server and worker processes on a SQLite file or on PostgreSQL, and the
+//! means to hurt them.
 //!
-//! `fault-server` is the server with short leases, `fault-worker` a worker whose workflows follow a [`Script`] and
-//! log every real execution. A [`Stage`] owns both, kills only what it started, and ends with
+//! `fault-server` is the server with short leases, `fault-worker` a worker whose workflows follow a
+//! [`Script`] and log every real execution. A [`Stage`] owns both, kills only what it started, and ends with
 //! [`check_invariants`]. No test sleeps to wait for something: it waits for the event, with a deadline.
 
 mod crash_point;

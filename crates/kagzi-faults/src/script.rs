@@ -32,7 +32,8 @@ pub struct StepPlan {
     pub name: String,
     /// Goes on once the test has opened this gate.
     pub gate: Option<String>,
-    /// The first attempt hangs at the gate without ever giving its future back to be dropped; the process lives on.
+    /// The first attempt hangs at the gate without ever giving its future back to be dropped; the process
+    /// lives on.
     pub blocks: bool,
     /// This many attempts never return.
     pub hangs: u32,

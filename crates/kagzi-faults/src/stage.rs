@@ -88,7 +88,8 @@ impl Stage {
         Stage::start_in(Arc::new(dir), home, binaries, pace, Arc::default()).await
     }
 
-    /// The same on a file, where somebody dies at a commit of this server; the one that is started after it is sound.
+    /// The same on a file, where somebody dies at a commit of this server; the one that is started after it
+    /// is sound.
     pub async fn open_crashing(binaries: Binaries, pace: Pace, crash: CrashPoint) -> Stage {
         let stage = Stage::open(binaries, pace, None).await;
         stage.kill_server().await;
@@ -117,8 +118,8 @@ impl Stage {
     pub async fn transcript(&self) -> String {
         let mut server = self.take_server();
         let pid = server.pid().to_string();
-        // Not by SIGKILL: an answer that has reached its asker can still be within the call that sends it, and the
-        // transcript of a killed server does not say how that call ended.
+        // Not by SIGKILL: an answer that has reached its asker can still be within the call that sends it,
+        // and the transcript of a killed server does not say how that call ended.
         server.terminate();
         let status = server.ended().await;
         assert!(status.success(), "{status}\n{}", self.said());

@@ -1,10 +1,12 @@
-//! What the server really asked the kernel for, as `strace` saw it: a witness that does not believe our own code.
+//! What the server really asked the kernel for, as `strace` saw it: a witness that does not believe our own
+//! code.
 //!
-//! From the transcript come the bytes that were written to the database's log and its syncs, and the HTTP/2 frames of every
-//! connection. [`testify`] then holds each answer against the sync of the commit that it tells of.
+//! From the transcript come the bytes that were written to the database's log and its syncs, and the HTTP/2
+//! frames of every connection. [`testify`] then holds each answer against the sync of the commit that it
+//! tells of.
 //!
-//! An order in the transcript is an order in time: a call's first line is written before the kernel begins it, its
-//! last one after the kernel has ended it.
+//! An order in the transcript is an order in time: a call's first line is written before the kernel begins
+//! it, its last one after the kernel has ended it.
 
 mod answers;
 mod http2;
@@ -19,8 +21,8 @@ pub use answers::{Answer, Kind, answers};
 pub use marks::marks;
 pub use system_calls::{SystemCall, read};
 
-/// The arguments of `strace` before the program and its own. With `-D` the tracer is nobody's parent: the process that is
-/// started is the program, and can be killed as ever.
+/// The arguments of `strace` before the program and its own. With `-D` the tracer is nobody's parent: the
+/// process that is started is the program, and can be killed as ever.
 pub fn arguments(transcript: &str) -> Vec<String> {
     let calls =
         "trace=read,readv,recvfrom,recvmsg,write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync";
@@ -38,8 +40,9 @@ pub struct Synced {
 
 /// The sync behind each answer, or the first answer that left before its own.
 ///
-/// Everything that an answer tells of carries marks. The first write of a mark to the log belongs to its commit, the
-/// next sync of the log by the same thread ends that commit, and only then may an answer begin to leave.
+/// Everything that an answer tells of carries marks. The first write of a mark to the log belongs to its
+/// commit, the next sync of the log by the same thread ends that commit, and only then may an answer begin to
+/// leave.
 pub fn testify(calls: &[SystemCall], answers: &[Answer]) -> Result<Vec<Synced>, String> {
     let log: Vec<&SystemCall> = calls.iter().filter(|call| call.file.ends_with("-wal")).collect();
     let mut written: HashMap<Uuid, usize> = HashMap::new();

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{ChildStdin, Command};
 
-/// What `kagzi serve` prints before its address when it accepts calls. `demo`, `bench` and scripts wait for this line;
-/// its form is a contract.
+/// What `kagzi serve` prints before its address when it accepts calls. `demo`, `bench` and scripts wait for
+/// this line; its form is a contract.
 pub const LISTENING: &str = "listening on ";
 
 /// Opening a new SQLite file takes milliseconds; a machine under load may need a while to start a process.
@@ -93,7 +93,8 @@ impl Child {
         address.parse().map_err(|error| anyhow!("the server announced `{address}`: {error}"))
     }
 
-    /// Waits for a line on the child's stdout that begins so, and answers with the rest of it. Can be asked once.
+    /// Waits for a line on the child's stdout that begins so, and answers with the rest of it. Can be asked
+    /// once.
     pub async fn says(&mut self, prefix: &str) -> anyhow::Result<String> {
         self.says_often(prefix, 1).await
     }

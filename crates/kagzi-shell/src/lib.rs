@@ -1,4 +1,5 @@
-//! What the parts of the `kagzi` command share: what it prints, the processes it starts, and the signals that stop it.
+//! What the parts of the `kagzi` command share: what it prints, the processes it starts, and the signals that
+//! stop it.
 
 pub mod address;
 pub mod child;

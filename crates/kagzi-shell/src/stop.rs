@@ -13,7 +13,8 @@ pub async fn requested() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `service` until it ends or a signal asks for an end; a second signal does not wait for a graceful one.
+/// Runs `service` until it ends or a signal asks for an end; a second signal does not wait for a graceful
+/// one.
 pub async fn on_signal<F>(shutdown: CancellationToken, service: F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
@@ -30,7 +31,8 @@ where
     }
 }
 
-/// Cancels `shutdown` when stdin closes: a child of `demo` or `bench` must not outlive a parent that was killed.
+/// Cancels `shutdown` when stdin closes: a child of `demo` or `bench` must not outlive a parent that was
+/// killed.
 pub fn when_stdin_closes(shutdown: CancellationToken) {
     // A thread of its own: tokio's stdin would keep the runtime from ending until somebody pressed a key.
     std::thread::Builder::new()

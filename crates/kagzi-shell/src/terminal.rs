@@ -1,5 +1,5 @@
-//! What may reach a terminal. Text of a server is written by whoever can fail a run or describe a namespace: a control
-//! character in it could clear the screen, rename the window or turn a line around.
+//! What may reach a terminal. Text of a server is written by whoever can fail a run or describe a namespace:
+//! a control character in it could clear the screen, rename the window or turn a line around.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -31,7 +31,8 @@ pub fn harmless(text: &str, styles: Styles) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// The same for JSON, which stays the same JSON: outside of its texts it has no such characters but white space.
+/// The same for JSON, which stays the same JSON: outside of its texts it has no such characters but white
+/// space.
 pub fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(is_dangerous) {
         return Cow::Borrowed(json);
@@ -59,7 +60,8 @@ fn is_dangerous(character: char) -> bool {
     }
 }
 
-/// The length of a sequence at the beginning that only sets colours or weight. Hiding and blinking are none of ours.
+/// The length of a sequence at the beginning that only sets colours or weight. Hiding and blinking are none
+/// of ours.
 fn style_len(text: &str) -> Option<usize> {
     let (numbers, _) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
     let plain = |number: &str| {

@@ -88,7 +88,8 @@ pub async fn a_deadline_ends_a_paused_run(stage: Stage) {
     passes(&stage, run).await;
 }
 
-/// The operator overruled the deadline; were it still stored, the next sweep or restart would end the run again.
+/// The operator overruled the deadline; were it still stored, the next sweep or restart would end the run
+/// again.
 pub async fn a_reopened_run_forgets_the_deadline_that_passed(stage: Stage) {
     let (run, _) = start(&stage, None).await;
     passes(&stage, run).await;

@@ -7,8 +7,8 @@ use kagzi_store::{Clock, MemoryStore, Observer, Store};
 
 /// Opens stores over one place: a file, a schema, a map.
 ///
-/// - Every `open` of one factory sees the same data if the store is durable. Only one store of a factory is open
-///   at a time: the suite closes it before it opens the next.
+/// - Every `open` of one factory sees the same data if the store is durable. Only one store of a factory is
+///   open at a time: the suite closes it before it opens the next.
 /// - The place need not be empty; each check uses a namespace of its own. But sweeps are not scoped to a
 ///   namespace, so checks that run at the same time must not share a database.
 /// - The store takes its time from the given clock, which stands still unless a check moves it.

@@ -66,7 +66,8 @@ pub async fn a_deadline_starts_its_handler_although_the_id_is_taken(stage: Stage
     handled_and_alive(&stage, run).await;
 }
 
-/// A start under a run id that exists: our own mistake, should it ever happen, and nothing that the fold can see.
+/// A start under a run id that exists: our own mistake, should it ever happen, and nothing that the fold can
+/// see.
 fn impossible(stage: &Stage, taken: RunId, business_id: &str) -> Command {
     let mut start = stage.new_run(business_id);
     start.id = taken;

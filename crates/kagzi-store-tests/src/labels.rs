@@ -1,4 +1,5 @@
-//! Labels: set when a run starts and by its workflow, the last write of a name counts, replay repeats nothing.
+//! Labels: set when a run starts and by its workflow, the last write of a name counts, replay repeats
+//! nothing.
 
 use kagzi_model::{Command, LeaseRef, Name, Reply, StepRef};
 

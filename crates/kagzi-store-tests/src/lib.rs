@@ -1,7 +1,8 @@
 //! One conformance suite for every store. Each file below is a guarantee, each function a claim about it.
 //!
-//! A store is tested by implementing [`StoreFactory`] and writing `conformance!(its factory)` in a test file; a
-//! durable one adds `durability!(its factory)`, and [`differential::play`] compares it with the reference store.
+//! A store is tested by implementing [`StoreFactory`] and writing `conformance!(its factory)` in a test file;
+//! a durable one adds `durability!(its factory)`, and [`differential::play`] compares it with the reference
+//! store.
 
 pub mod batches;
 pub mod claims;

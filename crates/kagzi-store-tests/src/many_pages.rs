@@ -1,4 +1,5 @@
-//! Lists of a hundred thousand runs. Only for stores that are made for them: the reference store copies all it has.
+//! Lists of a hundred thousand runs. Only for stores that are made for them: the reference store copies all
+//! it has.
 
 use std::collections::HashMap;
 

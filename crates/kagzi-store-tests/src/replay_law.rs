@@ -1,5 +1,5 @@
-//! What a replay builds on: what a parked run waits for, what the code has dropped, in which order the function was told,
-//! and what a retried run executes again.
+//! What a replay builds on: what a parked run waits for, what the code has dropped, in which order the
+//! function was told, and what a retried run executes again.
 
 use kagzi_model::{
     Command, EventKind, Failure, Name, Rejection, Reply, RetryPolicy, RunId, State, Timestamp,

@@ -1,4 +1,5 @@
-//! Retention: runs that ended long ago go with all that belongs to them, others stay, and work goes on meanwhile.
+//! Retention: runs that ended long ago go with all that belongs to them, others stay, and work goes on
+//! meanwhile.
 
 use kagzi_model::{
     Command, Name, NamespaceChange, NamespaceCommand, NamespaceField, OnFailure, RunId, StartRun,

@@ -469,7 +469,8 @@ pub async fn what_is_started_how_late_and_what_is_left_out_is_counted(stage: Sta
     stage.pass_ms(2_000);
     sweep(&stage).await;
     standing.next().await;
-    // The one leaves three times out because its run still goes, the other two because more than one was missed.
+    // The one leaves three times out because its run still goes, the other two because more than one was
+    // missed.
     stage.pass_ms(3 * MINUTE_MS as u64);
     sweep(&stage).await;
 

@@ -95,8 +95,8 @@ pub async fn runs_without_a_business_id_are_all_different(stage: Stage) {
     assert_eq!(stage.run(ids.0).await.business_id, first.business_id);
 }
 
-/// Without a business id nobody looks whether the run exists, which saves a read per start. The same start sent again
-/// meets the database's uniqueness, and only then it is looked for.
+/// Without a business id nobody looks whether the run exists, which saves a read per start. The same start
+/// sent again meets the database's uniqueness, and only then it is looked for.
 pub async fn a_start_without_a_business_id_can_be_sent_again_and_makes_one_run(stage: Stage) {
     let start = stage.new_run("");
     let start = StartRun { business_id: start.id.to_string().into(), ..start };

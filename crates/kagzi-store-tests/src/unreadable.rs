@@ -42,7 +42,8 @@ async fn only_the_victim_stands_still(stage: &Stage, victim: RunId, neighbour: R
 
 pub async fn an_event_of_a_kind_that_only_a_newer_server_knows_stops_nobody(mut stage: Stage) {
     let newer = format!(
-        "UPDATE events SET detail = '{{\"event\":\"signal_received\",\"channel\":\"go\"}}' WHERE run_id = {VICTIM}"
+        "UPDATE events SET detail = '{{\"event\":\"signal_received\",\"channel\":\"go\"}}' WHERE run_id = \
+         {VICTIM}"
     );
     let (victim, neighbour) = beside_a_victim(&mut stage, &newer).await;
 

@@ -1,4 +1,5 @@
-//! A row that makes no sense is an error that names it, never a default that looks like what the caller asked for.
+//! A row that makes no sense is an error that names it, never a default that looks like what the caller asked
+//! for.
 
 mod sqlite_file;
 

@@ -9,8 +9,8 @@ use sqlite_file::SqliteFile;
 
 /// Two weeks of a look every minute.
 const ROUNDS: u32 = 20_000;
-/// Rounds at the beginning and at the end that are really parked and woken; those in between are under one lease, so
-/// that the test needs no forty thousand commits.
+/// Rounds at the beginning and at the end that are really parked and woken; those in between are under one
+/// lease, so that the test needs no forty thousand commits.
 const WOKEN: u32 = 100;
 
 /// One look and one sleep, as the function of such a run reports them.

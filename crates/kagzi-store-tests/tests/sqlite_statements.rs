@@ -183,7 +183,8 @@ async fn every_listing_walks_an_index_in_its_order_and_sorts_nothing() {
                         "{name} by {by:?} is not led by {index}:\n{plan}\n{}",
                         statement.sql
                     );
-                    // What the page was cut to is sorted once more after its rows were fetched: a page, no more.
+                    // What the page was cut to is sorted once more after its rows were fetched: a page, no
+                    // more.
                     let covered = plan.contains(" page");
                     assert!(covered || !plan.contains("TEMP B-TREE"), "{name} by {by:?} sorts:\n{plan}");
                     assert!(

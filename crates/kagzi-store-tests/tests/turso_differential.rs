@@ -1,6 +1,8 @@
-//! The reference store and Turso give the same answers to the same operations, and SQLite reads what Turso left.
+//! The reference store and Turso give the same answers to the same operations, and SQLite reads what Turso
+//! left.
 //!
-//! `KAGZI_SEED=42 cargo test -p kagzi-store-tests --features turso --test turso_differential` plays one game again.
+//! `KAGZI_SEED=42 cargo test -p kagzi-store-tests --features turso --test turso_differential` plays one game
+//! again.
 
 mod turso_file;
 

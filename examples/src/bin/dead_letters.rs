@@ -1,5 +1,5 @@
-//! A payment as the plan describes it: a policy in parts, typed errors, a handler that keeps dead letters, and one that
-//! hears of everything.
+//! A payment as the plan describes it: a policy in parts, typed errors, a handler that keeps dead letters,
+//! and one that hears of everything.
 
 use std::time::Duration;
 

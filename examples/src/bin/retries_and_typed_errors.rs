@@ -1,4 +1,5 @@
-//! A policy, errors that say how they want to be retried, and the last word about a step that failed for good.
+//! A policy, errors that say how they want to be retried, and the last word about a step that failed for
+//! good.
 
 use std::time::Duration;
 

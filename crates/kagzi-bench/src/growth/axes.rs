@@ -42,7 +42,8 @@ pub struct Site<'a> {
     pub runs: u64,
 }
 
-/// All workers together can hold as many runs as the largest number of them, so that only their number differs.
+/// All workers together can hold as many runs as the largest number of them, so that only their number
+/// differs.
 const SLOTS: u64 = 1000;
 
 const fn column(key: &'static str, label: &'static str, drawn: Drawn) -> Column {
@@ -204,7 +205,8 @@ async fn payloads(site: &Site<'_>) -> anyhow::Result<Curve> {
     for x in site.pick(&[100, 10 << 10, 1 << 20], &[100, 10 << 10]) {
         site.say("bytes", x);
         let shape = Shape { payload_len: usize::try_from(x)?, ..Shape::of_steps("payload", 1) };
-        // In flight as many as still fit into memory when each has a megabyte; enough to be worth a measurement.
+        // In flight as many as still fit into memory when each has a megabyte; enough to be worth a
+        // measurement.
         let load = Load { concurrency: 64, ..site.load(shape) };
         let divisor = if x >= 1 << 20 { 100 } else { 4 };
         let load =

@@ -76,7 +76,8 @@ impl Curve {
         format!("{}\n{}", self.title, table::text(table))
     }
 
-    /// A panel for each column that is drawn. Nothing at all has no place on a logarithmic axis: it becomes a dashed line.
+    /// A panel for each column that is drawn. Nothing at all has no place on a logarithmic axis: it becomes a
+    /// dashed line.
     pub fn plot(&self, store: &str) -> String {
         let drawn = self.columns.iter().enumerate().filter(|(_, column)| column.drawn != Drawn::No);
         let panels = drawn.map(|(at, column)| {

@@ -37,7 +37,8 @@ pub async fn serve(
         .await
 }
 
-/// `AdminService.HealthCheck` alone. Implementing the generated trait would need a stub for each of its other calls.
+/// `AdminService.HealthCheck` alone. Implementing the generated trait would need a stub for each of its other
+/// calls.
 #[derive(Clone)]
 struct Echo;
 
@@ -69,7 +70,8 @@ impl UnaryService<HealthCheckRequest> for Echo {
     }
 }
 
-/// `WorkerService.Work` alone. Implementing the generated trait would need a stub for each of its 14 other calls.
+/// `WorkerService.Work` alone. Implementing the generated trait would need a stub for each of its 14 other
+/// calls.
 #[derive(Clone)]
 struct EchoStream;
 

@@ -45,7 +45,8 @@ pub struct Event {
     pub payload: Option<Vec<u8>>,
 }
 
-/// Rows that must not exist, counted by the database itself: the claim, and a statement that both engines take.
+/// Rows that must not exist, counted by the database itself: the claim, and a statement that both engines
+/// take.
 pub const MUST_BE_NONE: &[(&str, &str)] = &[
     (
         "I2: a step has two recorded results",

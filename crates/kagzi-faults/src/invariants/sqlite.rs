@@ -22,7 +22,8 @@ pub fn read(file: &Path) -> Rows {
 }
 
 const RUNS: &str = "
-    SELECT lower(hex(run_id)), workflow_type, status, state, epoch, due_at, sweep_at, lower(hex(lease_worker)),
+    SELECT lower(hex(run_id)), workflow_type, status, state, epoch, due_at, sweep_at, \
+    lower(hex(lease_worker)),
            finished_at, deadline_at, options
     FROM runs";
 

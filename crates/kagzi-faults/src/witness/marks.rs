@@ -2,8 +2,8 @@ use uuid::Uuid;
 
 const LEN: usize = 36;
 
-/// Every UUID that stands in these bytes as text. Tests put one into each payload, so that its way can be followed: over
-/// the wire, into the database's log, and out again.
+/// Every UUID that stands in these bytes as text. Tests put one into each payload, so that its way can be
+/// followed: over the wire, into the database's log, and out again.
 pub fn marks(bytes: &[u8]) -> Vec<Uuid> {
     let mut found = Vec::new();
     for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'-') {

@@ -1,5 +1,5 @@
-//! Hostile requests against everything that lists, schedules and administers: each is refused by field, value and what to
-//! do instead, nothing is written, and the server works on.
+//! Hostile requests against everything that lists, schedules and administers: each is refused by field, value
+//! and what to do instead, nothing is written, and the server works on.
 
 mod administration;
 mod lists;

@@ -66,8 +66,8 @@ async fn a_server_killed_at_random_under_load_loses_nothing_and_does_nothing_twi
     let (runs, ()) = future::join(start_all(&stage), kills).await;
     all_complete(&stage, &runs).await;
 
-    // No worker died and all came back within the grace, so nothing had to be executed again, except a run whose
-    // delivery was lost with the server: such a run had not begun.
+    // No worker died and all came back within the grace, so nothing had to be executed again, except a run
+    // whose delivery was lost with the server: such a run had not begun.
     let found = stage.close().await;
     drop(workers);
     let all = Evidence { runs: RUNS, completed: RUNS, results: RUNS * STEPS, executions: RUNS * STEPS };

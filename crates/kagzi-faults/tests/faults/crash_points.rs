@@ -1,5 +1,6 @@
-//! Death at every commit. Each scenario is played once per commit and victim: the server just before it, the server just
-//! after it, the worker whose report it is. Whoever died is started again, and the scenario must end as if nobody had.
+//! Death at every commit. Each scenario is played once per commit and victim: the server just before it, the
+//! server just after it, the worker whose report it is. Whoever died is started again, and the scenario must
+//! end as if nobody had.
 
 use std::time::Duration;
 
@@ -67,7 +68,8 @@ async fn play(scenario: &Scenario, crash: CrashPoint) -> bool {
     let events = stage.events(&run).await;
     let mut failed = codes_of_failed_attempts(&events);
     if matches!(crash.victim, Victim::Worker) {
-        // The attempt that died with its worker, where the server knew that it had begun, counts as any other.
+        // The attempt that died with its worker, where the server knew that it had begun, counts as any
+        // other.
         let expected = scenario.failed.first().copied().unwrap_or("WORKER_LOST");
         failed.iter_mut().filter(|code| **code == "WORKER_LOST").for_each(|code| *code = expected.to_owned());
     }

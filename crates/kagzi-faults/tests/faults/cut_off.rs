@@ -1,4 +1,5 @@
-//! A broken connection says more than silence: a killed worker is noticed at once, one that comes back loses nothing.
+//! A broken connection says more than silence: a killed worker is noticed at once, one that comes back loses
+//! nothing.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,8 @@ async fn a_server_that_restarts_starts_no_clock_for_the_workers_it_leaves() {
     server.terminate();
     assert!(server.ended().await.success());
     stage.restart_server().await;
-    // Longer than the grace: the worker, which is stopped, cannot come back, and only silence counts against it.
+    // Longer than the grace: the worker, which is stopped, cannot come back, and only silence counts against
+    // it.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let kinds = stage.kinds(&run).await;
     worker.go_on();

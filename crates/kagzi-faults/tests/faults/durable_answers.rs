@@ -39,8 +39,9 @@ async fn no_answer_leaves_the_server_before_the_sync_of_its_commit_has_returned(
     let synced = witness::testify(&calls, &answers).unwrap();
 
     assert!(together.iter().all(Result::is_ok), "{together:?}");
-    // Nothing escaped the witness. By hand: a start, a step and an end. By the worker, of each run: the name of the
-    // first step, which came with the input, and two results. All of it was handed out again, but for what was done by hand.
+    // Nothing escaped the witness. By hand: a start, a step and an end. By the worker, of each run: the name
+    // of the first step, which came with the input, and two results. All of it was handed out again, but for
+    // what was done by hand.
     let marks = |kind: Kind| {
         let of_kind = answers.iter().filter(|answer| answer.kind == kind);
         of_kind.flat_map(|answer| &answer.marks).collect::<HashSet<_>>().len()

@@ -11,7 +11,8 @@ const DAMAGE: [(&str, &str); 15] = [
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
-        "INSERT INTO events SELECT run_id, seq + 1, at, 15, step, detail, NULL, NULL FROM events WHERE kind = 13",
+        "INSERT INTO events SELECT run_id, seq + 1, at, 15, step, detail, NULL, NULL FROM events WHERE kind \
+         = 13",
     ),
     ("I1", "UPDATE runs SET finished_at = finished_at + 1 WHERE status = 4"),
     ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
@@ -26,13 +27,15 @@ const DAMAGE: [(&str, &str); 15] = [
     ("I6", "UPDATE events SET at = at - 60000000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I9",
-        "UPDATE runs SET options = replace(options, 'handler_of', 'nobody') WHERE options LIKE '%handler_of%'",
+        "UPDATE runs SET options = replace(options, 'handler_of', 'nobody') WHERE options LIKE \
+         '%handler_of%'",
     ),
     ("I9", "UPDATE events SET detail = replace(detail, '\"handler\":', '\"nobody\":') WHERE kind = 20"),
     ("I11", "DELETE FROM events WHERE kind = 6 AND run_id IN (SELECT run_id FROM runs WHERE status = 3)"),
     (
         "I12",
-        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB) WHERE kind = 4",
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') \
+         AS BLOB) WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
 ];

@@ -1,4 +1,5 @@
-//! What operators set, with real processes: limits, paused queues, disabled namespaces, workers taken offline.
+//! What operators set, with real processes: limits, paused queues, disabled namespaces, workers taken
+//! offline.
 
 use std::path::Path;
 
@@ -6,8 +7,8 @@ use kagzi_faults::{Evidence, Pace, QUEUE, Script, eventually, stage};
 use kagzi_proto::v1::{self, WorkerStatus, WorkflowStatus};
 use tonic::Code;
 
-/// The most runs that were leased after any commit: every lease begins and ends with an event, one writer commits
-/// them in order, and within a commit what ends goes before what begins.
+/// The most runs that were leased after any commit: every lease begins and ends with an event, one writer
+/// commits them in order, and within a commit what ends goes before what begins.
 fn most_leased(file: &Path) -> i64 {
     let replay = "
         SELECT max(leased)

@@ -1,4 +1,5 @@
-//! `/readyz` and gRPC's health service measure progress: a process that lives on a store that does not move is not ready.
+//! `/readyz` and gRPC's health service measure progress: a process that lives on a store that does not move
+//! is not ready.
 
 use kagzi_faults::{Pace, Script, eventually, stage};
 use tonic::Code;

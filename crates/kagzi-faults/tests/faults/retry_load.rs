@@ -16,8 +16,9 @@ const WAITING: usize = 50;
 /// Runs that have begun and not ended, about.
 const WINDOW: usize = 1_000;
 const BATCH: usize = 250;
-/// What the server may hold more after ten thousand runs than after two thousand. Nothing is kept per run that ended, but
-/// SQLite's page cache (32 MiB) fills with the file: 18 MiB were measured, 33 then 51 MiB in all.
+/// What the server may hold more after ten thousand runs than after two thousand. Nothing is kept per run
+/// that ended, but SQLite's page cache (32 MiB) fills with the file: 18 MiB were measured, 33 then 51 MiB in
+/// all.
 const GROWTH_KIB_MAX: u64 = 24 * 1024;
 /// Far above what a step of the way takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -81,8 +82,8 @@ impl Load {
         answer.into_inner().workflow_runs.len()
     }
 
-    /// Five times as many runs as slots wait for 25 minutes each, longer than any test takes, and the worker is idle and takes
-    /// another.
+    /// Five times as many runs as slots wait for 25 minutes each, longer than any test takes, and the worker
+    /// is idle and takes another.
     async fn waiting_takes_no_slot(&self) {
         self.start(WAITING, &flaky::Ask { initial_ms: Some(25 * 60_000), failures: 1 }).await;
         eventually("all of them wait", async || (self.waiting().await == WAITING).then_some(())).await;
@@ -118,7 +119,8 @@ impl Load {
         (runs, [warm_kib.expect("it passed there"), self.stage.server_memory_kib("VmRSS")])
     }
 
-    /// By the times in its history: three attempts, and before the second and the third at least the policy's delay.
+    /// By the times in its history: three attempts, and before the second and the third at least the policy's
+    /// delay.
     async fn waited_long_enough(&self, run: &str) {
         let mut not_before = 0;
         let (mut failed, mut completed) = (0, 0);

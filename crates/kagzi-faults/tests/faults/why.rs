@@ -13,7 +13,8 @@ async fn a_run_says_in_one_true_sentence_why_it_is_where_it_is() {
     let ready = stage.explain(&run).await;
     let worker = stage.worker(&[]).await;
     stage.began(&run, "charge", 1).await;
-    // That a step began is told, not waited for: the server may hear of it a moment later than the step's code.
+    // That a step began is told, not waited for: the server may hear of it a moment later than the step's
+    // code.
     let leased = eventually("the server hears of the step", async || {
         Some(stage.explain(&run).await).filter(|told| told.sentence.contains("running step"))
     })

@@ -37,7 +37,8 @@ const DAMAGE: &[(&str, &str)] = &[
     ("I11", "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND kind = 6 AND status = 3"),
     (
         "I12",
-        "UPDATE events SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', '\"nonce\":\"x'), 'UTF8')
+        "UPDATE events SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', \
+         '\"nonce\":\"x'), 'UTF8')
           WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),

@@ -1,7 +1,8 @@
-//! Several servers on one PostgreSQL: the rows of FAULTS.md that are marked P, with real processes. Names are claims.
+//! Several servers on one PostgreSQL: the rows of FAULTS.md that are marked P, with real processes. Names are
+//! claims.
 //!
-//! One test at a time: each has a database, two servers and many workers on perhaps two cores, and measures itself
-//! against leases in real time.
+//! One test at a time: each has a database, two servers and many workers on perhaps two cores, and measures
+//! itself against leases in real time.
 
 mod failover;
 mod invariants;

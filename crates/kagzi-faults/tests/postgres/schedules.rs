@@ -80,7 +80,8 @@ async fn a_schedule_fires_once_per_second_for_a_minute_although_its_server_is_ki
         late[late.len() * 9 / 10],
         late[late.len() - 1]
     );
-    // On a quiet machine 100 ms hold for each; on a busy one, and over the death of a server, at least for most.
+    // On a quiet machine 100 ms hold for each; on a busy one, and over the death of a server, at least for
+    // most.
     assert!(late[late.len() / 2] < 100, "{late:?}");
     eventually_within(PATIENCE, "all runs complete", async || {
         let open = count(&url, "SELECT count(*) FROM kagzi.runs WHERE status < 4").await?;

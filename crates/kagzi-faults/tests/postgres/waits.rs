@@ -8,7 +8,8 @@ use kagzi_store_postgres::fixture;
 
 use crate::turn;
 
-/// As long as a server waits for one that cannot hear of the end. The hint takes milliseconds, a look of its own a second.
+/// As long as a server waits for one that cannot hear of the end. The hint takes milliseconds, a look of its
+/// own a second.
 const WAIT_MS: i64 = 20_000;
 
 async fn waited(stage: &Stage, run: &str) -> Duration {
@@ -19,8 +20,8 @@ async fn waited(stage: &Stage, run: &str) -> Duration {
     began.elapsed()
 }
 
-/// A run that was started at one server and ends through the other: whether the wait began before or after the end, it
-/// is answered long before its time is over.
+/// A run that was started at one server and ends through the other: whether the wait began before or after
+/// the end, it is answered long before its time is over.
 async fn an_end_elsewhere_is_heard(settings: &str) {
     let url = fixture::database().await;
     let one = stage!(Pace::Steady, format!("{url}{settings}"));

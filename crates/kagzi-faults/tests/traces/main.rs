@@ -1,4 +1,5 @@
-//! One run is one trace, from the client over the server to the worker and its steps, as a real OTLP receiver sees it.
+//! One run is one trace, from the client over the server to the worker and its steps, as a real OTLP receiver
+//! sees it.
 
 mod receiver;
 

@@ -146,8 +146,8 @@ impl Side {
         answer
     }
 
-    /// Lets the store do what it would do by itself now. A run that was given to a worker who hung up comes back
-    /// in the next turn, and may go to the next who hung up: it is quiet when two turns lease nothing.
+    /// Lets the store do what it would do by itself now. A run that was given to a worker who hung up comes
+    /// back in the next turn, and may go to the next who hung up: it is quiet when two turns lease nothing.
     async fn settle(&self) {
         let stats = self.store.stats();
         loop {
