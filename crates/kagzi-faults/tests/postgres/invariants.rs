@@ -23,17 +23,23 @@ const DAMAGE: &[(&str, &str)] = &[
     ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
     ("I4", "UPDATE runs SET due_at = NULL WHERE status = 3"),
     ("I4", "UPDATE runs SET lease_worker = gen_random_uuid() WHERE status = 1"),
-    ("I5", "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND workflow_type = 'unknown';
-            DELETE FROM runs WHERE workflow_type = 'unknown'"),
+    (
+        "I5",
+        "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND workflow_type = 'unknown';
+            DELETE FROM runs WHERE workflow_type = 'unknown'",
+    ),
     ("I6", "UPDATE events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I7",
         "UPDATE workers SET max_concurrent = 0;
          UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1",
     ),
-    ("I9", "DELETE FROM events USING runs
+    (
+        "I9",
+        "DELETE FROM events USING runs
              WHERE events.run_id = runs.run_id AND workflow_type = 'handler';
-            DELETE FROM runs WHERE workflow_type = 'handler'"),
+            DELETE FROM runs WHERE workflow_type = 'handler'",
+    ),
     ("I11", "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND kind = 6 AND status = 3"),
     (
         "I12",
