@@ -77,5 +77,5 @@ for name in then["instructions"].keys() - now.keys():
 if not same:
     print(f"not judged: recorded with {then['compiler']}, counted with {compiler}")
 if failed:
-    sys.exit("if the growth is worth it, say why in the commit and record it: scripts/instructions.sh --record")
+    sys.exit("if growth is worth it, say why in the commit and record it: scripts/instructions.sh --record")
 PYTHON

@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
-# The one test command. On a fresh Debian machine it installs what is missing, then runs everything that CI
-# runs, in an order that fails early. It needs no terminal and asks nothing.
+# The one test command. It needs no terminal and asks nothing.
+#
+#   scripts/test.sh everything that CI runs, in an order that fails early; on a fresh Debian machine it
+#                           first installs what is missing
+#   scripts/test.sh quick   before each commit: format, lints of the default features, the model, the suite on
+#                           SQLite, the SDK
+#   scripts/test.sh soak what is too long for CI: ten thousand random programs, hundreds of random histories,
+#                           processes killed at random, a database that restarts for twenty minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -8,9 +14,21 @@ export DEBIAN_FRONTEND=noninteractive
 export INSTA_UPDATE=no # a changed snapshot is a failure, never a new file
 export KAGZI_EXAMPLES_BUILT=1
 unset KAGZI_ADDRESS KAGZI_NAMESPACE KAGZI_STORE KAGZI KAGZI_TEST_STORE KAGZI_FAULTS_STORE
+mode=${1:-full}
+case $mode in
+full | quick | soak) ;;
+*)
+    echo "usage: scripts/test.sh [quick | soak]" >&2
+    exit 2
+    ;;
+esac
 debug=${CARGO_TARGET_DIR:-target}/debug
 
-stage_count=12
+case $mode in
+quick) stage_count=5 ;;
+full) stage_count=12 ;;
+soak) stage_count=6 ;;
+esac
 stage_number=0
 summary=
 
@@ -82,12 +100,19 @@ install() {
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$@"
 }
 
+# Built without optimisation, cargo-deny takes two minutes to install instead of six, and seconds to run.
 licenses() {
-    if has cargo-deny; then
-        cargo deny --all-features check
+    if ! has cargo-deny; then
+        echo "installing cargo-deny"
+        CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny
+    fi
+    cargo deny --all-features --log-level error check licenses bans sources
+    # Advisories come from a Git repository, which a machine behind a mirror of the registry cannot reach.
+    if timeout 60 cargo deny --all-features fetch db >/dev/null 2>&1; then
+        cargo deny --all-features --log-level error check advisories
+        echo "licences, bans, sources and advisories are checked"
     else
-        echo "cargo-deny is not installed, so licences and advisories are not checked here;"
-        echo "to check them: cargo install --locked cargo-deny && cargo deny check"
+        echo "licences, bans and sources are checked; the advisories could not be reached and are NOT checked"
     fi
 }
 
@@ -117,17 +142,82 @@ speed() {
     "${CARGO_TARGET_DIR:-target}/release/kagzi" bench guard
 }
 
-stage "tools" tools
-stage "documents" scripts/check-docs.sh
-stage "licences" licenses
-stage "format" cargo fmt --all --check
-stage "lints" lints
-stage "build" build
-stage "tests" tests
-stage "examples and Python" examples
-stage "demo" "$debug/kagzi" demo
-stage "metrics" scripts/check-metrics.sh
-stage "speed" speed
-stage "instructions" scripts/instructions.sh
+quick_lints() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+
+# One build for all of them. Documentation tests are compiled one by one, so they are left to the full test.
+quick_tests() {
+    cargo test --quiet --locked -p kagzi-model -p kagzi-tidy
+    cargo test --quiet --locked -p kagzi-store-tests --test memory --test sqlite --test differential
+}
+
+sdk_tests() { cargo test --quiet --locked -p kagzi --features testing,encryption,compression --lib --tests; }
+
+# The same test with one seed after the other; a failing one prints how to repeat it.
+each_seed() {
+    local variable=$1 count=$2 seed
+    shift 2
+    for ((seed = 1; seed <= count; seed++)); do
+        env "$variable=$seed" "$@" || {
+            echo "repeat with: $variable=$seed $*"
+            return 1
+        }
+    done
+}
+
+random_programs() {
+    SEEDS=${KAGZI_SOAK_PROGRAMS:-10000} \
+        cargo test --locked -p kagzi --features testing --test replay_law random -- --nocapture
+}
+
+random_histories() {
+    KAGZI_CASES=${KAGZI_SOAK_HISTORIES:-20000} cargo test --locked -p kagzi-model --test histories
+    local crate
+    for crate in kagzi-store-tests kagzi-store-postgres; do
+        each_seed KAGZI_SEED "${KAGZI_SOAK_GAMES:-200}" \
+            cargo test --quiet --locked -p "$crate" --test differential
+    done
+}
+
+random_deaths() {
+    each_seed KAGZI_FAULTS_SEED "${KAGZI_SOAK_DEATHS:-50}" \
+        cargo test --quiet --locked -p kagzi-faults --test faults chaos
+}
+
+restarts() {
+    KAGZI_RESTARTS_SECONDS=${KAGZI_SOAK_RESTARTS_SECONDS:-1200} \
+        cargo test --locked -p kagzi-faults --test postgres restarts
+}
+
+case $mode in
+quick)
+    stage "documents" scripts/check-docs.sh
+    stage "format" cargo fmt --all --check
+    stage "lints" quick_lints
+    stage "model and SQLite" quick_tests
+    stage "SDK" sdk_tests
+    ;;
+full)
+    stage "tools" tools
+    stage "documents" scripts/check-docs.sh
+    stage "licences" licenses
+    stage "format" cargo fmt --all --check
+    stage "lints" lints
+    stage "build" build
+    stage "tests" tests
+    stage "examples and Python" examples
+    stage "demo" "$debug/kagzi" demo
+    stage "metrics" scripts/check-metrics.sh
+    stage "speed" speed
+    stage "instructions" scripts/instructions.sh
+    ;;
+soak)
+    stage "tools" tools
+    stage "build" cargo build --locked --workspace --all-targets
+    stage "random programs" random_programs
+    stage "random histories" random_histories
+    stage "random deaths" random_deaths
+    stage "restarts" restarts
+    ;;
+esac
 
 printf '\nOK in %d s: %s\n' "$SECONDS" "${summary%, }"

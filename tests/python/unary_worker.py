@@ -49,8 +49,8 @@ class Lease:
         return self.workers.ReportStepProgress(work.ReportStepProgressRequest(**fields))
 
     def fail(self, step, position, error, policy):
-        fields = self.fields(step_id=step, position=position, error=error, error_code="BUSY", retry_policy=policy)
-        return self.workers.FailStep(work.FailStepRequest(**fields))
+        fields = self.fields(step_id=step, position=position, error=error, error_code="BUSY")
+        return self.workers.FailStep(work.FailStepRequest(**fields, retry_policy=policy))
 
     def sleep(self, step, position, ms):
         fields = self.fields(step_id=step, position=position, duration_ms=ms)
@@ -211,7 +211,8 @@ def main():
 
     events = flows.ListRunEvents(flow.ListRunEventsRequest(run_id=first.run_id)).events
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
-    assert [event.at.ToNanoseconds() for event in events] == sorted(event.at.ToNanoseconds() for event in events)
+    times = [event.at.ToNanoseconds() for event in events]
+    assert times == sorted(times)
     kinds = [(event.kind, event.step) if event.step else event.kind for event in events]
     assert kinds == [
         "run_started",

@@ -56,7 +56,7 @@ pub struct Settings {
     pub scheduler: SchedulerSettings,
 }
 
-/// Settings of the scheduler (the seeds' `KAGZI_SCHEDULER_*`).
+/// Settings of the scheduler (`KAGZI_SCHEDULER_*` in the environment).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerSettings {
     /// Schedules fire from an armed timer; this often the scheduler looks around anyway.

@@ -21,7 +21,7 @@ pub struct RetryPolicy {
     pub backoff_coefficient: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_interval_ms: Option<Millis>,
-    /// Error codes that end the step at once; a prefix of the message matches too (the seeds' way).
+    /// Error codes that end the step at once; a prefix of the message matches too, for compatibility.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub non_retryable_errors: Vec<String>,
     /// When not empty, only these error codes are retried.

@@ -7,7 +7,7 @@ use kagzi_model::{Change, Command, EventKind, LeaseRef, State, StepState, Timest
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn i1_an_ended_run_never_changes_unless_a_person_reopens_it(moves in moves(), setting in setting()) {

@@ -5,3 +5,11 @@ mod labels;
 mod late_repeats;
 mod play;
 mod rebuild;
+
+/// How many histories each claim is tried on; `scripts/test.sh soak` tries more.
+fn cases() -> u32 {
+    match std::env::var("KAGZI_CASES") {
+        Ok(cases) => cases.parse().expect("KAGZI_CASES is a number"),
+        Err(_) => 128,
+    }
+}

@@ -5,7 +5,7 @@ use kagzi_model::{Aggregate, EventKind, Labels, RunOptions, State};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn a_run_rebuilt_from_its_stored_events_is_the_one_in_memory(moves in moves(), setting in setting()) {

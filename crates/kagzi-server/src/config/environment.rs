@@ -1,6 +1,6 @@
 //! The environment: `KAGZI__SECTION__KEY`, and the names that were there before.
 
-/// Names that are not of that form. The seeds called the scheduler's so; the others are older than the rule.
+/// Names that are not of that form. They are older than the rule, or come from the first plans.
 pub const ALIASES: [(&str, &str); 5] = [
     ("KAGZI_STORE", "store.url"),
     ("RUST_LOG", "log.level"),
