@@ -7,6 +7,7 @@ mod play;
 mod rebuild;
 
 /// How many histories each claim is tried on; `scripts/test.sh soak` tries more.
+#[expect(clippy::disallowed_methods, reason = "the model has no environment, its soak test has")]
 fn cases() -> u32 {
     match std::env::var("KAGZI_CASES") {
         Ok(cases) => cases.parse().expect("KAGZI_CASES is a number"),
