@@ -18,6 +18,6 @@ fi
 rm -rf "$stubs"
 mkdir -p "$stubs"
 "$home/venv/bin/python" -m grpc_tools.protoc --proto_path=proto --python_out="$stubs" \
-    --grpc_python_out="$stubs" proto/kagzi/v1/*.proto
+    --grpc_python_out="$stubs" proto/google/rpc/*.proto proto/kagzi/v1/*.proto
 
 PYTHONPATH=$stubs exec scripts/with-server.sh "$home/venv/bin/python" tests/python/unary_worker.py

@@ -10,6 +10,7 @@ import os
 import time
 
 import grpc
+from google.rpc import status_pb2
 from kagzi.v1 import common_pb2 as common
 from kagzi.v1 import worker_pb2 as work
 from kagzi.v1 import worker_pb2_grpc
@@ -63,12 +64,26 @@ class Lease:
 
 def refused(code, call):
     """The message of a call that must be refused with this code."""
+    return refused_with(code, call).details()
+
+
+def refused_with(code, call):
+    """The error of a call that must be refused with this code."""
     try:
         answer = call()
     except grpc.RpcError as error:
         assert error.code() == code, f"refused with {error.code()}: {error.details()}"
-        return error.details()
+        return error
     raise AssertionError(f"accepted: {answer}")
+
+
+def reason_of(error):
+    """What programs compare: the first field of the ErrorInfo in the details of the status."""
+    trailers = dict(error.trailing_metadata())
+    status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
+    info = next(detail.value for detail in status.details if detail.type_url.endswith("google.rpc.ErrorInfo"))
+    assert info[0] == 0x0A, info
+    return info[2 : 2 + info[1]].decode()
 
 
 def claim(name):
@@ -163,8 +178,7 @@ def main():
         lambda: first.complete("charge", 1, "paid by a ghost"),
         lambda: first.finish("ghost"),
     ):
-        message = refused(stale, write)
-        assert "lease lost" in message, message
+        assert reason_of(refused_with(stale, write)) == "LEASE_LOST"
     claim("a write under the old epoch is refused")
 
     begun = second.begin("charge", 1)

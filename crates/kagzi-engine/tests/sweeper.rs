@@ -146,7 +146,7 @@ async fn a_step_that_began_after_the_start_times_out_within_the_grace() {
     assert_eq!(stage.failed(&lease).await, [], "not before its time");
     stage.pass(Duration::from_secs(2)).await;
 
-    assert_eq!(stage.failed(&lease).await, [name("TIMEOUT")]);
+    assert_eq!(stage.failed(&lease).await, [name("TIMED_OUT")]);
 }
 
 /// A step that began before the server was away, and whose time passed since. Whether its worker says afterwards that
@@ -169,7 +169,7 @@ async fn step_of_before(told_again: bool) -> Vec<Name> {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_its_worker_tells_again_times_out_within_the_grace() {
-    assert_eq!(step_of_before(true).await, [name("TIMEOUT")]);
+    assert_eq!(step_of_before(true).await, [name("TIMED_OUT")]);
 }
 
 #[tokio::test(start_paused = true)]

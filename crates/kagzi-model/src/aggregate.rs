@@ -4,11 +4,9 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
     Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp,
+    codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
 };
-
-/// The code of an attempt that died with its worker.
-pub(crate) const WORKER_LOST: &str = "WORKER_LOST";
 
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +148,7 @@ impl Aggregate {
                         steps.remove(path);
                         return false;
                     }
-                    let failure = Failure::new("WORKER_LOST", "its worker was lost");
+                    let failure = Failure::new(WORKER_LOST, "its worker was lost");
                     step.state = StepState::Retry { at, failure };
                     true
                 });

@@ -7,6 +7,7 @@
 mod aggregate;
 mod backoff;
 mod change;
+pub mod codes;
 mod command;
 mod decide;
 pub mod event;

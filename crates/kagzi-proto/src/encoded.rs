@@ -4,9 +4,6 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::v1::Payload;
 
-/// The error code of a payload that is larger than the server accepts.
-pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
-
 /// The content type of a failure handler's input: a `WorkflowFailedEvent` that the server composed.
 pub const WORKFLOW_FAILED: &str = "application/vnd.kagzi.workflow-failed+json";
 

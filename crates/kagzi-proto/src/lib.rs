@@ -1,16 +1,34 @@
 //! The public contract as Rust types. `src/generated` is written by `cargo test -p kagzi-proto` from
 //! `proto/kagzi/v1` and committed, so that building Kagzi needs no `protoc`.
 
+pub mod codes;
 mod encoded;
 mod idempotency_key;
+pub mod refusal;
 
-pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, PAYLOAD_TOO_LARGE, WORKFLOW_FAILED, key_id};
+pub use codes::{PAYLOAD_TOO_LARGE, Reason};
+pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, WORKFLOW_FAILED, key_id};
 pub use idempotency_key::{IDEMPOTENCY_KEY_BYTES_MAX, idempotency_key};
+pub use refusal::Refusal;
 
 /// Messages, clients and servers of package `kagzi.v1`.
-#[allow(clippy::all, missing_docs)]
-pub mod v1 {
-    include!("generated/kagzi.v1.rs");
+pub use kagzi::v1;
+
+// The generated code names other packages by their place, so the modules stand as the packages do.
+mod kagzi {
+    #[allow(clippy::all, missing_docs)]
+    pub mod v1 {
+        include!("generated/kagzi.v1.rs");
+    }
+}
+
+/// Messages of Google's that the contract uses.
+pub mod google {
+    /// `google.rpc.Status`, from `proto/google/rpc/status.proto`.
+    #[allow(clippy::all, missing_docs)]
+    pub mod rpc {
+        include!("generated/google.rpc.rs");
+    }
 }
 
 /// The compiled descriptors, for gRPC reflection.

@@ -13,14 +13,14 @@ use kagzi_model::{
         WAIT_MS_MAX,
     },
 };
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, Refusal, v1};
 use kagzi_store::TimeRange;
 use tonic::Status;
 use uuid::Uuid;
 
 use crate::wire;
 
-pub use payload::{PayloadLimits, is_too_large, payload, too_large};
+pub use payload::{PayloadLimits, payload, too_large};
 
 /// The namespace that is meant when none is named.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -32,7 +32,7 @@ pub fn invalid(field: &str, value: impl std::fmt::Debug, rule: impl std::fmt::Di
         value.truncate(value.floor_char_boundary(77));
         value.push_str("...");
     }
-    Status::invalid_argument(format!("{field} is {value}: {rule}"))
+    Refusal::new(Reason::FieldInvalid, format!("{field} is {value}: {rule}")).field(field, rule).status()
 }
 
 /// A name that must be there.
@@ -157,7 +157,10 @@ pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Stat
         run_retry_budget_ms: policy.run_retry_budget_ms,
     };
     let policy = own.or(&named);
-    policy.check().map_err(|error| Status::invalid_argument(format!("retry_policy.{error}")))?;
+    policy.check().map_err(|error| {
+        let refusal = Refusal::new(Reason::FieldInvalid, format!("retry_policy.{error}"));
+        refusal.field("retry_policy", error).status()
+    })?;
     Ok(policy)
 }
 

@@ -18,7 +18,10 @@ use futures_util::{
     stream::{FuturesUnordered, Stream},
 };
 use kagzi_engine::Engine;
-use kagzi_proto::v1::{self, ask::Body as Asked, reply::Body as Said};
+use kagzi_proto::{
+    Reason, refusal,
+    v1::{self, ask::Body as Asked, reply::Body as Said},
+};
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::{Status, Streaming, metadata::MetadataMap};
@@ -111,7 +114,7 @@ async fn serve(
         tokio::select! {
             biased;
             () = services.stop.cancelled() => {
-                return Err(Status::unavailable("the server is stopping; ask again"));
+                return Err(Reason::ServerStopping.status("the server is stopping; ask again"));
             }
             Some(answered) = conversation.answering.next() => {
                 let parcel = conversation.gather(answered);
@@ -178,7 +181,10 @@ impl Conversation {
                         wait.abort();
                     }
                 }
-                None => return Err(Status::invalid_argument(format!("ask {seq} asks nothing"))),
+                None => {
+                    let said = format!("ask {seq} asks nothing");
+                    return Err(Reason::MessageInvalid.status(said));
+                }
             }
         }
         if !starts.is_empty() {
@@ -251,10 +257,7 @@ fn answered(((seq, call), answer): ((u64, Call), Result<v1::StartWorkflowRespons
 fn reply<T>(seq: u64, answer: Result<T, Status>, say: impl FnOnce(T) -> Said) -> v1::Reply {
     let body = match answer {
         Ok(answer) => say(answer),
-        Err(status) => Said::Refused(v1::CallRefused {
-            code: status.code() as i32,
-            message: status.message().to_owned(),
-        }),
+        Err(status) => Said::Refused(refusal::to_rpc(&status)),
     };
     v1::Reply { seq, body: Some(body) }
 }

@@ -18,6 +18,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
+use kagzi_proto::Reason;
 use tonic::{
     Status,
     body::Body,
@@ -132,7 +133,7 @@ where
 }
 
 fn too_long(max: Duration) -> Status {
-    Status::deadline_exceeded(format!(
+    Reason::CallTimeout.status(format!(
         "the call took longer than {} s and was given up; look whether it had an effect before it is sent again",
         max.as_secs()
     ))

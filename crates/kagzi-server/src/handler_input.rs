@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kagzi_engine::{Engine, EngineError, moment};
-use kagzi_model::{Name, Payload, Rejection, Run, RunId, State};
+use kagzi_model::{Name, Payload, Rejection, Run, RunId, State, codes};
 use kagzi_proto::WORKFLOW_FAILED;
 use serde_json::json;
 use tonic::Status;
@@ -24,7 +24,7 @@ fn of_a_run_that_is_gone(namespace: &Name, failed: RunId) -> Payload {
         "failed_run_id": failed.to_string(),
         "namespace_id": &**namespace,
         "error": "the failed run is gone: its retention has passed, and nothing more is known of it",
-        "error_code": "RUN_GONE",
+        "error_code": codes::RUN_GONE,
     });
     Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) }
 }
@@ -40,7 +40,7 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
     };
     let run = view.run;
     let (error, code) = match &run.state {
-        State::Paused { why, .. } => (why.clone(), "QUARANTINED".to_owned()),
+        State::Paused { why, .. } => (why.clone(), codes::QUARANTINED.to_owned()),
         state => run.failure().map_or_else(
             || (state.status().name().to_owned(), String::new()),
             |failure| (failure.message.clone(), failure.code.to_string()),

@@ -6,6 +6,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::stream::{self, Stream};
+use kagzi_proto::Reason;
 use kagzi_proto::v1::{
     admin_service_server::AdminServiceServer, schedule_service_server::ScheduleServiceServer,
     worker_service_server::WorkerServiceServer, workflow_service_server::WorkflowServiceServer,
@@ -80,7 +81,7 @@ impl Health for Readiness {
         if !NAMES.contains(&service.as_str()) {
             // The protocol wants NOT_FOUND; the words are ours.
             let rule = format_args!("it must be empty, for the server, or one of {}", NAMES[1..].join(", "));
-            return Err(Status::not_found(invalid("service", service, rule).message()));
+            return Err(Reason::ServiceNotFound.status(invalid("service", service, rule).message()));
         }
         Ok(answer(self.measure().await))
     }

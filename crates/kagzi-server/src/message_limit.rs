@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_util::{TryFutureExt, future::MapOk};
+use kagzi_proto::Reason;
 use tonic::{
     Code, Status,
     body::Body,
@@ -73,7 +74,7 @@ fn reword(response: Response<Body>) -> Response<Body> {
 /// change one day, it is passed on as it is.
 pub fn clearer(status: Status) -> Status {
     if status.code() == Code::Internal && status.message().starts_with(UNDECODABLE) {
-        return Status::invalid_argument(format!(
+        return Reason::MessageInvalid.status(format!(
             "the request is no valid message of this method: {}; was it written by another version of the protocol?",
             status.message()
         ));

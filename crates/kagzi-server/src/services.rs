@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use kagzi_engine::Engine;
 use kagzi_model::Millis;
-use kagzi_proto::v1::{
-    self, admin_service_server::AdminService, schedule_service_server::ScheduleService,
-    worker_service_server::WorkerService, workflow_service_server::WorkflowService,
+use kagzi_proto::{
+    Reason,
+    v1::{
+        self, admin_service_server::AdminService, schedule_service_server::ScheduleService,
+        worker_service_server::WorkerService, workflow_service_server::WorkflowService,
+    },
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
@@ -33,7 +36,7 @@ impl Services {
         tokio::select! {
             biased;
             answer = call => answer.map(Response::new),
-            () = self.stop.cancelled() => Err(Status::unavailable("the server is stopping; ask again")),
+            () = self.stop.cancelled() => Err(Reason::ServerStopping.status("the server is stopping; ask again")),
         }
     }
 }

@@ -5,6 +5,7 @@ use kagzi_model::{
     Rejection, RuleError,
     schedule::{ScheduleRejection, TimingError},
 };
+use kagzi_proto::{Reason, Refusal};
 use kagzi_store::{RegistryError, StoreError};
 use tonic::Status;
 
@@ -26,7 +27,7 @@ pub fn from_engine(error: EngineError) -> Status {
 pub fn from_engine_once(error: EngineError, make_repeatable: &str) -> Status {
     match error {
         EngineError::Store(error @ (StoreError::Unavailable(_) | StoreError::Conflict(_))) => {
-            Status::unavailable(format!(
+            Reason::OutcomeUnknown.status(format!(
                 "{error}; it may have happened or not, so look before you send it again, or {make_repeatable}"
             ))
         }
@@ -36,45 +37,77 @@ pub fn from_engine_once(error: EngineError, make_repeatable: &str) -> Status {
 
 /// The status for a refused command.
 pub fn from_rejection(rejection: &Rejection) -> Status {
-    let message = rejection.to_string();
+    let refusal = Refusal::new(reason(rejection), rejection.to_string());
     match rejection {
-        Rejection::NotFound { .. } | Rejection::StepUnknown { .. } | Rejection::NamespaceUnknown { .. } => {
-            Status::not_found(message)
+        Rejection::Ended { run, status }
+        | Rejection::NotLeased { run, status }
+        | Rejection::NotResumable { run, status }
+        | Rejection::NotReopenable { run, status } => {
+            refusal.with("run_id", run).with("status", status.name())
         }
-        Rejection::StaleEpoch { .. }
-        | Rejection::NotLeased { .. }
-        | Rejection::Ended { .. }
+        Rejection::Conflict { run, .. } => refusal.with("run_id", run),
+        Rejection::StaleEpoch { run, current, .. } => refusal.with("run_id", run).with("epoch", current),
+        Rejection::TooManySteps { run, max, .. } | Rejection::TooManyLabels { run, max, .. } => {
+            refusal.with("run_id", run).with("limit", max)
+        }
+        Rejection::NotFound { .. }
+        | Rejection::StepUnknown { .. }
+        | Rejection::NamespaceUnknown { .. }
         | Rejection::StepMismatch { .. }
         | Rejection::StepDecided { .. }
-        | Rejection::NotResumable { .. }
-        | Rejection::NotReopenable { .. }
         | Rejection::NotForgivable { .. }
-        | Rejection::NamespaceDisabled { .. } => Status::failed_precondition(message),
-        Rejection::Conflict { .. } => Status::already_exists(message),
-        Rejection::TooManySteps { .. } | Rejection::TooManyLabels { .. } => {
-            Status::resource_exhausted(message)
-        }
-        Rejection::NotDue { .. } => Status::aborted(message),
-        Rejection::Unreadable { .. } => Status::data_loss(message),
-        Rejection::NotStorable { .. } => Status::invalid_argument(message),
+        | Rejection::NamespaceDisabled { .. }
+        | Rejection::NotDue { .. }
+        | Rejection::Unreadable { .. }
+        | Rejection::NotStorable { .. } => refusal,
+    }
+    .status()
+}
+
+fn reason(rejection: &Rejection) -> Reason {
+    match rejection {
+        Rejection::NotFound { .. } => Reason::RunNotFound,
+        Rejection::StepUnknown { .. } => Reason::StepNotFound,
+        Rejection::NamespaceUnknown { .. } => Reason::NamespaceNotFound,
+        Rejection::StaleEpoch { .. } | Rejection::NotLeased { .. } => Reason::LeaseLost,
+        Rejection::Ended { .. } => Reason::RunEnded,
+        Rejection::StepMismatch { .. } => Reason::StepMismatch,
+        Rejection::StepDecided { .. } => Reason::StepDecided,
+        Rejection::NotResumable { .. } => Reason::NotResumable,
+        Rejection::NotReopenable { .. } => Reason::NotReopenable,
+        Rejection::NotForgivable { .. } => Reason::NotForgivable,
+        Rejection::NamespaceDisabled { .. } => Reason::NamespaceDisabled,
+        Rejection::Conflict { .. } => Reason::BusinessIdTaken,
+        Rejection::TooManySteps { .. } => Reason::TooManySteps,
+        Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
+        Rejection::NotDue { .. } => Reason::RunNotDue,
+        Rejection::Unreadable { .. } => Reason::Unreadable,
+        Rejection::NotStorable { .. } => Reason::NotStorable,
     }
 }
 
 fn from_schedule(rejection: &ScheduleRejection) -> Status {
     let message = rejection.to_string();
     match rejection {
-        ScheduleRejection::NotFound { .. } => Status::not_found(message),
-        ScheduleRejection::Exists { .. } => Status::already_exists(message),
+        ScheduleRejection::NotFound { .. } => Reason::ScheduleNotFound.status(message),
+        ScheduleRejection::Exists { .. } => Reason::ScheduleExists.status(message),
         ScheduleRejection::Timing(error) => from_timing(error),
-        ScheduleRejection::NothingLeft => Status::invalid_argument(format!("spec: {message}")),
+        ScheduleRejection::NothingLeft => wrong("spec", &message),
         ScheduleRejection::EmptyRange
         | ScheduleRejection::FutureRange
         | ScheduleRejection::NothingInRange
-        | ScheduleRejection::TooManyTimes { .. } => Status::invalid_argument(message),
-        ScheduleRejection::Stale { .. } => Status::aborted(message),
-        ScheduleRejection::TooManyBackfills { .. } => Status::resource_exhausted(message),
+        | ScheduleRejection::TooManyTimes { .. } => {
+            Refusal::new(Reason::FieldInvalid, &*message).field("from", &message).status()
+        }
+        ScheduleRejection::Stale { .. } => Reason::ScheduleChanged.status(message),
+        ScheduleRejection::TooManyBackfills { .. } => Reason::QuotaExceeded.status(message),
         ScheduleRejection::NotAdmitted(refused) => from_rejection(refused),
     }
+}
+
+/// A field is wrong for a reason that is a sentence of its own.
+pub fn wrong(field: &str, message: &str) -> Status {
+    Refusal::new(Reason::FieldInvalid, format!("{field}: {message}")).field(field, message).status()
 }
 
 fn from_timing(error: &TimingError) -> Status {
@@ -106,33 +139,38 @@ fn from_timing(error: &TimingError) -> Status {
 const RULE_BYTES_MAX: usize = 240;
 
 fn from_rule(refused: &RuleError) -> Status {
-    match refused {
-        RuleError::Unknown(_) => Status::not_found(refused.to_string()),
-        RuleError::Exists(_) => Status::already_exists(refused.to_string()),
-        RuleError::TooManyGates { .. } => Status::resource_exhausted(refused.to_string()),
-    }
+    let reason = match refused {
+        RuleError::Unknown(_) => Reason::NamespaceNotFound,
+        RuleError::Exists(_) => Reason::NamespaceExists,
+        RuleError::TooManyGates { .. } => Reason::QuotaExceeded,
+    };
+    reason.status(refused.to_string())
 }
 
 fn from_registry(refused: &RegistryError) -> Status {
-    match refused {
-        RegistryError::Unknown(_) | RegistryError::Offline(_) | RegistryError::Draining(_) => {
-            Status::failed_precondition(refused.to_string())
+    let reason = match refused {
+        RegistryError::Unknown(_) | RegistryError::Offline(_) => Reason::WorkerOffline,
+        RegistryError::Draining(_) => Reason::WorkerDraining,
+        RegistryError::Taken(_) => {
+            let message = format!("worker_id: {refused}");
+            return Refusal::new(Reason::WorkerIdTaken, message).field("worker_id", refused).status();
         }
-        RegistryError::Taken(_) => Status::permission_denied(format!("worker_id: {refused}")),
-        RegistryError::UnknownNamespace(_) => Status::not_found(refused.to_string()),
-        RegistryError::TooMany { .. } => Status::resource_exhausted(refused.to_string()),
-        RegistryError::UnknownType { .. } => Status::invalid_argument(refused.to_string()),
-    }
+        RegistryError::UnknownNamespace(_) => Reason::NamespaceNotFound,
+        RegistryError::TooMany { .. } => Reason::QuotaExceeded,
+        RegistryError::UnknownType { .. } => Reason::TypeNotRegistered,
+    };
+    reason.status(refused.to_string())
 }
 
 fn from_store(error: &StoreError) -> Status {
     match error {
         StoreError::Unavailable(_) | StoreError::Conflict(_) => {
-            retry_soon(Status::unavailable(format!("{error}; it is safe to send the request again")))
+            let message = format!("{error}; it is safe to send the request again");
+            retry_soon(Reason::StoreUnavailable.status(message))
         }
-        StoreError::Full(_) => Status::resource_exhausted(error.to_string()),
-        StoreError::Corrupt(_) | StoreError::Damaged(_) => Status::data_loss(error.to_string()),
-        StoreError::Duplicate(_) | StoreError::Bug(_) => Status::internal(error.to_string()),
+        StoreError::Full(_) => Reason::StoreFull.status(error.to_string()),
+        StoreError::Corrupt(_) | StoreError::Damaged(_) => Reason::StoreDamaged.status(error.to_string()),
+        StoreError::Duplicate(_) | StoreError::Bug(_) => Reason::Internal.status(error.to_string()),
     }
 }
 

@@ -14,7 +14,10 @@ use std::collections::{HashMap, VecDeque};
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kagzi_engine::{Assigned, Delivery, EngineError, Next, RunningStep, Session, SessionEvent};
 use kagzi_model::{LeaseRef, Name, RunId, WorkerStatus, limits::WAIT_MS_MAX};
-use kagzi_proto::v1::{self, server_message::Message as Down, worker_message::Message as Up};
+use kagzi_proto::{
+    Reason,
+    v1::{self, server_message::Message as Down, worker_message::Message as Up},
+};
 use kagzi_store::{Assignment, LostLease};
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
@@ -91,7 +94,7 @@ async fn serve(
 ) -> Result<(), Status> {
     let first = incoming.next().await.transpose().map_err(clearer)?.and_then(|message| message.message);
     let Some(Up::Hello(hello)) = first else {
-        return Err(Status::invalid_argument("the first message must be a Hello"));
+        return Err(Reason::MessageInvalid.status("the first message must be a Hello"));
     };
     let (welcome, namespace, session) = welcome::greet(services, *hello).await?;
     info!(worker = %session.worker, "worker connected");
@@ -116,7 +119,7 @@ async fn serve(
             biased;
             () = services.stop.cancelled() => {
                 stage.session.say_farewell();
-                return Err(Status::unavailable("the server is stopping; connect again"));
+                return Err(Reason::ServerStopping.status("the server is stopping; connect again"));
             }
             Some(committed) = stage.committing.next() => stage.acknowledge(committed)?,
             Some((lease, loaded)) = stage.loading.next() => stage.hand_over(lease, loaded)?,
@@ -134,7 +137,7 @@ async fn serve(
                 Next::Event(SessionEvent::Lost(lost)) => stage.tell_lost(lost)?,
                 Next::Event(SessionEvent::Drain) => stage.order_drain("an operator asked for it")?,
                 Next::Event(SessionEvent::Replaced) => {
-                    return Err(Status::aborted("the worker opened another stream"));
+                    return Err(Reason::StreamReplaced.status("the worker opened another stream"));
                 }
             },
             () = out.below(OUTGOING_BYTES_LOW), if stage.crowded() => {}
@@ -245,8 +248,10 @@ impl Stage<'_> {
                     self.session.stop_assigning().await.map_err(from_engine)?;
                 }
                 Some(Up::Goodbye(_)) => goodbye = true,
-                Some(Up::Hello(_)) => return Err(Status::invalid_argument("a Hello comes once, first")),
-                None => return Err(Status::invalid_argument("an empty message")),
+                Some(Up::Hello(_)) => {
+                    return Err(Reason::MessageInvalid.status("a Hello comes once, first"));
+                }
+                None => return Err(Reason::MessageInvalid.status("an empty message")),
             }
         }
         if !reports.is_empty() {
@@ -298,9 +303,7 @@ impl Stage<'_> {
         }
         let engine = &self.services.engine;
         if self.out.stalled_for() > engine.settings().lease * 2 {
-            return Err(Status::resource_exhausted(
-                "the worker does not read what it is sent; connect again",
-            ));
+            return Err(Reason::SlowReader.status("the worker does not read what it is sent; connect again"));
         }
         let mut runs = heartbeat
             .runs

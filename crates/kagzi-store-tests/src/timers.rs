@@ -211,7 +211,7 @@ pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
     let State::Retry { step: Some(path), attempt: 1, failure, .. } = stage.run(run).await.state else {
         panic!("{:?}", stage.run(run).await.state)
     };
-    assert_eq!((&*path, &*failure.code), ("slow", "TIMEOUT"));
+    assert_eq!((&*path, &*failure.code), ("slow", "TIMED_OUT"));
     assert_eq!(stage.told.lost(run).await.worker, standing.worker, "the worker may hang: it loses the run");
     assert!(stage.apply(stage.record(&lease, "slow", b"late")).await.is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId};
+use kagzi_model::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,17 +88,17 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 list.cut_off(event.at, failure, None);
             }
             EventKind::RunCancelled { reason } => {
-                list.cut_off(event.at, &Failure::new("CANCELLED", reason), None);
+                list.cut_off(event.at, &Failure::new(codes::CANCELLED, reason), None);
             }
             EventKind::LeaseLost { worker, retry_at, .. } => {
-                let lost = Failure::new("WORKER_LOST", &format!("worker {worker} was lost"));
+                let lost = Failure::new(codes::WORKER_LOST, &format!("worker {worker} was lost"));
                 list.cut_off(event.at, &lost, *retry_at);
             }
             EventKind::RunReleased { why } => {
-                list.cut_off(event.at, &Failure::new("RELEASED", why), Some(event.at));
+                list.cut_off(event.at, &Failure::new(codes::RELEASED, why), Some(event.at));
             }
             EventKind::RunParked { due_at, .. } => {
-                let taken = Failure::new("LEASE_LOST", "the run was taken from its worker");
+                let taken = Failure::new(codes::LEASE_LOST, "the run was taken from its worker");
                 list.cut_off(event.at, &taken, Some(*due_at));
             }
             EventKind::StepClosed { step, attempt, .. } => {

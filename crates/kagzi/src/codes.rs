@@ -1,17 +1,7 @@
-//! Error codes that the SDK reports or understands. Programs compare these, never messages.
+//! Error codes that the SDK reports or understands, from the contract's catalogue. Programs compare these, never
+//! messages.
 
-/// An error of user code without a type that says more.
-pub(crate) const ERROR: &str = "ERROR";
-pub(crate) const NON_RETRYABLE: &str = "NON_RETRYABLE";
-pub(crate) const RETRY_AFTER: &str = "RETRY_AFTER";
-pub(crate) const PANIC: &str = "PANIC";
-pub(crate) const TIMEOUT: &str = "TIMEOUT";
-pub(crate) const INVALID_INPUT: &str = "INVALID_INPUT";
-pub(crate) const INVALID_OUTPUT: &str = "INVALID_OUTPUT";
-
-/// Said by the server in `Refused`; the first also found here before sending.
-pub(crate) const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
-pub(crate) const LEASE_LOST: &str = "LEASE_LOST";
-pub(crate) const CANCELLED: &str = "CANCELLED";
-/// A retry policy that makes no sense, found before the step is executed.
-pub(crate) const INVALID_POLICY: &str = "INVALID_POLICY";
+pub(crate) use kagzi_proto::codes::{
+    ERROR, INVALID_INPUT, INVALID_OUTPUT, INVALID_POLICY, NON_RETRYABLE, PANIC, PAYLOAD_TOO_LARGE,
+    RETRY_AFTER, TIMED_OUT,
+};

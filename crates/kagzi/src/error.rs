@@ -65,7 +65,7 @@ pub struct RunFailed {
     pub run_id: String,
     /// FAILED, CANCELLED or TIMED_OUT.
     pub status: WorkflowStatus,
-    /// For programs, e.g. `PANIC`, `TIMEOUT`, or a code of your own.
+    /// For programs, e.g. `PANIC`, `TIMED_OUT`, or a code of your own.
     pub code: String,
     /// For people.
     pub message: String,

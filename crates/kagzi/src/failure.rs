@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn an_untyped_error_is_retryable_and_the_code_of_a_failed_step_survives() {
-        let last = new("TIMEOUT", "late".into(), false);
+        let last = new("TIMED_OUT", "late".into(), false);
         let step = StepError::new("a".into(), last, 2, Finality::Exhausted);
 
         let reported = of_error(&anyhow::Error::new(step).context("order"));
 
         assert_eq!(of_error(&anyhow!("boom")), new("ERROR", "boom".into(), false));
-        assert_eq!((reported.code.as_str(), reported.non_retryable), ("TIMEOUT", false));
+        assert_eq!((reported.code.as_str(), reported.non_retryable), ("TIMED_OUT", false));
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn read_details(text: &[u8]) -> serde_json::Value {
 pub struct StepError {
     /// The step's path, e.g. `item-7/charge#2`.
     pub step: String,
-    /// For programs, e.g. `TIMEOUT`, `PANIC`, or a code of your own.
+    /// For programs, e.g. `TIMED_OUT`, `PANIC`, or a code of your own.
     pub code: String,
     /// What the last attempt said.
     pub message: String,

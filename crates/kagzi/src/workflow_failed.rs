@@ -41,7 +41,7 @@ pub struct WorkflowFailedEvent {
     /// When it failed.
     #[serde(with = "rfc3339")]
     pub failed_at: Option<SystemTime>,
-    /// The same for programs, e.g. `CARD_DECLINED` or `TIMEOUT`.
+    /// The same for programs, e.g. `CARD_DECLINED` or `TIMED_OUT`.
     pub error_code: String,
     /// FAILED, TIMED_OUT, or PAUSED for one that was quarantined.
     pub status: String,

@@ -110,7 +110,7 @@ pub mod tests {
             attempt: 2,
             status: StepStatus::Pending.into(),
             error: Some(Failure {
-                code: "TIMEOUT".into(),
+                code: "TIMED_OUT".into(),
                 message: "no answer".into(),
                 ..Failure::default()
             }),

@@ -128,7 +128,7 @@ async fn a_death_at_any_commit_of_a_timeout_that_the_worker_notices_charges_it_o
         retry_ms: Some(30),
         ..StepPlan::default()
     };
-    let failed = vec!["TIMEOUT"];
+    let failed = vec!["TIMED_OUT"];
 
     survives_every_death(Scenario { failed, ..scenario(&Script::default().planned(slow)) }).await;
 }
@@ -143,7 +143,7 @@ async fn a_death_at_any_commit_of_a_timeout_that_only_the_server_notices_charges
         retry_ms: Some(30),
         ..StepPlan::default()
     };
-    let failed = vec!["TIMEOUT"];
+    let failed = vec!["TIMED_OUT"];
 
     survives_every_death(Scenario { failed, ..scenario(&Script::default().planned(stuck)) }).await;
 }

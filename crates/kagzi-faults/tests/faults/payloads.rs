@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use kagzi_faults::{HandWorker, Pace, QUEUE, Script, Stage, stage, start_request};
-use kagzi_proto::v1::{
-    self, Payload, report::Body, server_message::Message as Said, worker_message::Message,
-    workflow_service_client::WorkflowServiceClient,
+use kagzi_proto::{
+    Reason, refusal,
+    v1::{
+        self, Payload, report::Body, server_message::Message as Said, worker_message::Message,
+        workflow_service_client::WorkflowServiceClient,
+    },
 };
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming, transport::Channel};
@@ -77,7 +80,7 @@ fn assert_names(refusal: &Status, field: &str, limit: usize, size: usize) {
     assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
     let expected = format!("{field} exceeds maximum size of {limit} bytes ({size} bytes)");
     assert!(refusal.message().contains(&expected), "{refusal}");
-    assert_eq!(refusal.metadata().get("kagzi-error-code").unwrap(), "PAYLOAD_TOO_LARGE");
+    assert_eq!(Reason::of(refusal), Some(Reason::PayloadTooLarge), "{refusal}");
 }
 
 #[tokio::test]
@@ -120,8 +123,9 @@ async fn one_byte_more_is_refused_by_field_size_and_limit_at_every_entrance() {
     for (field, refusal) in refusals {
         assert_names(&refusal, field, LIMIT, LIMIT + 1);
     }
-    assert!(each[0].error.contains("input exceeds maximum size"), "{}", each[0].error);
-    assert_eq!(each[1].error, "", "its neighbour is started");
+    let refused = refusal::from_rpc(each[0].refused.clone().unwrap());
+    assert_eq!(Reason::of(&refused), Some(Reason::PayloadTooLarge), "{refused}");
+    assert_eq!(each[1].refused, None, "its neighbour is started");
     assert_eq!(stage.kinds(&run).await, ["run_started", "run_claimed"], "nothing was written");
     worker.complete(&held, "done").await.unwrap();
     assert_eq!(stage.close().await.runs, 2);
@@ -144,16 +148,15 @@ async fn a_result_over_the_limit_is_refused_on_the_stream_by_its_code_and_the_st
 
     report(&up, 1, &lease, recorded(noise(LIMIT + 1))).await;
     let refused = answer(&mut down, 1).await;
-    let failure = v1::Failure { code: refused.code.clone(), non_retryable: true, ..Default::default() };
+    let code = refusal::error_info(&refused).unwrap().reason;
+    let failure = v1::Failure { code, non_retryable: true, ..Default::default() };
     let step = Some(v1::StepRef { path: "charge".into(), position: 0 });
     let failed = v1::StepFailed { step, failure: Some(failure), attempt: 1, ..Default::default() };
     report(&up, 2, &lease, Body::StepFailed(Box::new(failed))).await;
     let output = Some(Payload { data: noise(LIMIT), content_type: CONTENT_TYPE.into() });
     report(&up, 3, &lease, Body::RunCompleted(v1::RunCompleted { output, steps: Vec::new() })).await;
 
-    assert_eq!((refused.code.as_str(), refused.retryable), ("PAYLOAD_TOO_LARGE", false));
-    let expected = format!("result exceeds maximum size of {LIMIT} bytes ({} bytes)", LIMIT + 1);
-    assert!(refused.message.starts_with(&expected), "{}", refused.message);
+    assert_names(&refused, "result", LIMIT, LIMIT + 1);
     stage.completed(&run).await;
     assert!(stage.kinds(&run).await.contains(&"step_failed".to_owned()));
     assert_eq!(stage.close().await.completed, 1);
@@ -417,13 +420,13 @@ async fn report(up: &Up, seq: u64, lease: &v1::LeaseRef, body: Body) {
     up.send(v1::WorkerMessage { message: Some(Message::Report(report)) }).await.unwrap();
 }
 
-async fn answer(down: &mut Down, seq: u64) -> v1::Refused {
+async fn answer(down: &mut Down, seq: u64) -> Status {
     loop {
         let message = down.message().await.unwrap().expect("the stream is open").message;
         let Some(Said::Ack(ack)) = message else { continue };
         if let Some(answer) = ack.answers.into_iter().find(|answer| answer.seq == seq) {
             let Some(v1::answer::Body::Refused(refused)) = answer.body else { panic!("{answer:?}") };
-            return refused;
+            return refusal::from_rpc(refused);
         }
     }
 }

@@ -152,7 +152,7 @@ async fn a_step_that_blocks_its_thread_is_timed_out_by_the_server_and_retried() 
 
     let events = stage.events(&run).await;
     let failed = events.iter().find(|event| event.kind == "step_failed").expect("attempt 1 timed out");
-    assert!(failed.detail_json.contains("TIMEOUT"), "{}", failed.detail_json);
+    assert!(failed.detail_json.contains("TIMED_OUT"), "{}", failed.detail_json);
     assert_eq!(stage.log.began(&run, "hang").iter().map(|e| e.attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(ended.attempts, 0);
     stage.close().await;

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Aggregate, Change, Failure, Lease, Loss, Rejection, Reply, Run, State, StepRef, StepState, Timestamp,
+    codes,
 };
 
 /// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
@@ -18,7 +19,8 @@ pub fn decide(now: Timestamp, seen: &Aggregate, losses_max: u32) -> Result<Chang
         return Ok(Change::nothing(Reply::Done { already: true }));
     }
     if run.deadline_at.is_some_and(|deadline| deadline <= now) {
-        let failure = Failure::new("TIMED_OUT", "the run did not finish before its deadline").non_retryable();
+        let failure =
+            Failure::new(codes::TIMED_OUT, "the run did not finish before its deadline").non_retryable();
         return Ok(ending::end(now, seen, Ending::TimedOut, failure, Reply::Done { already: false }));
     }
     match run.lease() {
@@ -58,7 +60,7 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
     let mut judging = Cow::Borrowed(seen);
     for (step, _, policy) in late {
         let named = StepRef { path: step.path.clone(), position: step.position };
-        let failure = Failure::new("TIMEOUT", &format!("step '{}' ran longer than it may", step.path));
+        let failure = Failure::new(codes::TIMED_OUT, &format!("step '{}' ran longer than it may", step.path));
         let (event, reply) = fail_step::judge(now, &judging, &named, (&failure, 0), policy);
         any_final |= matches!(reply, Reply::StepFinal { .. });
         if several {

@@ -3,7 +3,7 @@
 use super::{ending, fail_step};
 use crate::{
     Aggregate, Change, EventKind, Failure, Lease, Loss, Name, Rejection, Reply, RetryPolicy, Run, State,
-    Step, StepRef, StepState, Timestamp, aggregate::WORKER_LOST, backoff_seed,
+    Step, StepRef, StepState, Timestamp, backoff_seed, codes::WORKER_LOST,
 };
 
 /// Takes the lease away if it is still the one that was seen to be lost.

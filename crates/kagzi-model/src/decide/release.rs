@@ -3,6 +3,7 @@
 use super::{ending, guard};
 use crate::{
     Aggregate, Change, EventKind, Failure, LeaseRef, Millis, Name, Rejection, Reply, Run, State, Timestamp,
+    codes,
     limits::{RELEASE_DELAY_MS, RELEASES_MAX},
 };
 
@@ -21,7 +22,7 @@ pub fn decide(now: Timestamp, seen: &Aggregate, lease: &LeaseRef, why: &str) -> 
     let state = match delay_ms(releases) {
         0 => State::Ready { since: now },
         delay_ms => {
-            let failure = Failure::new("RELEASED", why);
+            let failure = Failure::new(codes::RELEASED, why);
             State::Retry { step: None, attempt: releases, at: now.plus_ms(delay_ms), failure }
         }
     };

@@ -399,18 +399,15 @@ pub struct StartWorkflowsResponse {
     #[prost(message, repeated, tag = "1")]
     pub results: ::prost::alloc::vec::Vec<StartResult>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartResult {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
     #[prost(bool, tag = "2")]
     pub already_exists: bool,
-    /// not empty = this item was refused
-    #[prost(string, tag = "3")]
-    pub error: ::prost::alloc::string::String,
-    /// the gRPC code that a single call would have had
-    #[prost(int32, tag = "4")]
-    pub error_code: i32,
+    /// set = this item was refused, as a call of its own would have been
+    #[prost(message, optional, tag = "3")]
+    pub refused: ::core::option::Option<super::super::google::rpc::Status>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetWorkflowRunRequest {
@@ -494,17 +491,10 @@ pub mod reply {
         Started(super::StartWorkflowResponse),
         #[prost(message, tag = "3")]
         Waited(super::WaitWorkflowRunResponse),
+        /// as a call of its own would have been
         #[prost(message, tag = "4")]
-        Refused(super::CallRefused),
+        Refused(super::super::super::google::rpc::Status),
     }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CallRefused {
-    /// as the call's own gRPC status code would be
-    #[prost(int32, tag = "1")]
-    pub code: i32,
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkflowRunsRequest {
@@ -3115,7 +3105,7 @@ pub struct Ack {
     #[prost(message, repeated, tag = "2")]
     pub answers: ::prost::alloc::vec::Vec<Answer>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub seq: u64,
@@ -3124,14 +3114,15 @@ pub struct Answer {
 }
 /// Nested message and enum types in `Answer`.
 pub mod answer {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Body {
         #[prost(message, tag = "2")]
         StepRetry(super::StepRetry),
         #[prost(message, tag = "3")]
         StepFinal(super::StepFinal),
+        /// UNAVAILABLE: send it again; else see docs/errors.md
         #[prost(message, tag = "4")]
-        Refused(super::Refused),
+        Refused(super::super::super::google::rpc::Status),
         #[prost(message, tag = "5")]
         Sleeping(super::Sleeping),
     }
@@ -3157,17 +3148,6 @@ pub struct Sleeping {
     /// 0 = over
     #[prost(int64, tag = "1")]
     pub remaining_ms: i64,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Refused {
-    /// LEASE_LOST, CANCELLED, PAYLOAD_TOO_LARGE, INVALID, UNAVAILABLE
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// true: send again
-    #[prost(bool, tag = "3")]
-    pub retryable: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainOrder {

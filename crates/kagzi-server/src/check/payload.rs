@@ -2,8 +2,8 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, Payload, check_name};
-use kagzi_proto::{PAYLOAD_TOO_LARGE, v1};
-use tonic::{Code, Status, metadata::MetadataMap, metadata::MetadataValue};
+use kagzi_proto::{Reason, Refusal, v1};
+use tonic::Status;
 use tracing::warn;
 
 use super::invalid;
@@ -45,23 +45,14 @@ pub fn payload(limits: PayloadLimits, field: &str, payload: Option<v1::Payload>)
     Ok(Payload { data, content_type: Name::from(content_type) })
 }
 
-/// The key of the metadata that tells programs what the message tells people.
-const CODE_KEY: &str = "kagzi-error-code";
-
 /// The refusal of something oversize.
 pub fn too_large(field: &str, size: usize, max_bytes: usize) -> Status {
     let message = format!(
         "{field} exceeds maximum size of {max_bytes} bytes ({size} bytes). Do not use Kagzi for blob storage. \
          Store large data elsewhere and pass a reference."
     );
-    let mut metadata = MetadataMap::new();
-    metadata.insert(CODE_KEY, MetadataValue::from_static(PAYLOAD_TOO_LARGE));
-    Status::with_metadata(Code::InvalidArgument, message, metadata)
-}
-
-/// Whether a refusal came from [`too_large`].
-pub fn is_too_large(status: &Status) -> bool {
-    status.metadata().get(CODE_KEY).is_some_and(|code| code == PAYLOAD_TOO_LARGE)
+    let refusal = Refusal::new(Reason::PayloadTooLarge, message).field(field, "it is too large");
+    refusal.with("size_bytes", size).with("limit_bytes", max_bytes).status()
 }
 
 #[cfg(test)]
@@ -79,10 +70,10 @@ mod tests {
         let kept = payload(limits, "input", of(3)).unwrap();
         assert_eq!((kept.data.as_ref(), &*kept.content_type), (&[0xff; 3][..], "application/x-noise"));
         let refused = payload(limits, "input", of(4)).unwrap_err();
-        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
         let text = "input exceeds maximum size of 3 bytes (4 bytes). Do not use Kagzi for blob storage.";
         assert!(refused.message().starts_with(text), "{refusal}", refusal = refused.message());
-        assert!(is_too_large(&refused));
+        assert_eq!(Reason::of(&refused), Some(Reason::PayloadTooLarge));
     }
 
     #[test]
@@ -93,6 +84,6 @@ mod tests {
         let refused = payload(limits, "input", named).unwrap_err();
 
         assert!(refused.message().starts_with("content_type is"), "{}", refused.message());
-        assert!(!is_too_large(&refused));
+        assert_eq!(Reason::of(&refused), Some(Reason::FieldInvalid));
     }
 }

@@ -7,8 +7,8 @@
 
 use std::net::IpAddr;
 
+use kagzi_proto::Reason;
 use tonic::{
-    Status,
     body::Body,
     codegen::http::{HeaderMap, Method, Request, Response, StatusCode, Version, header},
 };
@@ -135,7 +135,7 @@ fn misdirected(host: &str, grpc: bool) -> Admission {
     );
     let reason = Refusal::Host;
     if grpc {
-        let response = Box::new(Status::permission_denied(said).into_http());
+        let response = Box::new(Reason::HostRefused.status(said).into_http());
         return Admission::Refused { reason, response };
     }
     let Admission::Refused { response, .. } = plain(StatusCode::MISDIRECTED_REQUEST, said) else {

@@ -15,6 +15,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use kagzi_proto::Reason;
 use parking_lot::Mutex;
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
@@ -171,7 +172,7 @@ impl Incoming {
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(deadline.as_mut().poll(cx));
         let room = if self.waiting.is_some() { "; the server has no room for it now" } else { "" };
-        Poll::Ready(Status::deadline_exceeded(format!(
+        Poll::Ready(Reason::CallTimeout.status(format!(
             "the message did not arrive whole within {} s (server.message_timeout){room}",
             timeout.as_secs_f64()
         )))

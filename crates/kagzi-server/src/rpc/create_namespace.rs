@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::NamespaceCommand;
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::{get_namespace, update_namespace};
@@ -26,7 +26,7 @@ pub async fn handle(
                  kagzi ns update",
                 status.message()
             );
-            Status::new(status.code(), said)
+            Reason::OutcomeUnknown.status(said)
         })?;
     }
     Ok(v1::CreateNamespaceResponse { namespace: Some(get_namespace::shown(engine, row).await?) })

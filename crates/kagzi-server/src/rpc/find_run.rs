@@ -2,6 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, RunId, WorkerId};
+use kagzi_proto::Reason;
 use kagzi_store::StoreError;
 use tonic::Status;
 use uuid::Uuid;
@@ -18,7 +19,7 @@ pub async fn run(engine: &Engine, namespace: &Name, text: &str) -> Result<RunId,
     }
     let digits = digits("run_id", text)?;
     let found = engine.store().runs_by_prefix(namespace, &digits).await;
-    one(Kind { what: "run", field: "run_id" }, namespace, text, found)
+    one(Kind { what: "run", field: "run_id", missing: Reason::RunNotFound }, namespace, text, found)
 }
 
 /// The worker whose id is, or begins with, `text`.
@@ -28,7 +29,7 @@ pub async fn worker(engine: &Engine, namespace: &Name, text: &str) -> Result<Wor
     }
     let digits = digits("worker_id", text)?;
     let found = engine.store().workers_by_prefix(namespace, &digits).await;
-    one(Kind { what: "worker", field: "worker_id" }, namespace, text, found)
+    one(Kind { what: "worker", field: "worker_id", missing: Reason::WorkerNotFound }, namespace, text, found)
 }
 
 fn digits(field: &str, text: &str) -> Result<String, Status> {
@@ -48,10 +49,11 @@ fn digits(field: &str, text: &str) -> Result<String, Status> {
 struct Kind {
     what: &'static str,
     field: &'static str,
+    missing: Reason,
 }
 
 fn one<Id>(
-    Kind { what, field }: Kind,
+    Kind { what, field, missing }: Kind,
     namespace: &Name,
     text: &str,
     found: Result<Vec<Id>, StoreError>,
@@ -62,7 +64,7 @@ fn one<Id>(
         (Some(_), false) => {
             Err(invalid(field, text, format_args!("more than one {what} id begins like that; add digits")))
         }
-        (None, _) => Err(Status::not_found(format!(
+        (None, _) => Err(missing.status(format!(
             "there is no {what} '{text}' in namespace '{namespace}'; list them with: \
                  kagzi --namespace {namespace} {what} list"
         ))),

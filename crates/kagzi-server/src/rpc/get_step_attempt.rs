@@ -1,7 +1,7 @@
 //! GetStepAttempt: one attempt of one step.
 
 use kagzi_engine::Engine;
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::{find_run, list_step_attempts};
@@ -21,7 +21,7 @@ pub async fn handle(
     };
     let found = list.into_iter().rev().find(|attempt| attempt.path == step.path && wanted(attempt));
     let missing = || {
-        Status::not_found(match request.attempt {
+        Reason::StepNotFound.status(match request.attempt {
             0 => format!("run {run} has no step '{}'; list them with: kagzi run show {run}", step.path),
             number => format!(
                 "run {run} has no attempt {number} of step '{}'; list them with: kagzi run show {run}",

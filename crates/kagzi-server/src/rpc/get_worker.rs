@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, WorkerId};
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::find_run;
@@ -19,7 +19,7 @@ pub async fn read(engine: &Engine, namespace: &Name, id: WorkerId) -> Result<v1:
     let found = engine.store().worker_by_id(namespace, id).await;
     let found = found.map_err(|error| from_engine(error.into()))?;
     let missing = || {
-        Status::not_found(format!(
+        Reason::WorkerNotFound.status(format!(
             "there is no worker {id} in namespace '{namespace}'; list them with: \
              kagzi --namespace {namespace} worker list"
         ))

@@ -1,7 +1,7 @@
 //! GetWorkflowRun: one run with its payloads.
 
 use kagzi_engine::Engine;
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::find_run;
@@ -16,7 +16,7 @@ pub async fn handle(
         let business_id = check::name("business_id", &request.business_id)?;
         let found = engine.store().run_by_business(&namespace, &business_id).await;
         found.map_err(|error| from_engine(error.into()))?.ok_or_else(|| {
-            Status::not_found(format!(
+            Reason::RunNotFound.status(format!(
                 "no run has business id '{business_id}' in namespace '{namespace}'; list them with: \
                  kagzi --namespace {namespace} run list"
             ))

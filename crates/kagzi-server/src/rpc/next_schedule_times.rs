@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::schedule::{ScheduleRejection, Timing};
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::{get_schedule, schedule_spec};
@@ -33,8 +33,8 @@ pub async fn handle(
     let words = timetable.in_words();
     // A thousand times of a rare expression are a walk over centuries: not on a thread that serves everybody.
     let times = tokio::task::spawn_blocking(move || timetable.upcoming(after, count)).await;
-    let times =
-        times.map_err(|error| Status::internal(format!("the times could not be computed: {error}")))?;
+    let failed = |error| Reason::Internal.status(format!("the times could not be computed: {error}"));
+    let times = times.map_err(failed)?;
     Ok(v1::NextScheduleTimesResponse {
         words,
         time_zone: match timing {

@@ -2,7 +2,7 @@
 
 use kagzi_engine::{Engine, EngineError};
 use kagzi_model::Payload;
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, Refusal, v1};
 use kagzi_store::{Assignment, RegistryError};
 use tonic::Status;
 
@@ -39,7 +39,7 @@ pub async fn handle(
         .collect::<Result<Vec<_>, _>>()?;
     // Read first, whatever else is named: a worker of another namespace must not be polled for.
     let worker = get_worker::read(engine, &namespace, id).await.map_err(|status| match status.code() {
-        tonic::Code::NotFound => Status::failed_precondition(format!(
+        tonic::Code::NotFound => Reason::WorkerOffline.status(format!(
             "worker {id} is not registered in namespace '{namespace}'; call RegisterWorker first"
         )),
         _ => status,
@@ -51,7 +51,9 @@ pub async fn handle(
     let polled = engine.poll(id, types, timeout).await.map_err(|error| match error {
         // The field is this request's; on a stream the same refusal is about another one.
         EngineError::Registry(refused @ RegistryError::UnknownType { .. }) => {
-            Status::invalid_argument(format!("supported_workflow_types: {refused}"))
+            let message = format!("supported_workflow_types: {refused}");
+            let refusal = Refusal::new(Reason::TypeNotRegistered, message);
+            refusal.field("supported_workflow_types", refused).status()
         }
         other => from_engine(other),
     });

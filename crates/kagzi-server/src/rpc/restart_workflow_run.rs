@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, StartRun};
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::{find_run, start_workflow};
@@ -16,7 +16,7 @@ pub async fn handle(
     let former = find_run::run(engine, &namespace, &request.run_id).await?;
     let view = engine.read_run(&namespace, former).await.map_err(from_engine)?;
     let Some(input) = view.input else {
-        return Err(Status::failed_precondition(format!("the input of run {former} is no longer kept")));
+        return Err(Reason::InputGone.status(format!("the input of run {former} is no longer kept")));
     };
     let (id, former) = (Engine::new_run_id(), view.run);
     // A deadline was a moment; a limit on the execution time begins anew.

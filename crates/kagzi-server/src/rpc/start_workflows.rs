@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::Name;
-use kagzi_proto::v1;
+use kagzi_proto::{refusal, v1};
 use tonic::Status;
 
 use super::start_workflow;
@@ -27,11 +27,9 @@ pub async fn handle(
             already_exists: started.already_exists,
             ..v1::StartResult::default()
         },
-        Err(status) => v1::StartResult {
-            error: status.message().to_owned(),
-            error_code: status.code() as i32,
-            ..v1::StartResult::default()
-        },
+        Err(status) => {
+            v1::StartResult { refused: Some(refusal::to_rpc(&status)), ..v1::StartResult::default() }
+        }
     });
     Ok(v1::StartWorkflowsResponse { results: results.collect() })
 }

@@ -5,7 +5,7 @@ use kagzi_model::{
     Name,
     schedule::{ScheduleCommand, ScheduleRequest},
 };
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::schedule_spec;
@@ -36,7 +36,7 @@ pub async fn handle(
     };
     let reply = engine.schedule(ScheduleRequest { key, command }).await.map_err(unanswered)?;
     let (run, already_exists) = reply.run.ok_or_else(|| {
-        Status::already_exists(format!(
+        Reason::RequestIdTaken.status(format!(
             "trigger_id '{}' was used before the schedule was changed; use another",
             request.trigger_id
         ))

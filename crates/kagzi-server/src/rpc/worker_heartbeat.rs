@@ -2,7 +2,7 @@
 
 use kagzi_engine::{Delivery, Engine, EngineError};
 use kagzi_model::{LeaseRef, Rejection, Status as RunStatus, WorkerStatus};
-use kagzi_proto::v1;
+use kagzi_proto::{Reason, v1};
 use kagzi_store::RegistryError;
 use tonic::Status;
 
@@ -34,7 +34,7 @@ pub async fn handle(
     let answer = engine.beat(id, runs, Delivery::MayBeLost).await.map_err(|error| match error {
         // The worker must register again, so this is not the usual precondition.
         EngineError::Registry(refused @ (RegistryError::Unknown(_) | RegistryError::Offline(_))) => {
-            Status::not_found(refused.to_string())
+            Reason::WorkerNotFound.status(refused.to_string())
         }
         other => from_engine(other),
     })?;

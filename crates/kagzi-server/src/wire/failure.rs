@@ -1,7 +1,7 @@
 //! Failures, in and out.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kagzi_model::Failure;
+use kagzi_model::{Failure, codes};
 use kagzi_proto::v1;
 
 pub fn failure(failure: &Failure) -> v1::Failure {
@@ -19,7 +19,7 @@ pub fn failure(failure: &Failure) -> v1::Failure {
 pub fn read_failure(failure: Option<v1::Failure>) -> Failure {
     let v1::Failure { code, message, non_retryable, retry_after_ms, details, class } =
         failure.unwrap_or_default();
-    let code = if code.is_empty() { "ERROR" } else { &code };
+    let code = if code.is_empty() { codes::ERROR } else { &code };
     let details = details.map(kept);
     let failure = Failure::new(code, &message)
         .retry_after(retry_after_ms)

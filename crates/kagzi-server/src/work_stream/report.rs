@@ -1,17 +1,15 @@
 //! Reports: from the worker's words to commands, and from outcomes to acknowledgements.
 
 use kagzi_engine::Engine;
-use kagzi_model::{
-    Command, LeaseRef, Name, Rejection, Reply, RunId, Status as RunStatus, StepResult, Timestamp,
-};
+use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, RunId, StepResult, Timestamp};
 use kagzi_proto::{
-    PAYLOAD_TOO_LARGE,
+    Reason, refusal,
     v1::{self, answer::Body as Said, report::Body},
 };
 use kagzi_store::Outcome;
 use tonic::Status;
 
-use crate::{check, services::limits, wire};
+use crate::{check, services::limits, status::from_rejection, wire};
 
 /// About what a report weighs beside its payloads.
 const REPORT_BYTES: usize = 256;
@@ -68,8 +66,7 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
                 seqs.push(seq);
             }
             Err(status) => {
-                let code = if check::is_too_large(&status) { PAYLOAD_TOO_LARGE } else { "INVALID" };
-                ack.answers.push(refuse(seq, code, status.message(), false));
+                ack.answers.push(refuse(seq, &status));
             }
         }
     }
@@ -88,8 +85,9 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
             }
         }
         Err(error) => {
-            let message = error.to_string();
-            ack.answers.extend(seqs.into_iter().map(|seq| refuse(seq, "UNAVAILABLE", &message, true)));
+            // A report is safe to repeat, so whatever is wrong with the store, the worker sends it again.
+            let status = Reason::StoreUnavailable.status(error.to_string());
+            ack.answers.extend(seqs.into_iter().map(|seq| refuse(seq, &status)));
         }
     }
     Committed { ack, reports: len, bytes, ended }
@@ -109,7 +107,9 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
             elapsed_ms: recorded.elapsed_ms.max(0),
         })
     };
-    let Some(body) = report.body else { return Err(Status::invalid_argument("a report without a body")) };
+    let Some(body) = report.body else {
+        return Err(Reason::MessageInvalid.status("a report without a body"));
+    };
     Ok(match body {
         Body::StepRecorded(recorded) => Command::RecordStep {
             lease,
@@ -270,25 +270,13 @@ fn answer(ack: &mut v1::Ack, seq: u64, sleep: bool, outcome: Outcome, now: Times
             | Reply::RunFailed { .. }
             | Reply::Orphaned { .. },
         ) => return ack.committed.push(seq),
-        Err(rejection) => return ack.answers.push(refuse_rejected(seq, &rejection)),
+        Err(rejection) => return ack.answers.push(refuse(seq, &from_rejection(&rejection))),
     };
     ack.answers.push(v1::Answer { seq, body: Some(said) });
 }
 
-fn refuse_rejected(seq: u64, rejection: &Rejection) -> v1::Answer {
-    let code = match rejection {
-        Rejection::Ended { status: RunStatus::Cancelled, .. } => "CANCELLED",
-        // The run was paused just now, so the worker has lost it.
-        Rejection::StepMismatch { .. } => "LEASE_LOST",
-        other if other.lease_lost() => "LEASE_LOST",
-        _ => "INVALID",
-    };
-    refuse(seq, code, &rejection.to_string(), false)
-}
-
-fn refuse(seq: u64, code: &str, message: &str, retryable: bool) -> v1::Answer {
-    let refused = v1::Refused { code: code.into(), message: message.into(), retryable };
-    v1::Answer { seq, body: Some(Said::Refused(refused)) }
+fn refuse(seq: u64, status: &Status) -> v1::Answer {
+    v1::Answer { seq, body: Some(Said::Refused(refusal::to_rpc(status))) }
 }
 
 /// A worker's words are never a reason to refuse its report.

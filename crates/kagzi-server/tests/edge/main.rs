@@ -4,6 +4,7 @@
 mod browsers;
 mod connections;
 mod conversations;
+mod errors;
 mod messages;
 mod namespaces;
 mod quotas;

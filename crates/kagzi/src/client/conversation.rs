@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
+use kagzi_proto::refusal;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use kagzi_proto::v1::{self, ask::Body as Asked, reply::Body as Said};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 use crate::limits;
 
@@ -76,7 +77,7 @@ impl Conversation {
         let said = heard.await.unwrap_or_else(|_| Err(broken()));
         interest.answered = true;
         match said? {
-            Said::Refused(refused) => Err(Status::new(Code::from_i32(refused.code), refused.message)),
+            Said::Refused(refused) => Err(refusal::from_rpc(refused)),
             said @ (Said::Started(_) | Said::Waited(_)) => Ok(said),
         }
     }

@@ -1,6 +1,6 @@
 //! Many starts in few calls.
 
-use kagzi_proto::v1;
+use kagzi_proto::{refusal, v1};
 use tracing::Instrument;
 
 use crate::client::handle::RunHandle;
@@ -91,11 +91,10 @@ impl Batch {
 }
 
 fn handle_of(client: &Client, result: v1::StartResult) -> Result<RunHandle, Error> {
-    if result.error.is_empty() {
-        return Ok(RunHandle::new(client.clone(), result.run_id, result.already_exists));
+    match result.refused {
+        None => Ok(RunHandle::new(client.clone(), result.run_id, result.already_exists)),
+        Some(refused) => Err(Error::refused("start a run", &refusal::from_rpc(refused))),
     }
-    let code = tonic::Code::from_i32(result.error_code);
-    Err(Error::Refused { attempted: "start a run", code, message: result.error })
 }
 
 fn unanswered() -> Error {

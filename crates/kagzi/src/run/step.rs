@@ -350,7 +350,7 @@ async fn execute<T>(
         None => code.await,
         Some(timeout) => tokio::time::timeout(timeout, code).await.map_err(|_| {
             let message = format!("step '{path}' timed out after {timeout:?}");
-            Box::new(failure::new(codes::TIMEOUT, message, false))
+            Box::new(failure::new(codes::TIMED_OUT, message, false))
         })?,
     };
     match ended {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use kagzi_proto::google::rpc;
 use kagzi_proto::v1::{self, answer, server_message};
+use kagzi_proto::{Reason, refusal};
+use tonic::Code;
 use tracing::Instrument;
 
 use crate::retry_policy::from_millis;
@@ -135,20 +138,20 @@ impl Session {
         self.outbox.settle(seq, verdict);
     }
 
-    fn on_refused(&mut self, seq: u64, refused: v1::Refused) {
-        if refused.retryable {
-            tracing::debug!(seq, code = %refused.code, message = %refused.message, "report refused for now");
+    fn on_refused(&mut self, seq: u64, refused: rpc::Status) {
+        let refused = refusal::from_rpc(refused);
+        let message = refused.message().to_owned();
+        if refused.code() == Code::Unavailable {
+            tracing::debug!(seq, %message, "report refused for now");
             return self.outbox.defer(seq);
         }
-        if refused.code != codes::LEASE_LOST && refused.code != codes::CANCELLED {
-            let verdict = Verdict::Refused { code: refused.code, message: refused.message };
-            return self.outbox.settle(seq, verdict);
+        let info = refusal::error_info(&refused).unwrap_or_default();
+        if !Reason::from_name(&info.reason).is_some_and(Reason::ends_execution) {
+            let code = if info.reason.is_empty() { codes::ERROR.to_owned() } else { info.reason };
+            return self.outbox.settle(seq, Verdict::Refused { code, message });
         }
         let Some(lease) = self.outbox.lease(seq).cloned() else { return };
-        self.on_lost(v1::LostLease {
-            lease: Some(lease),
-            cancelled: refused.code == codes::CANCELLED,
-            reason: refused.message,
-        });
+        let cancelled = info.metadata.get("status").is_some_and(|status| status == "CANCELLED");
+        self.on_lost(v1::LostLease { lease: Some(lease), cancelled, reason: message });
     }
 }

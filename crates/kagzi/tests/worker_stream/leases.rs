@@ -1,4 +1,5 @@
 use kagzi_proto::v1::{self, answer, server_message};
+use kagzi_proto::{Reason, refusal};
 
 use crate::register_all;
 use crate::scripted_server::{ScriptedServer, lease};
@@ -30,7 +31,7 @@ async fn a_report_refused_because_the_lease_is_lost_stops_the_run() {
     stream.assign("r1", "one_step").await;
     let (_, seq, _) = stream.next_report().await;
 
-    let refused = v1::Refused { code: "LEASE_LOST".into(), message: "epoch 2".into(), retryable: false };
+    let refused = refusal::to_rpc(&Reason::LeaseLost.status("epoch 2"));
     stream.answer(seq, answer::Body::Refused(refused)).await;
     while !stream.next_heartbeat().await.is_empty() {}
 

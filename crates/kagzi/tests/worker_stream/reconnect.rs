@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use kagzi::Error;
 use kagzi_proto::v1::{self, answer, report, server_message};
+use kagzi_proto::{Reason, refusal};
 use tonic::{Code, Status};
 
 use crate::register_all;
@@ -106,7 +107,7 @@ async fn a_report_that_could_not_be_committed_now_is_sent_again() {
     stream.assign("r1", "one_step").await;
     let (_, seq, _) = stream.next_report().await;
 
-    let refused = v1::Refused { code: "UNAVAILABLE".into(), message: "busy".into(), retryable: true };
+    let refused = refusal::to_rpc(&Reason::StoreUnavailable.status("busy"));
     stream.answer(seq, answer::Body::Refused(refused)).await;
     let (_, again, body) = stream.next_report().await;
 

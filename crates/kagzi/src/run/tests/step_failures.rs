@@ -40,13 +40,13 @@ async fn an_attempt_that_takes_too_long_is_a_timeout() {
     let mut server = ScriptedServer::execute(assigned, |ctx, _| async move {
         let forever = std::future::pending::<anyhow::Result<u64>>;
         let own = ctx.step("own").timeout(Duration::from_secs(30)).run(|_| forever()).await;
-        assert_eq!(own.unwrap_err().downcast_ref::<StepError>().unwrap().code, "TIMEOUT");
+        assert_eq!(own.unwrap_err().downcast_ref::<StepError>().unwrap().code, "TIMED_OUT");
         ctx.run("inherited", forever()).await
     });
 
     let (failed, failure) = failed_step(server.answer(last(1)).await);
     assert_eq!(failure.message, "step 'own' timed out after 30s");
-    assert_eq!((failure.code.as_str(), failed.elapsed_ms), ("TIMEOUT", 30_000));
+    assert_eq!((failure.code.as_str(), failed.elapsed_ms), ("TIMED_OUT", 30_000));
     let (_, failure) = failed_step(server.answer(last(1)).await);
     assert_eq!(failure.message, "step 'inherited' timed out after 600s");
     server.commit_end().await;
