@@ -83,7 +83,11 @@ impl Driver {
     pub async fn one_run(&self, client: &Client) -> anyhow::Result<RunHandle> {
         let input = Input::new(self.shape, self.next.fetch_add(1, Ordering::Relaxed));
         let (run, output) = tokio::time::timeout(RUN_TIMEOUT, async {
-            let run = client.workflow(WORKFLOW_TYPE, &*self.queue, &input).await?;
+            let start = client.workflow(WORKFLOW_TYPE, &*self.queue, &input);
+            let run = match self.shape.named {
+                true => start.id(format!("{}/{}", self.queue, input.n)).await?,
+                false => start.await?,
+            };
             let output: Output = run.result().await?;
             Ok::<_, kagzi::Error>((run, output))
         })

@@ -1,4 +1,4 @@
-//! How costs grow: with the runs in the store, with workers, with a run's history, with its payloads.
+//! How costs grow: with the runs in the store, with workers, with a run's history, claims and payloads.
 
 mod axes;
 mod curve;

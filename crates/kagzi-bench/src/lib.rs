@@ -4,6 +4,9 @@ mod backlog;
 mod cleanup;
 mod compare;
 mod connection;
+mod counters;
+mod delay_proxy;
+mod distance;
 mod driver;
 mod fan_out;
 mod figures;
@@ -51,8 +54,11 @@ enum Other {
     Compare(compare::Args),
     /// Compare a short w3 with the machine's limits, and that ratio with the recorded one.
     Guard(guard::Args),
-    /// Measure how costs grow with runs in the store, workers, steps and payloads; writes figures and plots.
+    /// Measure how costs grow with runs in the store, workers, steps, claims and payloads; writes figures and
+    /// plots.
     Growth(growth::Args),
+    /// Measure what a PostgreSQL on another machine costs: w3 with business ids, near and further away.
+    Distance(distance::Args),
 }
 
 #[derive(clap::Args)]
@@ -106,6 +112,7 @@ pub async fn perform(args: Args, chosen: Format) -> anyhow::Result<()> {
             Some(Other::Compare(args)) => compare::perform(&args, format(args.json), &cleanup).await,
             Some(Other::Guard(args)) => guard::perform(&args, format(args.json), &cleanup).await,
             Some(Other::Growth(args)) => growth::perform(&args, format(args.json), &cleanup).await,
+            Some(Other::Distance(args)) => distance::perform(&args, format(args.json), &cleanup).await,
             None => one_workload(args.load, chosen, &cleanup).await,
         }
     };

@@ -1,6 +1,8 @@
 //! The worker that a benchmark starts: a process, or a task of this one.
 
-use crate::workload::{Family, Input, Output, PARENT, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms};
+use crate::workload::{
+    Family, Input, Output, PARENT, POLLER, Rounds, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms,
+};
 use anyhow::{Context, ensure};
 use kagzi::{Client, Worker, WorkerBuilder, WorkflowContext};
 use kagzi_shell::address::Address;
@@ -60,6 +62,7 @@ async fn build_holding(
     let mut worker = builder.build().await?;
     worker.register(WORKFLOW_TYPE, move |ctx, input| bench(ctx, input, hold_at));
     worker.register(SLEEPER, sleep);
+    worker.register(POLLER, poll);
     worker.register(PARENT, move |ctx, family| raise(ctx, family, client.clone()));
     Ok(worker)
 }
@@ -87,6 +90,15 @@ async fn sleep(ctx: WorkflowContext, sleep: Sleep) -> anyhow::Result<Slept> {
     let asleep_ms = ctx.run("fall asleep", async { Ok(now_ms()) }).await?;
     ctx.sleep(Duration::from_millis(sleep.due_ms.saturating_sub(asleep_ms))).await?;
     Ok(Slept { asleep_ms, woke_ms: now_ms() })
+}
+
+/// One claim for each round: while it sleeps nobody holds it.
+async fn poll(ctx: WorkflowContext, rounds: Rounds) -> anyhow::Result<u32> {
+    for round in 0..rounds.rounds {
+        ctx.run("look", async move { Ok(round) }).await?;
+        ctx.sleep(Duration::from_millis(rounds.pause_ms)).await?;
+    }
+    Ok(rounds.rounds)
 }
 
 /// Two steps: one starts all children, the other awaits them. Their ids follow from the step's key, so a

@@ -33,6 +33,8 @@ pub struct Shape {
     pub steps: u32,
     /// Of the input and of each result, about.
     pub payload_len: usize,
+    /// Whether each run has a business id, which the store must find to be free.
+    pub named: bool,
 }
 
 /// How much of it.
@@ -46,7 +48,7 @@ pub struct Load {
 impl Shape {
     /// Payloads of about 100 bytes.
     pub const fn of_steps(name: &'static str, steps: u32) -> Shape {
-        Shape { name, steps, payload_len: NOTE.len() + AROUND_NOTE_LEN }
+        Shape { name, steps, payload_len: NOTE.len() + AROUND_NOTE_LEN, named: false }
     }
 }
 
@@ -103,6 +105,7 @@ pub enum Output {
 pub const WORKFLOW_TYPE: &str = "bench";
 pub const SLEEPER: &str = "bench-sleeper";
 pub const PARENT: &str = "bench-parent";
+pub const POLLER: &str = "bench-poller";
 
 /// Sleeps until then, by this machine's clock, and answers when it woke.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -115,6 +118,13 @@ pub struct Sleep {
 pub struct Slept {
     pub asleep_ms: u64,
     pub woke_ms: u64,
+}
+
+/// Looks so many times whether something has happened, with a pause after each look: a claim for each pause.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Rounds {
+    pub rounds: u32,
+    pub pause_ms: u64,
 }
 
 /// Starts this many runs of w0 on the queue and awaits them.

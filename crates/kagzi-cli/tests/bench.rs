@@ -111,6 +111,22 @@ async fn copies_fill_postgresql_too() {
     assert_eq!((&figures["errors"], &figures["backlog"]), (&0.into(), &60.into()), "{figures}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_further_away_is_compared_with_the_same_one_near() {
+    let postgres = fixture::Server::private();
+    let (dir, store) = (tempfile::tempdir().unwrap(), postgres.url());
+    let scratch = dir.path().to_str().unwrap();
+
+    let args = ["bench", "distance", "--json", "--store", &store, "--delay-ms", "5", "--rounds", "1"];
+    let figures = printed(&kagzi(&[&args[..], &SMALL[..], &["--scratch", scratch]].concat()).await);
+    let figures: Value = serde_json::from_str(&figures).unwrap();
+
+    let p50 = |place: &str| figures[place][0]["latency_ms"]["p50"].as_f64().unwrap();
+    assert!(p50("far") > p50("near") + 5.0, "{figures}");
+    assert!(figures["share"].as_f64().unwrap() > 0.0, "{figures}");
+    assert_eq!((&figures["near"][0]["errors"], &figures["far"][0]["errors"]), (&0.into(), &0.into()));
+}
+
 #[tokio::test]
 async fn runs_of_a_killed_worker_go_on_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
@@ -140,12 +156,17 @@ async fn a_long_history_is_taken_over_and_a_family_is_raised() {
 async fn growth_is_written_as_figures_and_plots_one_axis_beside_the_other() {
     let (scratch, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (scratch_path, out_path) = (scratch.path().to_str().unwrap(), out.path().to_str().unwrap());
-    let axes = [("payload", "mb_per_s", 2), ("workers", "runs_per_s", 2), ("runs", "p50_ms", 3)];
+    let axes = [
+        ("payload", "mb_per_s", 2),
+        ("workers", "runs_per_s", 2),
+        ("runs", "p50_ms", 3),
+        ("claims", "sent_kb", 2),
+    ];
     for (axis, _, _) in axes {
         let args =
             ["bench", "growth", "--quick", "--scratch", scratch_path, "--out", out_path, "--only", axis];
         let table = printed(&kagzi(&args).await);
-        assert!(table.contains("runs/s"), "{table}");
+        assert!(table.contains("runs/s") || axis == "claims" && table.contains("per claim"), "{table}");
     }
 
     let file = std::fs::read(out.path().join("growth.json")).unwrap();

@@ -3,6 +3,7 @@
 use super::curve::{Column, Curve, Drawn, Point, X};
 use crate::cleanup::Cleanup;
 use crate::connection;
+use crate::counters::Counters;
 use crate::figures::{self, Figures};
 use crate::fill::{self, Crowd};
 use crate::history;
@@ -10,7 +11,7 @@ use crate::measure;
 use crate::percentile::round;
 use crate::stage::{Place, Post, Setup, Stage};
 use crate::store::BenchStore;
-use crate::workload::{Input, Load, Output, Shape, WORKFLOW_TYPE, Workload};
+use crate::workload::{Input, Load, Output, POLLER, Rounds, Shape, WORKFLOW_TYPE, Workload};
 use anyhow::ensure;
 use clap::ValueEnum;
 use kagzi_proto::v1::ListWorkersRequest;
@@ -28,6 +29,8 @@ pub enum Axis {
     Workers,
     /// Steps of one run.
     History,
+    /// Claims of one run that looks, sleeps and looks again.
+    Claims,
     /// Bytes of each payload.
     Payload,
 }
@@ -62,6 +65,7 @@ impl Axis {
             Axis::Runs => "runs",
             Axis::Workers => "workers",
             Axis::History => "history",
+            Axis::Claims => "claims",
             Axis::Payload => "payload",
         }
     }
@@ -71,6 +75,7 @@ impl Axis {
             Axis::Runs => runs(site).await,
             Axis::Workers => workers(site).await,
             Axis::History => histories(site).await,
+            Axis::Claims => claims(site).await,
             Axis::Payload => payloads(site).await,
         }
     }
@@ -198,6 +203,52 @@ async fn one_run(stage: &mut Stage, shape: Shape) -> anyhow::Result<f64> {
     let began = Instant::now();
     stage.watch(run(Input::new(shape, 1))).await?;
     Ok(began.elapsed().as_secs_f64())
+}
+
+/// Short, and long enough that the run is given back and claimed again.
+const PAUSE_MS: u64 = 20;
+
+async fn claims(site: &Site<'_>) -> anyhow::Result<Curve> {
+    let mut points = Vec::new();
+    for x in site.pick(&[10, 100, 1_000], &[3, 6]) {
+        site.say("claims", x);
+        let mut stage = site.open(1).await?;
+        one_run(&mut stage, Shape::of_steps("claims", 1)).await?;
+        let (client, queue, server) =
+            (stage.clients[0].clone(), stage.queue.clone(), stage.addresses[0].clone());
+        let rounds = Rounds { rounds: u32::try_from(x)?, pause_ms: PAUSE_MS };
+        let before = Counters::read(&server).await?;
+        let began = Instant::now();
+        let output =
+            async { Ok(client.workflow(POLLER, queue.as_str(), rounds).await?.result::<u32>().await?) };
+        ensure!(stage.watch(output).await? == rounds.rounds, "the run returned a wrong result");
+        // What the run slept is no cost of a claim.
+        let run_s = (began.elapsed().as_secs_f64() - x as f64 * PAUSE_MS as f64 / 1e3).max(0.0);
+        let counted = Counters::read(&server).await?.since(before);
+        stage.close().await?;
+        let per_claim = |total: f64, digits| Some(round(total / counted.leases.max(1.0), digits));
+        let figures = vec![
+            Some(counted.leases),
+            per_claim(run_s * 1e3, 3),
+            per_claim(counted.events_loaded, 2),
+            per_claim(counted.runs_loaded, 2),
+            per_claim(counted.sent_bytes / 1e3, 2),
+        ];
+        points.push(Point { x, figures });
+    }
+    Ok(Curve {
+        title: "one run that looks and sleeps, again and again",
+        x: X { label: "rounds, each a claim", bytes: false },
+        columns: vec![
+            column("claims", "claims", Drawn::No),
+            column("claim_ms", "ms per claim, without the sleep", Drawn::Linear),
+            column("events_per_claim", "lines of history read per claim", Drawn::Linear),
+            column("runs_per_claim", "runs read per claim", Drawn::No),
+            column("sent_kb", "kB sent per claim", Drawn::Linear),
+        ],
+        points,
+        quick: site.quick,
+    })
 }
 
 async fn payloads(site: &Site<'_>) -> anyhow::Result<Curve> {
