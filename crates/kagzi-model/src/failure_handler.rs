@@ -43,7 +43,7 @@ fn start(
         namespace: failed.namespace.clone(),
         id,
         // Unique per failed run, so a second start finds the first.
-        business_id: Name::from(format!("{prefix}-{}", failed.id)),
+        business_id: business_id(prefix, failed.id),
         workflow_type: workflow_type.clone(),
         task_queue: task_queue.clone(),
         // Composed from the failed run when a worker takes the handler, so nothing is stored twice.
@@ -59,6 +59,15 @@ fn start(
     };
     let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };
     Some((Command::Start(Box::new(start)), event))
+}
+
+fn business_id(prefix: &str, failed: RunId) -> Name {
+    Name::from(format!("{prefix}-{failed}"))
+}
+
+/// The business ids that the handlers of a run have, if it has any.
+pub fn handler_business_ids(failed: RunId) -> [Name; 2] {
+    [OWN, NAMESPACE].map(|prefix| business_id(prefix, failed))
 }
 
 /// The ids that the handlers of a run have, if it has any.

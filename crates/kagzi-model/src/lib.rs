@@ -38,7 +38,7 @@ pub use command::{Command, LeaseRef, Loss, StartRun, StepRef, StepResult};
 pub use decide::decide;
 pub use event::{Event, EventKind, Kind, KindInfo};
 pub use failure::Failure;
-pub use failure_handler::{FAILURE_HANDLER, handler_ids, namespace_handler};
+pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
 pub use label::{LabelError, Labels, check_label_name, check_label_value};

@@ -7,9 +7,10 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, try_join};
-use kagzi_model::{Aggregate, Name, Payload, RunId, Timestamp, Worker, WorkerId};
+use kagzi_model::{Aggregate, Name, Payload, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Backend, DueKey, DueQuery, DueRun, FoundBusiness, Loaded, RetireQuery, RunKey, StoreError, WriteSet,
+    Backend, DueKey, DueQuery, DueRun, FoundBusiness, Loaded, LoadedWorkers, RetireQuery, RunKey, StoreError,
+    WorkersQuery, WriteSet,
 };
 use tokio_postgres::{Config, Error, Row};
 use tokio_util::sync::DropGuard;
@@ -24,7 +25,7 @@ use crate::{
     rules::{self, Promise},
     schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
-    write,
+    workers, write,
 };
 
 // Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
@@ -109,24 +110,6 @@ const NEXT_SWEEP: &str = "SELECT sweep_at
   ORDER BY sweep_at
   LIMIT 1";
 
-const LOAD_WORKER: &str =
-    "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at
-   FROM kagzi.workers
-  WHERE worker_id = $1";
-
-// Takes the row's lock, and with it waits for whoever leases to the worker at another server.
-const STAND_BY: &str = "UPDATE kagzi.workers
-    SET stands_by = $2
-  WHERE worker_id = $1
- RETURNING namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
-
-const STANDING: &str = "SELECT worker_id
-   FROM kagzi.workers
-  WHERE worker_id = ANY($1)
-    AND stands_by = $2";
-
 // Asked whenever a run fails; the newest worker that registered it decides.
 const HANDLER_QUEUE: &str = "SELECT task_queue
    FROM kagzi.workers
@@ -135,22 +118,8 @@ const HANDLER_QUEUE: &str = "SELECT task_queue
   ORDER BY registered_at DESC, worker_id DESC
   LIMIT 1";
 
-const LEASED_BY: &str = "SELECT run_id, namespace_id
-   FROM kagzi.runs
-  WHERE lease_worker = $1
-  ORDER BY run_id";
-
-// A worker whose heartbeat is being written at this moment is not stale: it is locked, and passed over.
 // Any statement will do: the transaction that it begins must be allowed to write.
 const PROBE: &str = "SELECT 1";
-
-const STALE_WORKERS: &str = "SELECT worker_id
-   FROM kagzi.workers
-  WHERE status <> 3
-    AND heartbeat_at < $1
-  ORDER BY heartbeat_at, worker_id
-  LIMIT $2
-    FOR UPDATE SKIP LOCKED";
 
 /// Every statement by which the lane finds and loads; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -162,13 +131,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("NEXT_DUE", NEXT_DUE),
     ("SWEEP_DUE", SWEEP_DUE),
     ("NEXT_SWEEP", NEXT_SWEEP),
-    ("LOAD_WORKER", LOAD_WORKER),
-    ("STAND_BY", STAND_BY),
-    ("STANDING", STANDING),
     ("HANDLER_QUEUE", HANDLER_QUEUE),
-    ("LEASED_BY", LEASED_BY),
     ("PROBE", PROBE),
-    ("STALE_WORKERS", STALE_WORKERS),
 ];
 
 /// Statements in one flight: `join_all` sends that many in order. A turn has at most three write sets.
@@ -227,6 +191,7 @@ impl PostgresBackend {
         let preparing = session.prepare_all(
             STATEMENTS
                 .iter()
+                .chain(workers::STATEMENTS)
                 .chain(write::STATEMENTS)
                 .chain(rules::STATEMENTS)
                 .chain(schedules::STATEMENTS)
@@ -268,6 +233,11 @@ impl PostgresBackend {
 
     pub(crate) fn promise_mut(&mut self) -> &mut Promise {
         &mut self.promise
+    }
+
+    /// This server, as the rows of the workers that stand by here name it.
+    pub(crate) fn server(&self) -> Uuid {
+        self.server
     }
 
     pub(crate) fn session(&self) -> Result<Arc<Session>, StoreError> {
@@ -501,32 +471,24 @@ impl Backend for PostgresBackend {
         rows.first().map(|found| row::name(found, 0)).transpose()
     }
 
-    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
-        let rows = self.query(LOAD_WORKER, &[&id.0]).await?;
-        rows.first().map(row::worker).transpose()
+    async fn load_workers(&mut self, query: &WorkersQuery<'_>) -> Result<LoadedWorkers, StoreError> {
+        self.load_worker_rows(query).await
     }
 
-    async fn stand_by(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
-        let server = self.server;
-        let rows = self.query(STAND_BY, &[&id.0, &server]).await?;
-        rows.first().map(row::worker).transpose()
+    async fn stand_by(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
+        self.stand_by_rows(ids).await
     }
 
     async fn standing(&mut self, ids: &[WorkerId]) -> Result<Vec<WorkerId>, StoreError> {
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let server = self.server;
-        let rows = self.query(STANDING, &[&ids, &server]).await?;
-        rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
+        self.standing_ids(ids).await
     }
 
     async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
-        let rows = self.query(LEASED_BY, &[&id.0]).await?;
-        rows.iter().map(row::run_key).collect()
+        self.leased_by_worker(id).await
     }
 
     async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
-        let rows = self.query(STALE_WORKERS, &[&before.0, &(limit as i64)]).await?;
-        rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
+        self.stale_worker_ids(before, limit).await
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
@@ -571,14 +533,12 @@ fn aggregate(run: &Row, events: &[Row]) -> Result<Aggregate, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::{RUN_COLUMNS, WORKER_COLUMNS};
+    use crate::row::RUN_COLUMNS;
 
     #[test]
     fn column_lists_match_the_readers() {
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
 
         assert!(squeeze(LOAD_RUNS).contains(&squeeze(RUN_COLUMNS)));
-        assert!(squeeze(LOAD_WORKER).contains(&squeeze(WORKER_COLUMNS)));
-        assert!(squeeze(STAND_BY).contains(&squeeze(WORKER_COLUMNS)));
     }
 }

@@ -34,6 +34,7 @@ mod tls;
 mod unnamed;
 mod wake;
 mod wire;
+mod workers;
 mod write;
 
 pub use backend::STATEMENTS as FIND_STATEMENTS;
@@ -44,4 +45,5 @@ pub use retention::STATEMENTS as RETENTION_STATEMENTS;
 pub use rules::{READ_STATEMENTS as RULE_READ_STATEMENTS, STATEMENTS as RULE_STATEMENTS};
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 pub use store::{PostgresReads, PostgresStore};
+pub use workers::STATEMENTS as WORKER_STATEMENTS;
 pub use write::STATEMENTS as WRITE_STATEMENTS;

@@ -33,6 +33,11 @@ const LOAD_SCHEDULE: &str =
   WHERE namespace_id = $1
     AND schedule_id = $2";
 
+const LOAD_SCHEDULES: &str =
+    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+   FROM kagzi.schedules
+  WHERE (namespace_id, schedule_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))";
+
 // Passed over when another server has it: that one looks at the schedule's runs after us, so it sees what we write.
 const CLAIM_SCHEDULE: &str =
     "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
@@ -97,6 +102,7 @@ SELECT 1 / (count(*) = cardinality($2))::integer
 /// Every fixed statement about schedules; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_SCHEDULE", LOAD_SCHEDULE),
+    ("LOAD_SCHEDULES", LOAD_SCHEDULES),
     ("CLAIM_SCHEDULE", CLAIM_SCHEDULE),
     ("DUE_SCHEDULES", DUE_SCHEDULES),
     ("NEXT_SCHEDULE", NEXT_SCHEDULE),
@@ -109,6 +115,13 @@ impl ScheduleRows for PostgresBackend {
     async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
         let rows = self.query(LOAD_SCHEDULE, &[&&*key.namespace, &&*key.id]).await?;
         rows.first().map(schedule).transpose()
+    }
+
+    async fn load_schedules(&mut self, keys: &[ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
+        let namespaces: Vec<&str> = keys.iter().map(|key| &*key.namespace).collect();
+        let ids: Vec<&str> = keys.iter().map(|key| &*key.id).collect();
+        let rows = self.query(LOAD_SCHEDULES, &[&namespaces, &ids]).await?;
+        rows.iter().map(schedule).collect()
     }
 
     async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
@@ -232,7 +245,7 @@ mod tests {
     fn column_lists_match_the_reader() {
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
 
-        for sql in [LOAD_SCHEDULE, CLAIM_SCHEDULE, DUE_SCHEDULES] {
+        for sql in [LOAD_SCHEDULE, LOAD_SCHEDULES, CLAIM_SCHEDULE, DUE_SCHEDULES] {
             assert!(squeeze(sql).contains(COLUMNS));
         }
     }

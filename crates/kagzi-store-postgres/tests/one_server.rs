@@ -8,7 +8,7 @@ use kagzi_model::{Command, Rejection, Status};
 use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_postgres::{
     FIND_STATEMENTS, PostgresOptions, PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS,
-    RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture,
+    RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, WRITE_STATEMENTS, fixture,
 };
 use stage::{Server, complete, namespace, next, record};
 
@@ -69,6 +69,7 @@ async fn every_statement_is_accepted_by_the_engine() {
 
     let all = [
         FIND_STATEMENTS,
+        WORKER_STATEMENTS,
         WRITE_STATEMENTS,
         READ_STATEMENTS,
         RULE_STATEMENTS,

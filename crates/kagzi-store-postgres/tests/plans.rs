@@ -6,7 +6,7 @@ use kagzi_model::{Name, Status, Timestamp};
 use kagzi_store::{Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 use kagzi_store_postgres::{
     FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS,
-    RULE_STATEMENTS, SCHEDULE_STATEMENTS, WRITE_STATEMENTS, fixture, run_listing,
+    RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, WRITE_STATEMENTS, fixture, run_listing,
 };
 use stage::Server;
 
@@ -55,7 +55,8 @@ const PLANS: &[(&str, &[&str])] = &[
     ("NEXT_DUE", &["runs_due"]),
     ("SWEEP_DUE", &["runs_sweep"]),
     ("NEXT_SWEEP", &["runs_sweep"]),
-    ("LOAD_WORKER", &["workers_by_id"]),
+    ("LOAD_WORKERS", &["workers_by_id"]),
+    ("STILL_LEASED", &["runs_pkey"]),
     ("STAND_BY", &["workers_by_id"]),
     ("STANDING", &["workers_by_id"]),
     ("GUARD_WORKERS", &["workers_by_id"]),
@@ -72,6 +73,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("WORKER", &["runs_leased"]),
     ("WORKERS_BY_PREFIX", &[]),
     ("LOAD_SCHEDULE", &["schedules_pkey"]),
+    ("LOAD_SCHEDULES", &["schedules_pkey"]),
     ("CLAIM_SCHEDULE", &["schedules_pkey"]),
     ("DUE_SCHEDULES", &["schedules_due"]),
     ("NEXT_SCHEDULE", &["schedules_due"]),
@@ -89,6 +91,7 @@ async fn hot_statements_use_their_index() {
     fixture::sql(&url, ROWS).await;
     let statements = [
         FIND_STATEMENTS,
+        WORKER_STATEMENTS,
         WRITE_STATEMENTS,
         READ_STATEMENTS,
         SCHEDULE_STATEMENTS,

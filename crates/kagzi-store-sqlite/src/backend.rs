@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use kagzi_model::{Aggregate, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, QueueKey, RetireQuery,
-    RunKey, StoreError, WriteSet,
+    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
+    LoadedWorkers, QueueKey, RetireQuery, RunKey, StoreError, WorkersQuery, WriteSet,
 };
 
 use crate::{
@@ -343,8 +343,26 @@ impl Backend for SqliteBackend {
         self.db.first(HANDLER_QUEUE, bind![namespace], |row| row.get(0))
     }
 
-    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
-        self.db.first(LOAD_WORKER, bind![id], row::worker)
+    async fn load_workers(&mut self, query: &WorkersQuery<'_>) -> Result<LoadedWorkers, StoreError> {
+        // One look-up per worker: SQLite has no round trip that a batch could save.
+        let mut loaded = LoadedWorkers::default();
+        for id in query.whole.iter().chain(query.known) {
+            match self.db.first(LOAD_WORKER, bind![*id], row::worker) {
+                Ok(None) => {}
+                Ok(Some(worker)) => {
+                    let held = self.db.all(LEASED_BY, bind![*id], run_key)?;
+                    let holds = held.into_iter().map(|key: RunKey| key.run).collect();
+                    loaded.workers.push(LoadedWorker { worker, holds });
+                }
+                Err(StoreError::Corrupt(why)) => loaded.unreadable.push((*id, why)),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(loaded)
+    }
+
+    async fn stand_by(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
+        self.load_workers(&WorkersQuery { whole: ids, ..WorkersQuery::default() }).await
     }
 
     async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {

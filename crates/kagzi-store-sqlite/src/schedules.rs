@@ -74,6 +74,14 @@ impl ScheduleRows for SqliteBackend {
         self.db().first(LOAD_SCHEDULE, bind![key.namespace, key.id], schedule)
     }
 
+    async fn load_schedules(&mut self, keys: &[ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
+        let mut loaded = Vec::with_capacity(keys.len());
+        for key in keys {
+            loaded.extend(self.load_schedule(key).await?);
+        }
+        Ok(loaded)
+    }
+
     async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
         // Nobody else writes to the file.
         self.load_schedule(key).await

@@ -98,6 +98,31 @@ pub struct Loaded {
     pub unreadable: Vec<(RunKey, String)>,
 }
 
+/// Which workers to load: all of them in one go, however many a batch speaks of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WorkersQuery<'a> {
+    /// Everything that these hold is looked for.
+    pub whole: &'a [WorkerId],
+    /// Only what is left of `held`, because nobody else can have leased anything to them.
+    pub known: &'a [WorkerId],
+    /// What `known` held as far as memory knew, and what they say that they hold.
+    pub held: &'a [(WorkerId, RunKey)],
+}
+
+/// A worker and the runs that it holds.
+#[derive(Debug)]
+pub struct LoadedWorker {
+    pub worker: Worker,
+    pub holds: Vec<RunId>,
+}
+
+/// Workers that were loaded, and those that are there and cannot be read.
+#[derive(Debug, Default)]
+pub struct LoadedWorkers {
+    pub workers: Vec<LoadedWorker>,
+    pub unreadable: Vec<(WorkerId, String)>,
+}
+
 /// Which runs past their retention to find.
 #[derive(Debug, Clone)]
 pub struct RetireQuery<'a> {
@@ -234,16 +259,18 @@ pub trait Backend: RuleBackend + ScheduleRows {
         namespace: &Name,
     ) -> impl Future<Output = Result<Option<Name>, StoreError>> + Send;
 
-    fn load_worker(
+    /// Workers, each with what it holds; unknown ones are left out, and one that cannot be read hides no other.
+    fn load_workers(
         &mut self,
-        id: WorkerId,
-    ) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send;
-    /// Marks a worker as standing by here and at no other server, and loads it as marked. Whoever leases a run to it
-    /// elsewhere at this moment has committed before this returns, or will be refused. Only asked where several
-    /// servers share the database.
-    fn stand_by(&mut self, id: WorkerId) -> impl Future<Output = Result<Option<Worker>, StoreError>> + Send {
-        self.load_worker(id)
-    }
+        query: &WorkersQuery<'_>,
+    ) -> impl Future<Output = Result<LoadedWorkers, StoreError>> + Send;
+    /// Marks workers as standing by here and at no other server, and loads them as marked, with all that they hold.
+    /// Whoever leases a run to one of them elsewhere at this moment has committed before this returns, or will be
+    /// refused. Only asked where several servers share the database.
+    fn stand_by(
+        &mut self,
+        ids: &[WorkerId],
+    ) -> impl Future<Output = Result<LoadedWorkers, StoreError>> + Send;
     /// Those of the workers that still stand by here.
     fn standing(
         &mut self,

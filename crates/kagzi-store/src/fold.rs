@@ -57,6 +57,7 @@ pub struct Touched {
 /// A lease that began or ended, and how the run did.
 pub struct LeaseMove {
     pub worker: kagzi_model::WorkerId,
+    pub run: RunId,
     pub key: QueueKey,
     pub begun: bool,
     pub completed: bool,
@@ -254,15 +255,15 @@ impl<'a> Fold<'a> {
         }
         match (before.lease(), after.lease()) {
             (None, Some(lease)) => {
-                let (worker, key) = (lease.worker, QueueKey::of(after));
-                let began = LeaseMove { worker, key, begun: true, completed: false, failed: false };
+                let (worker, run, key) = (lease.worker, after.id, QueueKey::of(after));
+                let began = LeaseMove { worker, run, key, begun: true, completed: false, failed: false };
                 self.touched.leases.push(began);
             }
             (Some(lease), None) => {
                 let (completed, failed) =
                     (matches!(after.state, State::Completed), matches!(after.state, State::Failed { .. }));
-                let (worker, key) = (lease.worker, QueueKey::of(after));
-                self.touched.leases.push(LeaseMove { worker, key, begun: false, completed, failed });
+                let (worker, run, key) = (lease.worker, after.id, QueueKey::of(after));
+                self.touched.leases.push(LeaseMove { worker, run, key, begun: false, completed, failed });
                 if let Some(why) = taken_away(command) {
                     self.touched.lost.push(LostLease {
                         worker: lease.worker,

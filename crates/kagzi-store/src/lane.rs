@@ -307,6 +307,7 @@ impl<B: Backend> Lane<B> {
             if let Some(at) = batch.iter().position(|message| matches!(message, Message::Close { .. })) {
                 let mut rest = batch.split_off(at).into_iter();
                 let close = rest.next();
+                self.roster.pay_all();
                 self.turn(batch).await;
                 rest.for_each(|message| {
                     message.refuse(&StoreError::Unavailable("the store is closing".into()))

@@ -35,8 +35,8 @@ mod turn;
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, QueueKey, RetireQuery,
-    RunKey, WriteSet,
+    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
+    LoadedWorkers, QueueKey, RetireQuery, RunKey, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};

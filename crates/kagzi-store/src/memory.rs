@@ -18,9 +18,9 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
-    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, Observer, Page, PageRequest, QueueKey,
-    Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView,
-    WriteSet,
+    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, LoadedWorker, LoadedWorkers, Observer,
+    Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX,
+    Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -220,8 +220,18 @@ impl Backend for MemoryBackend {
         Ok(newest.map(|worker| worker.registration.task_queue.clone()))
     }
 
-    async fn load_worker(&mut self, id: WorkerId) -> Result<Option<Worker>, StoreError> {
-        Ok(self.working.workers.get(&id).cloned())
+    async fn load_workers(&mut self, query: &WorkersQuery<'_>) -> Result<LoadedWorkers, StoreError> {
+        let ids = query.whole.iter().chain(query.known);
+        let load = |id: &WorkerId| {
+            let worker = self.working.workers.get(id)?.clone();
+            let holds = self.working.leased_by(*id).into_iter().map(|key| key.run).collect();
+            Some(LoadedWorker { worker, holds })
+        };
+        Ok(LoadedWorkers { workers: ids.filter_map(load).collect(), unreadable: Vec::new() })
+    }
+
+    async fn stand_by(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
+        self.load_workers(&WorkersQuery { whole: ids, ..WorkersQuery::default() }).await
     }
 
     async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {

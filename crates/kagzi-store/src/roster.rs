@@ -1,17 +1,44 @@
 //! Workers as the lane knows them: their row, and how many runs they hold.
 
-use kagzi_model::{Worker, WorkerId, WorkerStatus};
+use kagzi_model::{RunId, Worker, WorkerId, WorkerStatus};
 
 use crate::{
-    Demand, RegistryError,
+    Demand, LoadedWorker, RegistryError, RunKey,
     fold::LeaseMove,
     hash::{HashMap, HashSet},
 };
 
-/// One worker with its leases counted.
+/// One worker and the runs that it holds.
 pub struct Member {
     pub worker: Worker,
-    pub active: u32,
+    holds: HashSet<RunId>,
+}
+
+impl Member {
+    /// How many runs it holds.
+    pub fn active(&self) -> u32 {
+        u32::try_from(self.holds.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The runs that it holds. A worker is of one namespace, and so are its runs.
+    pub fn holds(&self) -> impl Iterator<Item = RunKey> {
+        let namespace = &self.worker.registration.namespace;
+        self.holds.iter().map(|run| RunKey { run: *run, namespace: namespace.clone() })
+    }
+}
+
+/// What a worker made of its runs, beyond what its row says.
+#[derive(Default, Clone, Copy)]
+struct Totals {
+    completed: i64,
+    failed: i64,
+}
+
+impl Totals {
+    fn add(&mut self, more: Totals) {
+        self.completed += more.completed;
+        self.failed += more.failed;
+    }
 }
 
 /// Workers loaded so far. Dropped whole when a commit fails.
@@ -19,6 +46,13 @@ pub struct Member {
 pub struct Roster {
     members: HashMap<WorkerId, Member>,
     dirty: HashSet<WorkerId>,
+    /// What workers made of their runs and no row says yet. Where servers share a database it is written with the next
+    /// heartbeat, not with every commit: each write leaves a dead version of the row, and while somebody keeps a
+    /// transaction open nobody cleans them up. A server that dies takes the last seconds' along.
+    owed: HashMap<WorkerId, Totals>,
+    /// The same of this turn, and what this turn has written of it: a failed turn takes both back.
+    counted: HashMap<WorkerId, Totals>,
+    paid: HashMap<WorkerId, Totals>,
     /// Workers that were loaded, counted or changed since the turn began.
     touched: HashSet<WorkerId>,
     /// Workers that a failed turn made forget. Those of them that stand by are loaded again.
@@ -38,11 +72,19 @@ impl Roster {
     /// A turn begins.
     pub fn begin(&mut self) {
         self.touched.clear();
+        self.paid.clear();
+        for (id, totals) in self.counted.drain() {
+            self.owed.entry(id).or_default().add(totals);
+        }
     }
 
     /// The turn failed: what it made of workers is not true.
     pub fn forget_turn(&mut self) {
         self.dirty.clear();
+        self.counted.clear();
+        for (id, totals) in self.paid.drain() {
+            self.owed.entry(id).or_default().add(totals);
+        }
         for id in std::mem::take(&mut self.touched) {
             self.members.remove(&id);
             if let Some(here) = &mut self.here {
@@ -83,9 +125,20 @@ impl Roster {
         self.members.get(&id)
     }
 
-    pub fn insert(&mut self, worker: Worker, active: u32) {
+    /// Adds a worker that was loaded.
+    pub fn know(&mut self, loaded: LoadedWorker) {
+        let LoadedWorker { worker, holds } = loaded;
         self.touched.insert(worker.id);
-        self.members.insert(worker.id, Member { worker, active });
+        self.members.insert(worker.id, Member { worker, holds: holds.into_iter().collect() });
+    }
+
+    /// Registers a worker; it is written with the batch. One that is known already keeps its runs.
+    pub fn register(&mut self, worker: Worker) {
+        let id = worker.id;
+        let holds = self.members.remove(&id).map(|known| known.holds).unwrap_or_default();
+        self.touched.insert(id);
+        self.dirty.insert(id);
+        self.members.insert(id, Member { worker, holds });
     }
 
     /// Forgets a worker whose row has no unwritten change, so that it is loaded again.
@@ -97,6 +150,7 @@ impl Roster {
 
     /// Changes a worker's row; it is written with the batch.
     pub fn change(&mut self, id: WorkerId, change: impl FnOnce(&mut Worker)) {
+        self.pay(id);
         if let Some(member) = self.members.get_mut(&id) {
             change(&mut member.worker);
             self.touched.insert(id);
@@ -118,7 +172,7 @@ impl Roster {
     pub fn room(&self, demand: &Demand) -> u32 {
         let free = self.members.get(&demand.worker).map_or(0, |member| {
             if member.worker.status == WorkerStatus::Online && self.stands_here(demand.worker) {
-                member.worker.registration.max_concurrent.saturating_sub(member.active)
+                member.worker.registration.max_concurrent.saturating_sub(member.active())
             } else {
                 0
             }
@@ -131,21 +185,47 @@ impl Roster {
         let Some(member) = self.members.get_mut(&moved.worker) else { return };
         self.touched.insert(moved.worker);
         if moved.begun {
-            member.active += 1;
+            member.holds.insert(moved.run);
             return;
         }
-        member.active = member.active.saturating_sub(1);
+        member.holds.remove(&moved.run);
         if moved.completed || moved.failed {
-            member.worker.completed_total += i64::from(moved.completed);
-            member.worker.failed_total += i64::from(moved.failed);
-            self.dirty.insert(moved.worker);
+            let totals = Totals { completed: i64::from(moved.completed), failed: i64::from(moved.failed) };
+            self.counted.entry(moved.worker).or_default().add(totals);
+            if self.here.is_none() {
+                self.dirty.insert(moved.worker);
+            }
         }
     }
 
     /// The rows that changed.
     pub fn drain(&mut self) -> Vec<Worker> {
+        let mut rows = Vec::with_capacity(self.dirty.len());
+        for id in std::mem::take(&mut self.dirty) {
+            self.pay(id);
+            rows.extend(self.members.get(&id).map(|member| member.worker.clone()));
+        }
+        rows
+    }
+
+    /// Adds to a worker's row, which is about to be written, what is owed to it.
+    pub fn pay(&mut self, id: WorkerId) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let (owed, counted) = (self.owed.remove(&id), self.counted.remove(&id));
+        if let Some(owed) = owed {
+            self.paid.entry(id).or_default().add(owed);
+        }
+        for totals in owed.into_iter().chain(counted) {
+            member.worker.completed_total += totals.completed;
+            member.worker.failed_total += totals.failed;
+        }
+    }
+
+    /// The store closes: rows to which something is owed are written with the last batch.
+    pub fn pay_all(&mut self) {
+        self.begin();
         let members = &self.members;
-        self.dirty.drain().filter_map(|id| members.get(&id)).map(|member| member.worker.clone()).collect()
+        self.dirty.extend(self.owed.keys().copied().filter(|id| members.contains_key(id)));
     }
 
     /// Forgets everything; loaded again when needed.
@@ -153,6 +233,10 @@ impl Roster {
         self.members.clear();
         self.missing.clear();
         self.dirty.clear();
+        // Whether it was written nobody knows: counted too little is better than counted twice.
+        self.owed.clear();
+        self.counted.clear();
+        self.paid.clear();
         self.here.iter_mut().for_each(HashSet::clear);
         self.cold = true;
     }
@@ -161,6 +245,8 @@ impl Roster {
     pub fn settle(&mut self, id: WorkerId) {
         if self.members.get(&id).is_some_and(|member| member.worker.status == WorkerStatus::Offline) {
             self.members.remove(&id);
+            self.owed.remove(&id);
+            self.counted.remove(&id);
             if let Some(here) = &mut self.here {
                 here.remove(&id);
             }

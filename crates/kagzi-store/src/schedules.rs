@@ -62,7 +62,12 @@ pub trait ScheduleRows: Send {
         &mut self,
         key: &ScheduleKey,
     ) -> impl Future<Output = Result<Option<Schedule>, StoreError>> + Send;
-    /// The same, kept for this transaction; none also when another server has it at this moment.
+    /// Several schedules; unknown ones are left out.
+    fn load_schedules(
+        &mut self,
+        keys: &[ScheduleKey],
+    ) -> impl Future<Output = Result<Vec<Schedule>, StoreError>> + Send;
+    /// One schedule, kept for this transaction; none also when another server has it at this moment.
     fn claim_schedule(
         &mut self,
         key: &ScheduleKey,

@@ -2,6 +2,7 @@
 
 mod claims;
 mod doubt;
+mod look_ahead;
 mod registry;
 mod retention;
 mod rules;
@@ -11,7 +12,7 @@ mod tally;
 
 use kagzi_model::{
     Command, GateKey, Name, Rejection, Reply, RuleError, RunId, StartRun, State, Timestamp, WorkerId,
-    namespace_handler, schedule::ScheduleRejection,
+    handler_business_ids, namespace_handler, schedule::ScheduleRejection,
 };
 
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     WorkerReply,
     cache::Cache,
     fold::{Fold, Taken, stale_write},
-    hash::HashSet,
+    hash::{HashMap, HashSet},
     known_rules::KnownRules,
     lane::Message,
     roster::Roster,
@@ -132,6 +133,11 @@ pub struct Turn<'a, B> {
     assigned: Vec<(u64, RunId)>,
     /// Workers that were given runs since the last write, on a shared database.
     leased_to: HashSet<(Name, WorkerId)>,
+    /// Workers that were compared with the database in this turn, and those that stand by here since this turn.
+    compared: HashSet<WorkerId>,
+    taken_in: HashSet<WorkerId>,
+    /// Where the failure handlers of namespaces start, as far as this turn has asked.
+    handler_queues: HashMap<Name, Option<Name>>,
     /// Keys whose backlog this turn looked at or gave runs of.
     looked: HashSet<QueueKey>,
     offline: Vec<WorkerId>,
@@ -182,6 +188,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             served: HashSet::default(),
             assigned: Vec::new(),
             leased_to: HashSet::default(),
+            compared: HashSet::default(),
+            taken_in: HashSet::default(),
+            handler_queues: HashMap::default(),
             looked: HashSet::default(),
             offline: Vec::new(),
             drained: Vec::new(),
@@ -233,6 +242,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.backend.begin().await?;
         self.load(returned.iter().chain(batch.iter().flat_map(commands))).await?;
         self.find_all_business(batch).await?;
+        if self.shared {
+            Box::pin(self.look_at_workers(batch)).await?;
+        }
         for command in returned {
             // Refused when the run moved on meanwhile: then there is nothing to give back.
             let _ = self.apply(command).await?;
@@ -449,15 +461,23 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
-    /// The same for all starts of a batch, in one go.
+    /// The same for all starts of a batch, and for the handlers of its failures, in one go.
     async fn find_all_business(&mut self, batch: &[Message]) -> Result<(), StoreError> {
-        let mut keys = Vec::new();
+        let (mut keys, mut handlers) = (Vec::new(), Vec::new());
         for command in batch.iter().flat_map(commands) {
             if let Command::Start(start) = command
                 && start.has_business_id()
             {
                 keys.push((start.namespace.clone(), start.business_id.clone()));
             }
+            if self.shared && matches!(command, Command::Fail { .. }) {
+                let of_handler = |id| (command.namespace().clone(), id);
+                handlers.extend(handler_business_ids(command.run()).map(of_handler));
+            }
+        }
+        // One failure looks for its handlers itself, if it has any. Many would take a round trip each.
+        if handlers.len() > 2 {
+            keys.extend(handlers);
         }
         if keys.len() > 1 {
             keys.sort_unstable();

@@ -21,6 +21,7 @@ pub async fn read(url: &str) -> Rows {
         events: events(&select(&db, EVENTS).await),
         completed_total: number(&db, COMPLETED_TOTAL).await,
         failed_total: number(&db, FAILED_TOTAL).await,
+        totals_lag: true,
         must_be_none,
     };
     driving.abort();

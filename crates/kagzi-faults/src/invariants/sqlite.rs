@@ -17,6 +17,7 @@ pub fn read(file: &Path) -> Rows {
         events: events(&db),
         completed_total: number(COMPLETED_TOTAL),
         failed_total: number(FAILED_TOTAL),
+        totals_lag: false,
         must_be_none: MUST_BE_NONE.iter().map(|(claim, sql)| (*claim, number(sql))).collect(),
     }
 }

@@ -47,7 +47,7 @@ const DAMAGE: &[(&str, &str)] = &[
          '\"nonce\":\"x'), 'UTF8')
           WHERE kind = 4",
     ),
-    ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
+    ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),
 ];
 
 #[tokio::test]

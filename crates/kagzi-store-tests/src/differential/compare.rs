@@ -19,7 +19,11 @@ struct Dump {
 
 pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &str) {
     for namespace in &world.namespaces {
-        let (here, there) = (dump(left, namespace).await, dump(right, namespace).await);
+        let (mut here, mut there) = (dump(left, namespace).await, dump(right, namespace).await);
+        if left.shared() || right.shared() {
+            forget_totals(&mut here);
+            forget_totals(&mut there);
+        }
 
         assert_eq!(here.runs.len(), there.runs.len(), "different runs; {shown}");
         for (here, there) in here.runs.iter().zip(&there.runs) {
@@ -28,6 +32,13 @@ pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &
         }
         assert_eq!(here.workers, there.workers, "different workers; {shown}");
         within_limits(&here, shown);
+    }
+}
+
+/// Where servers share a database, workers' totals are written with their heartbeats, and not before.
+fn forget_totals(dump: &mut Dump) {
+    for view in &mut dump.workers {
+        (view.worker.completed_total, view.worker.failed_total) = (0, 0);
     }
 }
 

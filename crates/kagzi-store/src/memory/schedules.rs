@@ -21,6 +21,14 @@ impl ScheduleRows for MemoryBackend {
         Ok(self.working.schedules.get(key).cloned())
     }
 
+    async fn load_schedules(&mut self, keys: &[ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
+        let mut loaded = Vec::with_capacity(keys.len());
+        for key in keys {
+            loaded.extend(self.load_schedule(key).await?);
+        }
+        Ok(loaded)
+    }
+
     async fn claim_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
         self.load_schedule(key).await
     }

@@ -7,7 +7,7 @@ use kagzi_model::{Command, RunId, State, Timestamp, WorkerId};
 use super::Turn;
 use crate::{
     AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, RunKey, StoreError,
-    frontier::WHOLE, hash::HashSet,
+    WorkersQuery, frontier::WHOLE, hash::HashSet,
 };
 
 /// When to look again for a due run that another server holds. It holds it for a commit, a few milliseconds; that the
@@ -244,9 +244,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     pub(super) async fn count_all_leases(&mut self) -> Result<(), StoreError> {
         let moves = &self.fold.touched.leases[self.lease_moves_counted..];
         let workers: HashSet<WorkerId> = moves.iter().map(|moved| moved.worker).collect();
-        for id in workers {
-            self.load_readable_worker(id).await?;
-        }
+        self.load_all_workers(workers.into_iter()).await?;
         self.count_leases();
         Ok(())
     }
@@ -262,6 +260,18 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
     }
 
+    /// The same for many, in one go.
+    async fn load_all_workers(&mut self, ids: impl Iterator<Item = WorkerId>) -> Result<(), StoreError> {
+        let lacking: Vec<WorkerId> = ids.filter(|id| !self.roster.contains(*id)).collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let query = WorkersQuery { whole: &lacking, ..WorkersQuery::default() };
+        let loaded = Box::pin(self.backend.load_workers(&query)).await?;
+        self.know_workers(loaded);
+        Ok(())
+    }
+
     /// After a failed commit the roster is empty: load those who stand by.
     pub(super) async fn warm_up(&mut self) -> Result<(), StoreError> {
         let missing = self.roster.take_missing();
@@ -274,13 +284,13 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.roster.stood_by(id);
             }
         }
-        for id in workers {
+        if self.shared {
             // One whose stream is elsewhere by now gets nothing here. Polls have no home: they take turns.
-            if self.shared && !self.roster.stands_here(id) && self.board.only_polls(id) {
-                self.take_in(id).await?;
-            }
-            self.load_readable_worker(id).await?;
+            let polls = |id: &WorkerId| !self.roster.stands_here(*id) && self.board.only_polls(*id);
+            let polls = workers.iter().copied().filter(polls).collect();
+            Box::pin(self.take_in_all(polls)).await?;
         }
+        self.load_all_workers(workers.into_iter()).await?;
         self.roster.cold = false;
         Ok(())
     }

@@ -7,7 +7,7 @@ use kagzi_model::{
 use super::Turn;
 use crate::{
     Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, RunKey, StoreError, WorkerCommand,
-    WorkerReply, hash::HashSet,
+    WorkerReply, WorkersQuery, hash::HashSet,
 };
 
 const FORCED: &str = "an operator took its worker offline";
@@ -46,20 +46,25 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     pub(super) async fn load_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
-        if !self.roster.contains(id)
-            && let Some(worker) = self.backend.load_worker(id).await?
-        {
-            let active = self.backend.leased_by(id).await?.len();
-            self.roster.insert(worker, u32::try_from(active).unwrap_or(u32::MAX));
+        if self.roster.contains(id) {
+            return Ok(());
+        }
+        let query = WorkersQuery { whole: &[id], ..WorkersQuery::default() };
+        let mut loaded = self.backend.load_workers(&query).await?;
+        match loaded.unreadable.pop() {
+            Some((_, why)) => return Err(StoreError::Corrupt(why)),
+            None => self.know_workers(loaded),
         }
         Ok(())
     }
 
     /// Loads a worker whose row or leases another server may have changed: somebody drained it there, or took
-    /// a run back.
+    /// a run back. Once a turn is enough.
     async fn refresh_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
+        if self.compared.contains(&id) {
+            return Ok(());
+        }
         if self.shared {
-            // No lease of this batch is counted twice: what is not counted yet is not written yet either.
             self.roster.doubt(id);
         }
         self.load_worker(id).await
@@ -71,13 +76,12 @@ impl<B: Backend> Turn<'_, B> {
         if !self.shared {
             return self.load_worker(id).await;
         }
+        if self.taken_in.contains(&id) {
+            return Ok(());
+        }
         // A registration of this very batch must be there to be marked.
         self.write().await?;
-        let Some(worker) = self.backend.stand_by(id).await? else { return Ok(()) };
-        let active = self.backend.leased_by(id).await?.len();
-        self.roster.insert(worker, u32::try_from(active).unwrap_or(u32::MAX));
-        self.roster.stood_by(id);
-        Ok(())
+        Box::pin(self.take_in_all(vec![id])).await
     }
 
     pub(super) async fn worker(
@@ -132,8 +136,8 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
+        self.roster.pay(id);
         let known = self.roster.get(id);
-        let active = known.map_or(0, |known| known.active);
         // Rises even while the clock stands: servers that share a database tell an old registration from a new
         // one by it, and let a drained or lost worker come back only with a new one.
         let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
@@ -147,13 +151,12 @@ impl<B: Backend> Turn<'_, B> {
             heartbeat_at: self.now,
             deregistered_at: None,
         };
-        self.roster.insert(worker.clone(), active);
-        self.roster.change(id, |_| ());
+        self.roster.register(worker.clone());
         WorkerReply::Registered(worker)
     }
 
     /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
-    fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
+    pub(super) fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
         let registered = self.roster.get(id).map(|member| &member.worker.registration);
         registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
     }
@@ -185,16 +188,7 @@ impl<B: Backend> Turn<'_, B> {
         };
         let now = self.now;
         self.roster.change(beat.id, |worker| worker.heartbeat_at = now);
-        let held = match self.shared || beat.unlisted_after_ms.is_some() {
-            true => self.backend.leased_by(beat.id).await?,
-            false => Vec::new(),
-        };
-        if self.shared {
-            let held: HashSet<RunId> = held.iter().map(|key| key.run).collect();
-            for lease in beat.runs.iter().filter(|lease| !held.contains(&lease.run)) {
-                self.fold.doubt(lease.run);
-            }
-        }
+        // On a shared database they were compared and loaded before the batch.
         let listed = |lease: &LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
         self.load_runs(beat.runs.iter().map(listed).collect()).await?;
         let mut lost = Vec::new();
@@ -204,7 +198,7 @@ impl<B: Backend> Turn<'_, B> {
             }
         }
         if let Some(after_ms) = beat.unlisted_after_ms {
-            self.give_back_unlisted(beat, after_ms, held).await?;
+            self.give_back_unlisted(beat, after_ms).await?;
         }
         Ok(Ok(WorkerReply::Beat(BeatAnswer { status, lost })))
     }
@@ -226,15 +220,12 @@ impl<B: Backend> Turn<'_, B> {
         entry.and_then(|entry| entry.aggregate.run.options.timeouts.heartbeat_ms).unwrap_or(standard_ms)
     }
 
-    async fn give_back_unlisted(
-        &mut self,
-        beat: &Beat,
-        after_ms: i64,
-        held: Vec<RunKey>,
-    ) -> Result<(), StoreError> {
+    async fn give_back_unlisted(&mut self, beat: &Beat, after_ms: i64) -> Result<(), StoreError> {
         let listed: HashSet<RunId> = beat.runs.iter().map(|lease| lease.run).collect();
-        let unlisted: Vec<_> = held.into_iter().filter(|key| !listed.contains(&key.run)).collect();
-        self.load_found(&unlisted).await?;
+        let held = self.roster.get(beat.id).into_iter().flat_map(|member| member.holds());
+        let mut unlisted: Vec<_> = held.filter(|key| !listed.contains(&key.run)).collect();
+        unlisted.sort_unstable();
+        self.load_runs(unlisted.clone()).await?;
         for RunKey { run: id, .. } in unlisted {
             let Some(run) = self.fold.entry(id).map(|entry| &entry.aggregate.run) else { continue };
             let old = run.lease().is_some_and(|lease| lease.since.plus_ms(after_ms) <= self.now);

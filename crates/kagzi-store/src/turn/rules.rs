@@ -159,11 +159,17 @@ impl<B: Backend> Turn<'_, B> {
 
     /// Where the namespace's failure handler starts: where a worker registered it last, or where the namespace says.
     pub(super) async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
-        if let Some(queue) = self.backend.handler_queue(namespace).await? {
-            return Ok(Some(queue));
+        // A worker that registers one in this very batch is found from the next one on.
+        if let Some(known) = self.handler_queues.get(namespace) {
+            return Ok(known.clone());
         }
-        self.load_rules(namespace).await?;
-        Ok(self.rules.get(namespace).and_then(|known| known.namespace.handler_queue.clone()))
+        let mut queue = self.backend.handler_queue(namespace).await?;
+        if queue.is_none() {
+            self.load_rules(namespace).await?;
+            queue = self.rules.get(namespace).and_then(|known| known.namespace.handler_queue.clone());
+        }
+        self.handler_queues.insert(namespace.clone(), queue.clone());
+        Ok(queue)
     }
 
     /// Leases that ended made room behind the gates before them: keys that these held up are looked at again.

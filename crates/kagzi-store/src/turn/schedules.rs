@@ -7,11 +7,11 @@ use kagzi_model::{
     limits::SCHEDULE_SLICE,
     schedule::{
         Cause, Paused, Schedule, ScheduleChange, ScheduleCommand, ScheduleKey, ScheduleRejection,
-        ScheduleRequest, change, tick,
+        ScheduleRequest, Tick, Timetable, change, tick,
     },
 };
 
-use super::Turn;
+use super::{HOUSEKEEPING_MAX, Turn};
 use crate::{AsideRow, Backend, DueSchedule, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
 
 /// How long a schedule is left alone whose namespace takes no runs.
@@ -41,6 +41,15 @@ impl Desk {
         self.writes.push(if insert { ScheduleWrite::Insert(row) } else { ScheduleWrite::Update(row) });
         schedule
     }
+}
+
+/// What a schedule does in this turn.
+enum Planned {
+    Round(Box<Timetable>, Box<Tick>),
+    /// Its namespace takes no runs now.
+    Held,
+    /// Its times are not understood any more, and why.
+    NotUnderstood(String),
 }
 
 impl<B: Backend> Turn<'_, B> {
@@ -100,23 +109,25 @@ impl<B: Backend> Turn<'_, B> {
         let limit = if self.careful { 1 } else { schedules_max };
         let aside = self.stats.aside.schedules();
         let due = self.backend.claim_due_schedules(self.calendar, limit, &aside).await?;
-        let mut count = 0;
+        let mut readable = Vec::with_capacity(due.len());
         for schedule in &due {
-            let schedule = match schedule {
-                DueSchedule::Read(schedule) => schedule,
+            match schedule {
+                DueSchedule::Read(schedule) => readable.push(&**schedule),
                 DueSchedule::Unreadable(key, uid, why) => {
                     self.stats.aside.put(AsideRow::Schedule(key.clone(), *uid), why, self.now);
-                    continue;
                 }
-            };
-            if self.careful {
-                self.suspect = Some(AsideRow::Schedule(schedule.key(), schedule.uid));
             }
-            let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
-            if slice == 0 || self.is_late() {
+        }
+        if self.careful {
+            self.suspect = readable.first().map(|first| AsideRow::Schedule(first.key(), first.uid));
+        }
+        let rounds = Box::pin(self.plan_all(&readable, runs_max)).await?;
+        let mut count = 0;
+        for (place, (schedule, planned)) in rounds.into_iter().enumerate() {
+            if self.is_late() && place > 0 {
                 break;
             }
-            count += Box::pin(self.tick(schedule, slice)).await?;
+            count += Box::pin(self.carry_out(schedule, planned)).await?;
         }
         self.write().await?;
         let next_at = self.backend.next_schedule(&self.stats.aside.schedules()).await?;
@@ -138,46 +149,105 @@ impl<B: Backend> Turn<'_, B> {
                 })
                 .collect();
             self.schedules.ends_seen = self.fold.touched.finished.len();
-            for key in keys {
-                // The end is written first: on a shared database it either waits for a server that is deciding
-                // whether this run still goes, and then we see what that one buffered, or it makes that one wait.
-                self.write().await?;
-                let waits = self.backend.load_schedule(&key).await?.is_some_and(|s| s.waits_for_an_end());
-                if waits && let Some(schedule) = self.backend.claim_schedule(&key).await? {
-                    Box::pin(self.tick(&schedule, SCHEDULE_SLICE)).await?;
+            if !keys.is_empty() {
+                Box::pin(self.follow_up_schedules(keys.into_iter().collect())).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn follow_up_schedules(&mut self, keys: Vec<ScheduleKey>) -> Result<(), StoreError> {
+        // The end is written first: on a shared database it either waits for a server that is deciding
+        // whether this run still goes, and then we see what that one buffered, or it makes that one wait.
+        self.write().await?;
+        let loaded = self.backend.load_schedules(&keys).await?;
+        for waiting in loaded.iter().filter(|schedule| schedule.waits_for_an_end()) {
+            if let Some(schedule) = self.backend.claim_schedule(&waiting.key()).await? {
+                let rounds = Box::pin(self.plan_all(&[&schedule], SCHEDULE_SLICE)).await?;
+                for (schedule, planned) in rounds {
+                    Box::pin(self.carry_out(schedule, planned)).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Decides one schedule and carries the decision out. Answers with how many runs it started.
-    async fn tick(&mut self, schedule: &Schedule, slice: usize) -> Result<usize, StoreError> {
+    /// Decides what schedules do, and looks up in one go what carrying it out needs: on a shared database a thousand of
+    /// them take as many round trips as one.
+    async fn plan_all<'s>(
+        &mut self,
+        schedules: &[&'s Schedule],
+        runs_max: usize,
+    ) -> Result<Vec<(&'s Schedule, Planned)>, StoreError> {
+        let mut running = Vec::new();
+        for schedule in schedules.iter().filter(|schedule| schedule.asks_for_running()) {
+            let key = |run: &RunId| RunKey { run: *run, namespace: schedule.namespace.clone() };
+            running.extend(schedule.state.running.iter().map(key));
+        }
+        self.load_found(&running).await?;
+        let (mut rounds, mut starts, mut count) = (Vec::with_capacity(schedules.len()), Vec::new(), 0);
+        for schedule in schedules {
+            let slice = SCHEDULE_SLICE.min(runs_max.saturating_sub(count));
+            // Half of the turn's time is for carrying out what is planned.
+            let late = self.began.elapsed() > HOUSEKEEPING_MAX / 2 && !rounds.is_empty();
+            if slice == 0 || late {
+                break;
+            }
+            let planned = self.plan(schedule, slice).await?;
+            if let Planned::Round(_, round) = &planned {
+                count += round.fires.len();
+                starts.extend(round.fires.iter().map(|fire| &fire.start).map(business_key));
+            }
+            rounds.push((*schedule, planned));
+        }
+        if starts.len() > 1 {
+            starts.sort_unstable();
+            starts.dedup();
+            starts.retain(|(namespace, id)| self.fold.lacks_business(namespace, id));
+            self.look_up_business(starts).await?;
+        }
+        Ok(rounds)
+    }
+
+    /// Decides one schedule; its runs are loaded.
+    async fn plan(&mut self, schedule: &Schedule, slice: usize) -> Result<Planned, StoreError> {
         // Before anything is decided: a time that the namespace does not admit now is not lost, and no run is ended to
         // make room for one that may not start.
         if self.admit_to(&schedule.namespace).await?.is_err() {
-            let mut held = schedule.clone();
-            held.hold_until(self.now.plus_ms(HELD_MS));
-            self.schedules.put(held, false);
-            return Ok(0);
+            return Ok(Planned::Held);
         }
         let timetable = match schedule.plan.timing.timetable() {
             Ok(timetable) => timetable,
-            Err(error) => {
-                // It was understood when it was made: the time zone database has changed under it.
+            // It was understood when it was made: the time zone database has changed under it.
+            Err(error) => return Ok(Planned::NotUnderstood(error.to_string())),
+        };
+        let going = match schedule.asks_for_running() {
+            true => self.still_going(schedule),
+            false => schedule.state.running.clone(),
+        };
+        let round = tick(self.calendar, schedule, &timetable, going, slice);
+        Ok(Planned::Round(Box::new(timetable), Box::new(round)))
+    }
+
+    /// Carries a decision out. Answers with how many runs it started.
+    async fn carry_out(&mut self, schedule: &Schedule, planned: Planned) -> Result<usize, StoreError> {
+        let (timetable, round) = match planned {
+            Planned::Round(timetable, round) => (timetable, round),
+            Planned::Held => {
+                let mut held = schedule.clone();
+                held.hold_until(self.now.plus_ms(HELD_MS));
+                self.schedules.put(held, false);
+                return Ok(0);
+            }
+            Planned::NotUnderstood(error) => {
                 tracing::error!(schedule = %schedule.id, %error, "a schedule is no longer understood, pausing it");
                 let mut schedule = schedule.clone();
-                schedule.state.paused = Some(Paused { note: error.to_string(), since: self.now });
+                schedule.state.paused = Some(Paused { note: error, since: self.now });
                 schedule.state.next_at = None;
                 self.schedules.put(schedule, false);
                 return Ok(0);
             }
         };
-        let going = match schedule.asks_for_running() {
-            true => self.still_going(schedule).await?,
-            false => schedule.state.running.clone(),
-        };
-        let round = tick(self.calendar, schedule, &timetable, going, slice);
         let from_buffer = round.fires.iter().filter(|fire| fire.cause == Cause::Buffered).count();
         let reason = || format!("the next run of schedule '{}' takes its place", schedule.id);
         for run in &round.cancel {
@@ -236,12 +306,14 @@ impl<B: Backend> Turn<'_, B> {
         known.or(row).is_none_or(|run| run.schedule() == Some(&schedule.id))
     }
 
-    async fn still_going(&mut self, schedule: &Schedule) -> Result<Vec<RunId>, StoreError> {
-        let key = |run: &RunId| RunKey { run: *run, namespace: schedule.namespace.clone() };
-        let keys: Vec<RunKey> = schedule.state.running.iter().map(key).collect();
-        self.load_found(&keys).await?;
+    /// Those of its runs that have not ended. They are loaded.
+    fn still_going(&self, schedule: &Schedule) -> Vec<RunId> {
         let goes =
             |run: &RunId| self.fold.entry(*run).is_some_and(|entry| !entry.aggregate.run.state.finished());
-        Ok(schedule.state.running.iter().copied().filter(goes).collect())
+        schedule.state.running.iter().copied().filter(goes).collect()
     }
+}
+
+fn business_key(start: &StartRun) -> (Name, Name) {
+    (start.namespace.clone(), start.business_id.clone())
 }

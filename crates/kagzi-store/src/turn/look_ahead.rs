@@ -1,0 +1,154 @@
+//! The workers that a batch speaks of, read before anything is decided: on a shared database a thousand heartbeats take
+//! as many round trips as one.
+
+use std::collections::BTreeSet;
+
+use kagzi_model::WorkerId;
+
+use super::Turn;
+use crate::{
+    AsideRow, Backend, Beat, LoadedWorkers, RunKey, StoreError, WorkerCommand, WorkersQuery, hash::HashSet,
+    lane::Message,
+};
+
+impl<B: Backend> Turn<'_, B> {
+    /// Compares the workers that the batch speaks of with the database, marks those that stand by here from now on, and
+    /// loads the runs that their heartbeats list. Alone on a database memory is right, and nobody asks.
+    pub(super) async fn look_at_workers(&mut self, batch: &[Message]) -> Result<(), StoreError> {
+        let ids: BTreeSet<WorkerId> = batch.iter().filter_map(worker_of).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let beats: Vec<&Beat> = batch.iter().filter_map(beat_of).collect();
+        self.compare_workers(ids, &beats).await?;
+        let coming: Vec<WorkerId> = batch.iter().filter_map(|message| self.comes_here(message)).collect();
+        self.take_in_all(coming).await?;
+        self.load_beaten(&beats).await
+    }
+
+    async fn compare_workers(&mut self, ids: BTreeSet<WorkerId>, beats: &[&Beat]) -> Result<(), StoreError> {
+        // Whoever stands by here is leased runs by this server alone: what memory does not know of is not there.
+        let here = |id: &WorkerId| self.roster.contains(*id) && self.roster.stands_here(*id);
+        let (known, whole): (Vec<WorkerId>, Vec<WorkerId>) = ids.iter().copied().partition(here);
+        let mut held: HashSet<(WorkerId, RunKey)> = HashSet::default();
+        for id in &known {
+            let member = self.roster.get(*id);
+            held.extend(member.into_iter().flat_map(|member| member.holds()).map(|key| (*id, key)));
+        }
+        for beat in beats.iter().filter(|beat| self.roster.stands_here(beat.id)) {
+            let key =
+                |lease: &kagzi_model::LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
+            held.extend(beat.runs.iter().map(|lease| (beat.id, key(lease))));
+        }
+        let held: Vec<(WorkerId, RunKey)> = held.into_iter().collect();
+        let query = WorkersQuery { whole: &whole, known: &known, held: &held };
+        let loaded = self.backend.load_workers(&query).await?;
+        ids.iter().for_each(|id| self.roster.doubt(*id));
+        self.compared.extend(ids);
+        self.know_workers(loaded);
+        Ok(())
+    }
+
+    /// Adds workers that were loaded. One that cannot be read is left alone: whoever asks for it is told so.
+    pub(super) fn know_workers(&mut self, loaded: LoadedWorkers) {
+        for (id, why) in loaded.unreadable {
+            self.compared.remove(&id);
+            self.stats.aside.put(AsideRow::Worker(id), &why, self.now);
+        }
+        loaded.workers.into_iter().for_each(|worker| self.roster.know(worker));
+    }
+
+    /// The worker that a message brings here, if it is known and is who it says.
+    fn comes_here(&self, message: &Message) -> Option<WorkerId> {
+        if let Message::StandBy { demand, .. } = message {
+            let known = demand.once && self.roster.stands_here(demand.worker);
+            return (!known && self.roster.contains(demand.worker)).then_some(demand.worker);
+        }
+        let beat = beat_of(message)?;
+        let foreign = beat
+            .of
+            .as_ref()
+            .is_some_and(|(namespace, task_queue)| self.is_of_another(beat.id, (namespace, task_queue)));
+        let comes = beat.reconnected || (!self.roster.stands_here(beat.id) && self.board.stands(beat.id));
+        (comes && !foreign && self.roster.contains(beat.id)).then_some(beat.id)
+    }
+
+    /// Workers stand by here from now on, in one go.
+    pub(super) async fn take_in_all(&mut self, mut ids: Vec<WorkerId>) -> Result<(), StoreError> {
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let loaded = self.backend.stand_by(&ids).await?;
+        for worker in &loaded.workers {
+            self.roster.stood_by(worker.worker.id);
+            self.taken_in.insert(worker.worker.id);
+        }
+        self.know_workers(loaded);
+        Ok(())
+    }
+
+    /// Loads what heartbeats list, and what they ought to list. What the worker no longer holds is read again: only its
+    /// row says why.
+    async fn load_beaten(&mut self, beats: &[&Beat]) -> Result<(), StoreError> {
+        let mut keys = Vec::new();
+        for beat in beats {
+            let Some(member) = self.roster.get(beat.id) else { continue };
+            let mut holds: HashSet<RunKey> = member.holds().collect();
+            for lease in &beat.runs {
+                let key = RunKey { run: lease.run, namespace: lease.namespace.clone() };
+                if !holds.remove(&key) {
+                    self.fold.doubt(lease.run);
+                }
+                keys.push(key);
+            }
+            if beat.unlisted_after_ms.is_some() {
+                for key in holds {
+                    self.fold.doubt(key.run);
+                    keys.push(key);
+                }
+            }
+        }
+        self.load_runs(keys).await
+    }
+}
+
+fn beat_of(message: &Message) -> Option<&Beat> {
+    match message {
+        Message::Worker { command: WorkerCommand::Beat(beat), .. } => Some(beat),
+        Message::Worker { .. }
+        | Message::Apply { .. }
+        | Message::StandBy { .. }
+        | Message::Withdraw { .. }
+        | Message::Schedule { .. }
+        | Message::Rule { .. }
+        | Message::Sweep { .. }
+        | Message::Wake { .. }
+        | Message::Opened { .. }
+        | Message::Close { .. } => None,
+    }
+}
+
+/// The worker that a message is about.
+fn worker_of(message: &Message) -> Option<WorkerId> {
+    match message {
+        Message::StandBy { demand, .. } => Some(demand.worker),
+        Message::Worker { command, .. } => Some(match command {
+            WorkerCommand::Register { id, .. }
+            | WorkerCommand::Drain { id }
+            | WorkerCommand::CutOff { id, .. }
+            | WorkerCommand::Deregister { id }
+            | WorkerCommand::Offline { id } => *id,
+            WorkerCommand::Beat(beat) => beat.id,
+        }),
+        Message::Apply { .. }
+        | Message::Withdraw { .. }
+        | Message::Schedule { .. }
+        | Message::Rule { .. }
+        | Message::Sweep { .. }
+        | Message::Wake { .. }
+        | Message::Opened { .. }
+        | Message::Close { .. } => None,
+    }
+}
