@@ -1,5 +1,5 @@
-//! One row that cannot be read, under the real server: everybody else's runs complete, and an operator is told which
-//! row it is.
+//! One row that cannot be read, under the real server: everybody else's runs complete, and an operator is
+//! told which row it is.
 
 mod stage;
 
@@ -46,8 +46,8 @@ async fn a_run_and_a_schedule_that_cannot_be_read_stop_nobody_and_doctor_names_t
     }
     server.stop().await;
     // What a newer server may have written, and what no server ever wrote.
-    let newer = "UPDATE events SET detail = '{\"event\":\"signal_received\"}'
-                  WHERE seq = 1 AND run_id = (SELECT run_id FROM runs WHERE business_id = 'victim')";
+    let newer = "UPDATE events SET kinds = x'C8'
+                  WHERE first_seq = 1 AND run_id = (SELECT run_id FROM runs WHERE business_id = 'victim')";
     change(&file, newer);
     change(&file, "UPDATE schedules SET plan = '{' WHERE schedule_id = 'broken'");
 
@@ -72,12 +72,12 @@ async fn a_run_and_a_schedule_that_cannot_be_read_stop_nobody_and_doctor_names_t
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
-            assert!(diagnosis.contains(&victim) && diagnosis.contains("signal_received"), "{diagnosis}");
+            assert!(diagnosis.contains(&victim) && diagnosis.contains("kind 200"), "{diagnosis}");
             assert!(diagnosis.contains("schedule 'broken'"), "{diagnosis}");
             let why = json(&server, &["run", "why", &victim]).await.to_string();
             assert!(why.contains("cannot read it"), "{why}");
             let history = json(&server, &["run", "history", &victim]).await.to_string();
-            assert!(history.contains("signal_received"), "{history}");
+            assert!(history.contains("kind 200"), "{history}");
         })
         .await;
         server.stop().await;

@@ -59,6 +59,7 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
     let executions = log.read();
     for run in found.runs.values() {
         let history = found.events.get(&run.id).map_or(&[][..], Vec::as_slice);
+        one_result(run, history);
         one_end(run, history);
         epochs_rise(run, history);
         one_reason(run);
@@ -110,6 +111,15 @@ fn one_end(run: &Run, history: &[Event]) {
     // Statuses 4..=7 and kinds 13..=16 are in the same order: completed, failed, cancelled, timed out.
     let status = end.map(|end| end.kind - is::RUN_COMPLETED + is::COMPLETED);
     assert!(status.is_none_or(|status| status == run.status), "I1: run {} ended otherwise", run.id);
+}
+
+/// I2: at most one recorded result per step. No index enforces it: histories are linear by their key, and
+/// this is `decide`'s promise on a linear history.
+fn one_result(run: &Run, history: &[Event]) {
+    let mut recorded = HashSet::new();
+    for event in history.iter().filter(|event| event.kind == is::STEP_COMPLETED) {
+        assert!(recorded.insert(&event.step), "I2: {:?} of run {} has two results", event.step, run.id);
+    }
 }
 
 /// I3: every claim has a higher epoch than the one before, and the row has the last.

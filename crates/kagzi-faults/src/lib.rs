@@ -8,6 +8,7 @@
 mod crash_point;
 mod execution_log;
 pub mod flaky;
+mod flat_events;
 mod hand_stream;
 mod hand_worker;
 mod home;
@@ -24,6 +25,11 @@ pub mod witness;
 
 pub use crash_point::{COMMIT_TARGET, CrashLayer, CrashPoint, Victim};
 pub use execution_log::{Execution, ExecutionLog, Phase};
+pub use flat_events::{
+    flatten,
+    postgres::{change_flat, flatten_on},
+    unflatten,
+};
 pub use hand_stream::{HandStream, hello};
 pub use hand_worker::HandWorker;
 pub use home::Home;

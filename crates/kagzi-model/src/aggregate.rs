@@ -13,8 +13,8 @@ use crate::{
 pub struct Aggregate {
     pub run: Run,
     pub steps: HashMap<Name, Step>,
-    /// The steps that run, sleep or wait for a retry. A claim looks at these only: a run may have recorded a hundred
-    /// thousand others.
+    /// The steps that run, sleep or wait for a retry. A claim looks at these only: a run may have recorded a
+    /// hundred thousand others.
     open: HashSet<Name>,
     /// The sequence number of the last event.
     pub last_seq: u64,
@@ -37,7 +37,8 @@ pub struct Aggregate {
     pub idle_parks: u32,
     /// The latest requests of operators that were carried out.
     pub requests: Vec<Name>,
-    /// The first line of its history that is not understood here: whatever is decided without it may be wrong.
+    /// The first line of its history that is not understood here: whatever is decided without it may be
+    /// wrong.
     pub unknown: Option<Name>,
 }
 
@@ -63,7 +64,8 @@ impl Aggregate {
         }
     }
 
-    /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with its history.
+    /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with
+    /// its history.
     pub fn open_part(&self) -> Aggregate {
         let steps = self.open_steps().map(|step| (step.path.clone(), step.clone())).collect();
         Aggregate {
@@ -85,6 +87,11 @@ impl Aggregate {
         }
     }
 
+    /// The step's result was recorded.
+    pub fn has_result(&self, step: &Name) -> bool {
+        self.steps.get(step).is_some_and(|step| matches!(step.state, StepState::Completed))
+    }
+
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
     pub fn apply(&mut self, now: Timestamp, change: &Change) {
         if let Some(run) = &change.run {
@@ -96,7 +103,8 @@ impl Aggregate {
         self.last_seq += change.events.len() as u64;
     }
 
-    /// Updates the steps by one event. Loading a run replays its events through here, so memory and disk agree.
+    /// Updates the steps by one event. Loading a run replays its events through here, so memory and disk
+    /// agree.
     pub fn absorb(&mut self, at: Timestamp, kind: &EventKind) {
         if kind.is_progress() {
             self.releases = 0;
@@ -208,8 +216,8 @@ impl Aggregate {
         self.open.iter().map(|path| &self.steps[path])
     }
 
-    /// Notes where a step stands. `told`: the function hears that it has ended for good. One look-up, because every
-    /// recorded step comes through here.
+    /// Notes where a step stands. `told`: the function hears that it has ended for good. One look-up, because
+    /// every recorded step comes through here.
     fn put(
         &mut self,
         at: Timestamp,
@@ -297,10 +305,10 @@ impl Aggregate {
         self.steps.get(path).is_some_and(|step| matches!(step.state, StepState::Failed { .. }))
     }
 
-    /// The failures that may be forgiven, in the order in which the function was told of them: only the last ones, after
-    /// which it was told of nothing but failures. What came before has been handled, and a replay takes the same path
-    /// only as long as that stays. With `from` no failure before that step is among them, and none at all if the step
-    /// itself is not.
+    /// The failures that may be forgiven, in the order in which the function was told of them: only the last
+    /// ones, after which it was told of nothing but failures. What came before has been handled, and a replay
+    /// takes the same path only as long as that stays. With `from` no failure before that step is among them,
+    /// and none at all if the step itself is not.
     pub fn forgivable(&self, from: Option<&Name>) -> Vec<Name> {
         let failed = |step: &&Step| step.order > 0 && matches!(step.state, StepState::Failed { .. });
         let mut failed: Vec<&Step> = self.steps.values().filter(failed).collect();
@@ -318,8 +326,8 @@ impl Aggregate {
         forgiven.map(|step| step.path.clone()).collect()
     }
 
-    /// How long a park is put off that would be due at once although nothing was recorded since the claim. Whatever a
-    /// worker does, it cannot make a run spin.
+    /// How long a park is put off that would be due at once although nothing was recorded since the claim.
+    /// Whatever a worker does, it cannot make a run spin.
     pub fn idle_delay_ms(&self) -> Millis {
         match self.idle_parks {
             few if few < IDLE_PARKS_FREE => 0,
@@ -341,8 +349,8 @@ impl Aggregate {
         }
     }
 
-    /// The named steps get a fresh set of attempts, and so do the run-wide limits. What was begun only because they had
-    /// failed, and has not ended, is forgotten: the code may never come by there again.
+    /// The named steps get a fresh set of attempts, and so do the run-wide limits. What was begun only
+    /// because they had failed, and has not ended, is forgotten: the code may never come by there again.
     fn forgive(&mut self, now: Timestamp, forgives: &[Name]) {
         (self.retries, self.retry_ms, self.asked_ms) = (0, 0, 0);
         self.idle_parks = 0;

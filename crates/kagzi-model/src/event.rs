@@ -6,13 +6,13 @@ mod messages;
 mod record;
 pub mod wire;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use self::{
     catalogue::events,
     wire::{Field, Value, Wire, put_bytes, take_field},
 };
-use crate::{Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Timestamp, WorkerId};
+use crate::{Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Status, Timestamp, WorkerId};
 
 pub use catalogue::KindInfo;
 pub use record::RecordFrame;
@@ -108,10 +108,10 @@ events! {
 
     "Its end" {
         /// The function returned.
-        13 RunCompleted "run_completed" payload "the output";
+        13 RunCompleted "run_completed" ends Completed payload "the output";
 
         /// The function returned an error, panicked, could not read its input, or an operator ended it.
-        14 RunFailed "run_failed" {
+        14 RunFailed "run_failed" ends Failed {
             1 failure: Failure,
             /// the step whose error the function returned, if it was one
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
@@ -119,12 +119,12 @@ events! {
         };
 
         /// Somebody asked.
-        15 RunCancelled "run_cancelled" {
+        15 RunCancelled "run_cancelled" ends Cancelled {
             1 reason: String,
         };
 
         /// The deadline passed, whatever the run was doing.
-        16 RunTimedOut "run_timed_out" {
+        16 RunTimedOut "run_timed_out" ends TimedOut {
             1 failure: Failure,
         };
 
@@ -238,10 +238,11 @@ impl EventKind {
     /// What people read.
     pub fn to_json(&self) -> String {
         match self {
-            EventKind::Unknown { number: 0, record, .. } if line(record).is_some() => {
-                line(record).unwrap_or_default().to_owned()
-            }
             EventKind::Unknown { number, name, record } => {
+                let line = line(record).filter(|_| *number == 0);
+                if let Some(line) = line.filter(|line| serde_json::from_str::<IgnoredAny>(line).is_ok()) {
+                    return line.to_owned();
+                }
                 let hex: String = record.iter().map(|byte| format!("{byte:02x}")).collect();
                 serde_json::json!({ "event": name, "number": number, "record": hex }).to_string()
             }
@@ -254,10 +255,25 @@ impl EventKind {
     pub fn from_json(detail: &str) -> Result<EventKind, serde_json::Error> {
         serde_json::from_str(detail).or_else(|_| {
             let Tag { event } = serde_json::from_str(detail)?;
-            let mut record = Vec::with_capacity(detail.len() + 4);
-            put_bytes(LINE, detail.as_bytes(), &mut record);
-            Ok(EventKind::Unknown { number: 0, name: event, record: record.into() })
+            Ok(EventKind::kept(event, detail))
         })
+    }
+
+    /// Reads a line of a database that kept events in JSON. Nothing is lost: what is no line is kept too.
+    pub fn from_old_line(detail: &str) -> EventKind {
+        EventKind::from_json(detail).unwrap_or_else(|_| EventKind::kept(Name::from("kind 0"), detail))
+    }
+
+    /// What a line in JSON calls itself.
+    fn line_name(record: &[u8]) -> Option<Name> {
+        let tag: Tag = serde_json::from_str(line(record)?).ok()?;
+        Some(tag.event)
+    }
+
+    fn kept(name: Name, detail: &str) -> EventKind {
+        let mut record = Vec::with_capacity(detail.len() + 4);
+        put_bytes(LINE, detail.as_bytes(), &mut record);
+        EventKind::Unknown { number: 0, name, record: record.into() }
     }
 
     /// The kind with this name, if there is one.

@@ -1,6 +1,7 @@
 //! How fast the store alone is: runs of three steps through one or two servers, no network in between.
 //!
-//! `cargo run --release -p kagzi-store-postgres --features test-fixture --example throughput -- [servers] [on|off] [finished runs] [namespaces]`
+//! `cargo run --release -p kagzi-store-postgres --features test-fixture --example throughput -- [servers]
+//! [on|off] [finished runs] [namespaces]`
 
 #[path = "../tests/stage/mod.rs"]
 mod stage;
@@ -134,10 +135,9 @@ fn finished_runs(count: &str) -> String {
                 attempts, dispatch_count, crashes, created_at, started_at, finished_at, options)
          SELECT 'default', gen_random_uuid(), 'bench', 'orders', 4, '{{\"is\":\"completed\"}}', 2, 1, 0, 1, 0, n, n, n, '{{}}'
            FROM generate_series(1, {count}) AS n;
-         INSERT INTO kagzi.events (namespace_id, run_id, seq, at, kind, step, detail, payload)
-         SELECT namespace_id, run_id, seq, seq, CASE WHEN seq BETWEEN 3 AND 5 THEN 4 ELSE seq END,
-                CASE WHEN seq BETWEEN 3 AND 5 THEN 'step-' || seq END, '{{\"event\":\"x\"}}', 'payload'
-           FROM kagzi.runs, generate_series(1, 6) AS seq;
+         INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail, payload)
+         SELECT namespace_id, run_id, seq, seq, '\\x04', '\\x0100', 'payload'
+           FROM kagzi.runs, generate_series(1, 4) AS seq;
          ANALYZE; CHECKPOINT"
     )
 }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     error::from_postgres,
+    events,
     options::PostgresOptions,
     retention,
     row::{self, RUN_WIDTH},
@@ -37,32 +38,26 @@ const LOAD_RUNS: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id
   ORDER BY runs.run_id
     FOR UPDATE OF runs";
 
-// Without payloads: deciding never looks at them.
-const LOAD_EVENTS: &str = "SELECT events.run_id, events.seq, events.at, events.detail
-   FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
-   JOIN kagzi.events ON events.namespace_id = wanted.namespace_id AND events.run_id = wanted.run_id
-  ORDER BY events.run_id, events.seq";
-
 // All ids of a batch in one statement: at a millisecond to the database, one each would be the whole lane.
 const FIND_BUSINESS: &str =
     "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
         runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
-        events.payload, events.content_type, wanted.place
+        events.kinds, events.detail, events.payload, wanted.place
    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted (namespace_id, business_id, place)
    JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.business_id = wanted.business_id
    JOIN kagzi.events
-     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.seq = 1";
+     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.first_seq = 1";
 
-const INPUT_OF_RUN: &str = "SELECT events.payload, events.content_type
+const INPUT_OF_RUN: &str = "SELECT events.kinds, events.detail, events.payload
    FROM kagzi.runs
    JOIN kagzi.events
-     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.seq = 1
+     ON events.namespace_id = runs.namespace_id AND events.run_id = runs.run_id AND events.first_seq = 1
   WHERE runs.namespace_id = $1
     AND runs.run_id = $2";
 
-// What another server is claiming at this moment is passed over, not waited for. All keys in one statement: a turn asks
-// once, however many queues wait.
+// What another server is claiming at this moment is passed over, not waited for. All keys in one statement: a
+// turn asks once, however many queues wait.
 const DUE: &str = "SELECT wanted.place, found.due_at, found.run_id
    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $7::bigint[]) WITH ORDINALITY
         AS wanted (namespace_id, task_queue, workflow_type, len, since, place)
@@ -124,7 +119,6 @@ const PROBE: &str = "SELECT 1";
 /// Every statement by which the lane finds and loads; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUNS", LOAD_RUNS),
-    ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
     ("INPUT_OF_RUN", INPUT_OF_RUN),
     ("DUE", DUE),
@@ -146,7 +140,8 @@ pub struct PostgresBackend {
     server: Uuid,
     begin_sql: String,
     session: Option<Arc<Session>>,
-    /// BEGIN was sent. It waits for the first statement of the transaction, and an empty one sends nothing at all.
+    /// BEGIN was sent. It waits for the first statement of the transaction, and an empty one sends nothing at
+    /// all.
     begun: bool,
     /// Rows that are written with the next statement that has an answer, or with the commit.
     held_back: Vec<WriteSet>,
@@ -193,6 +188,7 @@ impl PostgresBackend {
                 .iter()
                 .chain(workers::STATEMENTS)
                 .chain(write::STATEMENTS)
+                .chain(events::WRITE_STATEMENTS)
                 .chain(rules::STATEMENTS)
                 .chain(schedules::STATEMENTS)
                 .chain(retention::STATEMENTS),
@@ -207,7 +203,8 @@ impl PostgresBackend {
         }
     }
 
-    /// Connects again if need be; between attempts it fails at once, so that nobody queues for a dead database.
+    /// Connects again if need be; between attempts it fails at once, so that nobody queues for a dead
+    /// database.
     async fn reconnect(&mut self) -> Result<(), StoreError> {
         if self.session.as_ref().is_some_and(|session| !session.closed()) {
             return Ok(());
@@ -353,15 +350,15 @@ impl Backend for PostgresBackend {
         let namespaces: Vec<&str> = keys.iter().map(|key| &*key.namespace).collect();
         let ids: Vec<Uuid> = keys.iter().map(|key| key.run.0).collect();
         let bind: Bind<'_> = &[&namespaces, &ids];
-        let both = try_join(session.query(LOAD_RUNS, bind), session.query(LOAD_EVENTS, bind));
+        let both = try_join(session.query(LOAD_RUNS, bind), session.query(events::LOAD_EVENTS, bind));
         let (runs, events) = self.flight(&session, both).await?;
         // Both are in id order.
         let mut events = events.as_slice();
         let mut loaded = Loaded::default();
         for found in &runs {
             let id: Uuid = row::get(found, 1)?;
-            let before = events.iter().take_while(|event| event.get::<_, Uuid>(0) < id).count();
-            let own = events[before..].iter().take_while(|event| event.get::<_, Uuid>(0) == id).count();
+            let before = events.iter().take_while(|event| event.get::<_, Uuid>(4) < id).count();
+            let own = events[before..].iter().take_while(|event| event.get::<_, Uuid>(4) == id).count();
             let (mine, rest) = events[before..].split_at(own);
             events = rest;
             match aggregate(found, mine) {
@@ -381,9 +378,13 @@ impl Backend for PostgresBackend {
         let business: Vec<&str> = ids.iter().map(|(_, id)| &**id).collect();
         let rows = self.query(FIND_BUSINESS, &[&namespaces, &business]).await?;
         let read = |found: &Row| {
-            let input = row::payload(found, RUN_WIDTH)?.unwrap_or_else(|| Payload::new(&b""[..]));
-            let place = usize::try_from(row::get::<i64>(found, RUN_WIDTH + 2)? - 1).unwrap_or(0);
-            FoundBusiness::of(place, RunId(row::get(found, 1)?), input, row::run(found))
+            let place = usize::try_from(row::get::<i64>(found, RUN_WIDTH + 3)? - 1).unwrap_or(0);
+            FoundBusiness::of(
+                place,
+                RunId(row::get(found, 1)?),
+                events::input(found, RUN_WIDTH),
+                row::run(found),
+            )
         };
         rows.iter().map(read).collect()
     }
@@ -391,7 +392,7 @@ impl Backend for PostgresBackend {
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
         let rows = self.query(INPUT_OF_RUN, &[&&*key.namespace, &key.run.0]).await?;
         let Some(found) = rows.first() else { return Ok(None) };
-        Ok(Some(row::payload(found, 0)?.unwrap_or_else(|| Payload::new(&b""[..]))))
+        Ok(Some(events::input(found, 0)?.unwrap_or_else(|| Payload::new(&b""[..]))))
     }
 
     async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
@@ -520,13 +521,9 @@ impl<'k> KeyColumns<'k> {
 }
 
 /// A run from its row and its events, in order.
-fn aggregate(run: &Row, events: &[Row]) -> Result<Aggregate, StoreError> {
+fn aggregate(run: &Row, history: &[Row]) -> Result<Aggregate, StoreError> {
     let mut aggregate = Aggregate::new(row::run(run)?, 0);
-    for found in events {
-        let kind = row::event_kind(found, 3)?;
-        aggregate.last_seq = row::get::<i64>(found, 1)?.cast_unsigned();
-        aggregate.absorb(Timestamp(row::get(found, 2)?), &kind);
-    }
+    events::absorb(&mut aggregate, history)?;
     Ok(aggregate)
 }
 

@@ -1,9 +1,9 @@
 //! The shared store: any number of servers on one PostgreSQL database.
 //!
-//! One connection writes, fed by the lane: what a batch needs is loaded and locked in id order, what it changed
-//! goes out as UNNEST arrays together with the COMMIT, so that a batch whose runs are in memory is one round trip.
-//! Memory may be behind the database when another server wrote; the row's version and the event's number notice,
-//! and the lane repeats the batch. See [`PostgresStore::open`].
+//! One connection writes, fed by the lane: what a batch needs is loaded and locked in id order, what it
+//! changed goes out as UNNEST arrays together with the COMMIT, so that a batch whose runs are in memory is
+//! one round trip. Memory may be behind the database when another server wrote; the row's version and the
+//! event's number notice, and the lane repeats the batch. See [`PostgresStore::open`].
 //!
 //! Deliberately absent: triggers, `NOW()`, session state between transactions when `notify` is off, and named
 //! statements behind a pooler (PgBouncer).
@@ -15,6 +15,7 @@ pub mod bouncer;
 mod clock;
 mod company;
 mod error;
+mod events;
 #[cfg(feature = "test-fixture")]
 pub mod fixture;
 mod listener;
@@ -39,6 +40,7 @@ mod write;
 
 pub use backend::STATEMENTS as FIND_STATEMENTS;
 pub use clock::PostgresClock;
+pub use events::{READ_STATEMENTS as EVENT_READ_STATEMENTS, WRITE_STATEMENTS as EVENT_STATEMENTS};
 pub use options::{PostgresOptions, Tls};
 pub use reads::{STATEMENTS as READ_STATEMENTS, run_listing};
 pub use retention::STATEMENTS as RETENTION_STATEMENTS;

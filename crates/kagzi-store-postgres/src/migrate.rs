@@ -1,6 +1,7 @@
-//! Migrations only go forward, one at a time, and are never edited after a release. What was committed before an
-//! interruption stays, and the next start goes on from there.
+//! Migrations only go forward, one at a time, and are never edited after a release. What was committed before
+//! an interruption stays, and the next start goes on from there.
 
+mod events;
 mod index;
 
 use std::time::Duration;
@@ -18,6 +19,8 @@ use index::Index;
 enum Migration {
     /// Quick whatever the tables hold: new tables, new columns, settings.
     Transaction(&'static str),
+    /// Rows of a table that may be large, rewritten piece by piece, each in a transaction of its own.
+    Events,
     /// An index on a table that may be large and in use: built beside its readers and writers.
     Index(Index),
 }
@@ -29,8 +32,8 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Transaction(include_str!("../migrations/0004_schedules.sql")),
     Migration::Transaction(include_str!("../migrations/0005_namespaces_gates.sql")),
     Migration::Transaction(include_str!("../migrations/0006_listing.sql")),
-    // Runs by creation, newest first. Type and queue never change, so they ride along: a filter by them walks the index
-    // and touches no row that it does not show.
+    // Runs by creation, newest first. Type and queue never change, so they ride along: a filter by them walks
+    // the index and touches no row that it does not show.
     Migration::Index(Index {
         name: "runs_listed",
         on: "kagzi.runs (namespace_id, created_at, run_id) INCLUDE (workflow_type, task_queue)",
@@ -40,8 +43,9 @@ const MIGRATIONS: &[Migration] = &[
         name: "runs_finished",
         on: "kagzi.runs (namespace_id, finished_at, run_id) WHERE finished_at IS NOT NULL",
     }),
-    // Runs that wait, are paused or ended badly. Not the running (2), who are as many as workers have slots and are found
-    // by runs_leased, and not the completed (4), who are most: a run that starts at once and completes is never in here.
+    // Runs that wait, are paused or ended badly. Not the running (2), who are as many as workers have slots
+    // and are found by runs_leased, and not the completed (4), who are most: a run that starts at once and
+    // completes is never in here.
     Migration::Index(Index {
         name: "runs_by_status",
         on: "kagzi.runs (namespace_id, status, created_at, run_id) WHERE status NOT IN (2, 4)",
@@ -60,29 +64,34 @@ const MIGRATIONS: &[Migration] = &[
         on: "kagzi.runs (namespace_id, error_code, finished_at, run_id)
              WHERE error_code IS NOT NULL AND finished_at IS NOT NULL",
     }),
-    // Runs of one schedule by their end. One that fires every second has millions: sorting them for a page takes seconds.
+    // Runs of one schedule by their end. One that fires every second has millions: sorting them for a page
+    // takes seconds.
     Migration::Index(Index {
         name: "runs_scheduled_finished",
         on: "kagzi.runs (namespace_id, schedule_id, finished_at, run_id)
              WHERE schedule_id IS NOT NULL AND finished_at IS NOT NULL",
     }),
     Migration::Transaction(include_str!("../migrations/0007_failure_handlers.sql")),
-    // Workers that registered the failure handler of their namespace: few, among all that were online in a week.
+    // Workers that registered the failure handler of their namespace: few, among all that were online in a
+    // week.
     Migration::Index(Index {
         name: "workers_handling",
         on: "kagzi.workers (namespace_id, registered_at, worker_id) WHERE handles_failures",
     }),
+    Migration::Transaction(include_str!("../migrations/0008_events_by_commit.sql")),
+    Migration::Events,
 ];
 
-// From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind it.
+// From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind
+// it.
 const BEGIN: &str = "BEGIN;
 SET LOCAL statement_timeout = '10min';
 SET LOCAL lock_timeout = '5s';";
 
-// Several servers may start at once: one migrates, the others come back until they find nothing to do. Nobody waits
-// inside the database: an index that is built beside its writers waits for everybody who began before it, and so for
-// those who would wait for it. The transaction holds the lock, so that it works behind a pooler and never outlives a lost
-// connection. The number is the word "kagzi" in ASCII.
+// Several servers may start at once: one migrates, the others come back until they find nothing to do. Nobody
+// waits inside the database: an index that is built beside its writers waits for everybody who began before
+// it, and so for those who would wait for it. The transaction holds the lock, so that it works behind a
+// pooler and never outlives a lost connection. The number is the word "kagzi" in ASCII.
 const TRY_LOCK: &str = "SELECT pg_try_advisory_xact_lock(461195672169)";
 
 const EXISTS: &str = "SELECT to_regclass('kagzi.migrations') IS NOT NULL";
@@ -176,6 +185,8 @@ async fn step(session: &Session) -> Result<Step, StoreError> {
     match MIGRATIONS.get(have) {
         None => return Ok(Step::UpToDate),
         Some(Migration::Transaction(sql)) => session.execute(sql).await.map_err(from_postgres)?,
+        Some(Migration::Events) if events::piece(session).await? => return Ok(Step::Applied),
+        Some(Migration::Events) => {}
         Some(Migration::Index(index)) if index.quick(session).await? => index.build(session).await?,
         Some(Migration::Index(index)) => return Ok(Step::Beside(number, index)),
     }
@@ -202,7 +213,7 @@ mod tests {
     fn no_transaction_builds_an_index_on_a_table_that_may_be_large() {
         let transactions = MIGRATIONS.iter().filter_map(|migration| match migration {
             Migration::Transaction(sql) => Some(*sql),
-            Migration::Index(_) => None,
+            Migration::Events | Migration::Index(_) => None,
         });
 
         // The first five were there before any database with data.

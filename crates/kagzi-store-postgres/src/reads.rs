@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures_util::future::try_join;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads, RunFilter, RunView,
-    StoreError, Total, WorkerFilter, WorkerView,
+    Census, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads,
+    RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, POSTGRES, Statement},
 };
 use tokio_postgres::{
@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     company::Company,
     error::from_postgres,
+    events,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, RUN_WIDTH, WORKER_COLUMNS, WORKER_WIDTH},
     session::{Bind, Session},
@@ -28,17 +29,17 @@ use crate::{
 const RUN: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
         runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
-        input.payload, input.content_type, output.payload, output.content_type
+        input.kinds, input.detail, input.payload, output.kinds, output.detail, output.payload
    FROM kagzi.runs
    LEFT JOIN kagzi.events AS input
-     ON input.namespace_id = runs.namespace_id AND input.run_id = runs.run_id AND input.seq = 1
+     ON input.namespace_id = runs.namespace_id AND input.run_id = runs.run_id AND input.first_seq = 1
    LEFT JOIN LATERAL (
-        SELECT events.payload, events.content_type
+        SELECT events.kinds, events.detail, events.payload
           FROM kagzi.events
          WHERE events.namespace_id = runs.namespace_id
            AND events.run_id = runs.run_id
-           AND events.kind = 13
-         ORDER BY events.seq DESC
+           AND position('\\x0d'::bytea IN events.kinds) > 0
+         ORDER BY events.first_seq DESC
          LIMIT 1
         ) AS output ON runs.status = 4
   WHERE runs.namespace_id = $1
@@ -54,29 +55,6 @@ const RUNS_BY_PREFIX: &str = "SELECT run_id
   WHERE namespace_id = $1
     AND run_id BETWEEN $2 AND $3
   LIMIT 2";
-
-const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
-   FROM kagzi.events
-  WHERE namespace_id = $1
-    AND run_id = $2
-    AND seq > $3
-  ORDER BY seq
-  LIMIT $4";
-
-// The length of a value that is stored apart is known without fetching it.
-const OUTLINE: &str = "SELECT seq, at, detail, octet_length(payload)
-   FROM kagzi.events
-  WHERE namespace_id = $1
-    AND run_id = $2
-    AND seq > $3
-  ORDER BY seq
-  LIMIT $4";
-
-const PAYLOADS: &str = "SELECT seq, payload, content_type
-   FROM kagzi.events
-  WHERE namespace_id = $1
-    AND run_id = $2
-    AND seq = ANY($3)";
 
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
@@ -132,9 +110,6 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LIVING", LIVING),
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
-    ("EVENTS", EVENTS),
-    ("OUTLINE", OUTLINE),
-    ("PAYLOADS", PAYLOADS),
     ("WORKER", WORKER),
     ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
 ];
@@ -172,8 +147,8 @@ impl Reads for PostgresReads {
         let Some(found) = rows.first() else { return Ok(None) };
         Ok(Some(RunView {
             run: row::run(found)?,
-            input: row::payload(found, RUN_WIDTH)?,
-            output: row::payload(found, RUN_WIDTH + 2)?,
+            input: events::readable(events::input(found, RUN_WIDTH))?,
+            output: events::readable(events::output(found, RUN_WIDTH + 3))?,
         }))
     }
 
@@ -232,9 +207,9 @@ impl Reads for PostgresReads {
         after_seq: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        let bind: Bind<'_> = &[&&**namespace, &run.0, &seq(after_seq), &(limit as i64)];
-        let rows = self.query(EVENTS, bind).await?;
-        rows.iter().map(row::event).collect()
+        let filter = EventFilter { after: after_seq, ..EventFilter::default() };
+        let request = EventRequest { filter, beyond: None, upwards: true, limit, bytes_max: usize::MAX };
+        Ok(self.history(namespace, run, &request).await?.events)
     }
 
     async fn history(
@@ -243,16 +218,9 @@ impl Reads for PostgresReads {
         run: RunId,
         request: &EventRequest,
     ) -> Result<EventPiece, StoreError> {
-        let wanted = bounded(listing::events(POSTGRES, namespace, run, request), request);
-        let read = |session: Arc<Session>| {
-            let wanted = &wanted;
-            async move { query(&session, wanted).await }
-        };
-        let rows = self.pool.read(read).await?;
-        // The last column counts what matches, the row beyond the limit included.
-        let matching = rows.first().map(|first| row::get::<i64>(first, 5)).transpose()?.unwrap_or(0);
-        let events = rows.iter().take(request.limit).map(row::event).collect::<Result<Vec<_>, _>>()?;
-        Ok(EventPiece { more: matching > events.len() as i64, events })
+        self.pool
+            .read(|session| async move { events::history(&session, namespace, run, request).await })
+            .await
     }
 
     async fn outline(
@@ -262,9 +230,9 @@ impl Reads for PostgresReads {
         after_seq: u64,
         limit: usize,
     ) -> Result<Vec<EventOutline>, StoreError> {
-        let bind: Bind<'_> = &[&&**namespace, &run.0, &seq(after_seq), &(limit as i64)];
-        let rows = self.query(OUTLINE, bind).await?;
-        rows.iter().map(row::outline).collect()
+        self.pool
+            .read(|session| async move { events::outline(&session, namespace, run, after_seq, limit).await })
+            .await
     }
 
     async fn payloads(
@@ -273,14 +241,9 @@ impl Reads for PostgresReads {
         run: RunId,
         seqs: &[u64],
     ) -> Result<Vec<(u64, Payload)>, StoreError> {
-        let seqs: Vec<i64> = seqs.iter().map(|number| seq(*number)).collect();
-        let rows = self.query(PAYLOADS, &[&&**namespace, &run.0, &seqs]).await?;
-        let mut payloads = Vec::with_capacity(rows.len());
-        for found in &rows {
-            let seq: i64 = row::get(found, 0)?;
-            payloads.extend(row::payload(found, 1)?.map(|payload| (seq.cast_unsigned(), payload)));
-        }
-        Ok(payloads)
+        self.pool
+            .read(|session| async move { events::payloads_of(&session, namespace, run, seqs).await })
+            .await
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
@@ -358,7 +321,7 @@ fn prefix_range(digits: &str) -> Option<(Uuid, Uuid)> {
 }
 
 /// A sequence number as stored; one beyond the largest is after every event.
-fn seq(number: u64) -> i64 {
+pub(crate) fn seq(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -374,30 +337,8 @@ fn worker_listing(namespace: &Name, filter: &WorkerFilter) -> Listing {
     listing::workers(POSTGRES, &format!("{}, {active}", columns.join(", ")), namespace, filter)
 }
 
-/// The same events, cut off in the database where their payloads become too large, so that it never sends more. A
-/// last column counts what matched before that.
-fn bounded(wanted: Statement, request: &EventRequest) -> Statement {
-    let Statement { sql, mut bind } = wanted;
-    let sort = listing::sort(request);
-    bind.push(listing::Value::Integer(i64::try_from(request.bytes_max).unwrap_or(i64::MAX)));
-    let sql = format!(
-        "SELECT seq, at, detail, payload, content_type, matching
-           FROM (SELECT page.*,
-                        COUNT(*) OVER () AS matching,
-                        ROW_NUMBER() OVER (ORDER BY seq {sort}) AS number,
-                        SUM(COALESCE(octet_length(payload), 0)) OVER (ORDER BY seq {sort}) AS bytes
-                   FROM ({sql}) AS page
-                ) AS counted
-          WHERE number = 1
-             OR bytes <= ${}
-          ORDER BY seq {sort}",
-        bind.len()
-    );
-    Statement { sql, bind }
-}
-
 /// Runs a statement of a listing. Not kept prepared: filters come in too many combinations.
-async fn query(session: &Session, statement: &Statement) -> Result<Vec<Row>, StoreError> {
+pub(crate) async fn query(session: &Session, statement: &Statement) -> Result<Vec<Row>, StoreError> {
     let values: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = statement
         .bind
         .iter()

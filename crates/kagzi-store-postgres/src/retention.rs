@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use crate::row;
 
-// From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's retention
-// is read with its runs, so that a longer one holds from its commit on; where none is set, nothing is past it (NULL).
+// From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's
+// retention is read with its runs, so that a longer one holds from its commit on; where none is set, nothing
+// is past it (NULL).
 pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
     (SELECT namespace_id FROM kagzi.runs
       WHERE finished_at IS NOT NULL AND namespace_id > $1
@@ -64,13 +65,13 @@ pub const PURGE: &str = "WITH retired AS (
      LIMIT 100
        FOR UPDATE SKIP LOCKED
 ), old AS (
-    SELECT events.namespace_id, events.run_id, events.seq
+    SELECT events.namespace_id, events.run_id, events.first_seq
       FROM retired
-     CROSS JOIN LATERAL (SELECT namespace_id, run_id, seq
+     CROSS JOIN LATERAL (SELECT namespace_id, run_id, first_seq
                            FROM kagzi.events
                           WHERE events.namespace_id = retired.namespace_id
                             AND events.run_id = retired.run_id
-                          ORDER BY seq
+                          ORDER BY first_seq
                           LIMIT $1) AS events
      LIMIT $1
 ), purged AS (
@@ -78,7 +79,7 @@ pub const PURGE: &str = "WITH retired AS (
      USING old
      WHERE events.namespace_id = old.namespace_id
        AND events.run_id = old.run_id
-       AND events.seq = old.seq
+       AND events.first_seq = old.first_seq
  RETURNING 1
 )
 SELECT count(*) FROM purged";

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use kagzi_model::{
-    Event, EventKind, Labels, Name, Payload, Registration, Run, RunId, State, Timestamp, Worker, WorkerId,
-    WorkerStatus,
-};
-use kagzi_store::{EventOutline, RunKey, StoreError};
+use kagzi_model::{Labels, Name, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_store::{RunKey, StoreError};
 use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
@@ -67,46 +63,6 @@ pub fn lease_worker(run: &Run) -> Option<Uuid> {
         State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
         State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => None,
     }
-}
-
-/// Reads an event with its payload: seq, at, detail, payload, content_type.
-pub fn event(row: &Row) -> Result<Event, StoreError> {
-    Ok(Event {
-        seq: get::<i64>(row, 0)?.cast_unsigned(),
-        at: Timestamp(get(row, 1)?),
-        kind: event_kind(row, 2)?,
-        payload: payload(row, 3)?,
-    })
-}
-
-/// Reads what happened. A kind that is not known here is kept.
-pub fn event_kind(row: &Row, at: usize) -> Result<EventKind, StoreError> {
-    EventKind::from_json(get(row, at)?)
-        .map_err(|error| StoreError::Corrupt(format!("column {}: {error}", row.columns()[at].name())))
-}
-
-/// Reads an event without its payload: sequence number, time, detail, length of the payload.
-pub fn outline(row: &Row) -> Result<EventOutline, StoreError> {
-    let bytes: Option<i32> = get(row, 3)?;
-    Ok(EventOutline {
-        event: Event {
-            seq: get::<i64>(row, 0)?.cast_unsigned(),
-            at: Timestamp(get(row, 1)?),
-            kind: event_kind(row, 2)?,
-            payload: None,
-        },
-        payload_bytes: bytes.map(|bytes| u64::from(bytes.unsigned_abs())),
-    })
-}
-
-/// Reads a payload from two columns: bytes, content type.
-pub fn payload(row: &Row, at: usize) -> Result<Option<Payload>, StoreError> {
-    let data: Option<&[u8]> = get(row, at)?;
-    let content_type: Option<&str> = get(row, at + 1)?;
-    Ok(data.map(|data| Payload {
-        data: Bytes::copy_from_slice(data),
-        content_type: Name::from(content_type.unwrap_or_default()),
-    }))
 }
 
 /// The columns of a worker, in the order that [`worker`] reads them.

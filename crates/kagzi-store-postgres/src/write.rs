@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
 use kagzi_model::{Run, Worker};
-use kagzi_store::{EventRow, LabelRow, WriteSet};
+use kagzi_store::{LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
+    events,
     row::{chosen_business_id, lease_worker},
     rules, schedules,
     session::Session,
@@ -24,8 +25,8 @@ const INSERT_RUNS: &str =
                $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
                $21::text[], $22::bigint[], $23::text[], $24::text[])";
 
-// A row whose version is not one lower was written by another server. That must end the transaction here and now,
-// because the COMMIT is already on its way behind this statement: the division by zero does.
+// A row whose version is not one lower was written by another server. That must end the transaction here and
+// now, because the COMMIT is already on its way behind this statement: the division by zero does.
 const UPDATE_RUNS: &str = "WITH done AS (
     UPDATE kagzi.runs
        SET version = new.version, status = new.status, state = new.state, epoch = new.epoch,
@@ -55,14 +56,6 @@ const PUT_LABELS: &str =
     SET value = excluded.value,
         finished_at = excluded.finished_at";
 
-const INSERT_EVENTS: &str =
-    "INSERT INTO kagzi.events (namespace_id, run_id, seq, at, kind, step, detail, payload, content_type)
- SELECT *
-   FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::text[],
-               $8::bytea[], $9::text[])";
-
-// Servers write a worker's row from memory, so none may undo what another wrote: within one registration a status
-// only moves on (online, draining, offline), totals and heartbeats only rise. A new registration begins anew.
 const PUT_WORKERS: &str =
     "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types,
                   labels, max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
@@ -92,9 +85,9 @@ const PUT_WORKERS: &str =
                                ELSE COALESCE(old.deregistered_at, excluded.deregistered_at) END
   WHERE excluded.registered_at >= old.registered_at";
 
-// A worker that stands by at another server by now has its runs counted there: leasing to it here could exceed its
-// limit. As above the division ends the transaction. The lock makes a server that takes the worker in at this very
-// moment wait for our commit, and count what it brought.
+// A worker that stands by at another server by now has its runs counted there: leasing to it here could
+// exceed its limit. As above the division ends the transaction. The lock makes a server that takes the worker
+// in at this very moment wait for our commit, and count what it brought.
 const GUARD_WORKERS: &str = "WITH held AS (
     SELECT 1
       FROM unnest($1::text[], $2::uuid[]) AS given (namespace_id, worker_id)
@@ -111,7 +104,6 @@ SELECT 1 / (count(*) = cardinality($2))::integer
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUNS", INSERT_RUNS),
     ("UPDATE_RUNS", UPDATE_RUNS),
-    ("INSERT_EVENTS", INSERT_EVENTS),
     ("PUT_LABELS", PUT_LABELS),
     ("PUT_WORKERS", PUT_WORKERS),
     ("GUARD_WORKERS", GUARD_WORKERS),
@@ -119,7 +111,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
-/// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one before.
+/// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one
+/// before.
 pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
     let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to, schedules, rules } =
         set;
@@ -143,7 +136,10 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         sending.push(Box::pin(async move { send(session, UPDATE_RUNS, updated_columns(&updated)).await }));
     }
     if !events.is_empty() {
-        sending.push(Box::pin(async move { send(session, INSERT_EVENTS, event_columns(&events)).await }));
+        sending.push(Box::pin(async move {
+            let packed = events::packed(&events);
+            send(session, events::INSERT_EVENTS, events::columns(&packed)).await
+        }));
     }
     if !labels.is_empty() {
         sending.push(Box::pin(async move { send(session, PUT_LABELS, label_columns(&labels)).await }));
@@ -206,23 +202,6 @@ fn inserted_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| run.schedule().map(|id| &**id)),
     ]);
     columns
-}
-
-fn event_columns(rows: &[EventRow]) -> Columns<'_> {
-    vec![
-        column(rows, |row| &*row.namespace),
-        column(rows, |row| row.run.0),
-        column(rows, |row| row.event.seq.cast_signed()),
-        column(rows, |row| row.event.at.0),
-        column(rows, |row| i16::from(row.event.kind.number())),
-        column(rows, |row| row.event.kind.step().map(|(step, _)| &**step)),
-        column(rows, |row| row.event.kind.to_json()),
-        column(rows, |row| row.event.payload.as_ref().map(|payload| &*payload.data)),
-        column(rows, |row| {
-            let content_type = row.event.payload.as_ref().map(|payload| text(&payload.content_type));
-            content_type.filter(|name| !name.is_empty())
-        }),
-    ]
 }
 
 fn label_columns(labels: &[LabelRow]) -> Columns<'_> {

@@ -4,7 +4,7 @@ mod stage;
 
 use std::sync::Arc;
 
-use kagzi_store::{LaneStore, Silent, StoreError, SystemClock};
+use kagzi_store::{LaneStore, Reads, Silent, StoreError, SystemClock};
 use kagzi_store_postgres::{PostgresOptions, PostgresReads, PostgresStore, bouncer, fixture};
 use stage::{Server, connect, until};
 use tokio_postgres::Client;
@@ -23,9 +23,42 @@ async fn one_index_behind() -> String {
     fixture::sql(&url, "DROP INDEX kagzi.runs_scheduled_finished").await;
     // What came after it is taken back too.
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN handles_failures").await;
-    let last_three = "number > (SELECT max(number) - 3 FROM kagzi.migrations)";
-    fixture::sql(&url, &format!("DELETE FROM kagzi.migrations WHERE {last_three}")).await;
+    fixture::sql(&url, EVENTS_IN_JSON).await;
+    fixture::sql(&url, "DELETE FROM kagzi.migrations WHERE number > 12").await;
     url
+}
+
+/// The table of events as it was before, with one event of the run and one that nobody understands.
+const EVENTS_IN_JSON: &str = "
+    CREATE TABLE kagzi.old AS SELECT namespace_id, run_id FROM kagzi.events;
+    DROP TABLE kagzi.events;
+    CREATE TABLE kagzi.events (
+        namespace_id TEXT NOT NULL, run_id UUID NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL,
+        kind SMALLINT NOT NULL, step TEXT, detail TEXT NOT NULL, payload BYTEA, content_type TEXT,
+        PRIMARY KEY (namespace_id, run_id, seq));
+    CREATE UNIQUE INDEX events_one_result ON kagzi.events (namespace_id, run_id, step) WHERE kind = 4;
+    INSERT INTO kagzi.events
+    SELECT namespace_id, run_id, 1, 7, 1, NULL, '{\"event\":\"run_started\"}', '[1]'::bytea, 'text/x' FROM kagzi.old;
+    INSERT INTO kagzi.events
+    SELECT namespace_id, run_id, 2, 9, 99, NULL, '{\"event\":\"signalled\",\"by\":\"ann\"}', NULL, NULL FROM kagzi.old;
+    DROP TABLE kagzi.old";
+
+#[tokio::test]
+async fn events_in_json_are_rewritten_and_none_is_lost_not_even_one_that_nobody_understands() {
+    let url = one_index_behind().await;
+
+    let store = open(&url).await.unwrap();
+
+    let run = fixture::sql(&url, "SELECT run_id FROM kagzi.runs").await.remove(0);
+    let run = kagzi_model::RunId(run.parse().unwrap());
+    let events = store.events(&"default".into(), run, 0, 10).await.unwrap();
+    let shown: Vec<_> = events.iter().map(|event| (event.seq, event.at.0, event.kind.to_json())).collect();
+    let newer = r#"{"event":"signalled","by":"ann"}"#.to_owned();
+    assert_eq!(shown, [(1, 7, r#"{"event":"run_started"}"#.to_owned()), (2, 9, newer)]);
+    let input = events[0].payload.as_ref().unwrap();
+    assert_eq!((&input.data[..], &*input.content_type), (&b"[1]"[..], "text/x"));
+    assert_eq!(fixture::sql(&url, "SELECT to_regclass('kagzi.events_json')").await, ["NULL"]);
+    assert_eq!(fixture::sql(&url, COMPLETE).await, ["t"]);
 }
 
 const VALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_scheduled_finished') AND indisvalid";

@@ -7,8 +7,9 @@ use std::{sync::Arc, time::Duration};
 use kagzi_model::{Command, Rejection, Status};
 use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_postgres::{
-    FIND_STATEMENTS, PostgresOptions, PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS,
-    RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, WRITE_STATEMENTS, fixture,
+    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, PostgresStore,
+    READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS,
+    WORKER_STATEMENTS, WRITE_STATEMENTS, fixture,
 };
 use stage::{Server, complete, namespace, next, record};
 
@@ -72,6 +73,8 @@ async fn every_statement_is_accepted_by_the_engine() {
         WORKER_STATEMENTS,
         WRITE_STATEMENTS,
         READ_STATEMENTS,
+        EVENT_STATEMENTS,
+        EVENT_READ_STATEMENTS,
         RULE_STATEMENTS,
         RULE_READ_STATEMENTS,
         SCHEDULE_STATEMENTS,

@@ -30,7 +30,7 @@ impl StoreFactory for Pooled {
     }
 
     async fn execute(&self, sql: &str) {
-        fixture::sql(&self.direct, &format!("SET search_path = kagzi; {sql}")).await;
+        fixture::sql(&self.direct, &kagzi_store_tests::in_postgres(sql)).await;
     }
 }
 

@@ -5,12 +5,14 @@ mod stage;
 use kagzi_model::{Name, Status, Timestamp};
 use kagzi_store::{Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 use kagzi_store_postgres::{
-    FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS,
-    RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, WRITE_STATEMENTS, fixture, run_listing,
+    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS,
+    RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS,
+    WRITE_STATEMENTS, fixture, run_listing,
 };
 use stage::Server;
 
-/// Twenty thousand finished runs, two hundred that wait and two hundred that are leased, with four events each.
+/// Twenty thousand finished runs, two hundred that wait and two hundred that are leased, with four rows of
+/// events each.
 const ROWS: &str = "
 INSERT INTO kagzi.runs (namespace_id, run_id, business_id, workflow_type, task_queue, status, state, version,
                         epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes, created_at,
@@ -23,8 +25,8 @@ SELECT 'default', gen_random_uuid(), 'order-' || n, 'charge', 'orders',
        0, 0, 0, n, '{}'
   FROM generate_series(1, 20400) AS n;
 
-INSERT INTO kagzi.events (namespace_id, run_id, seq, at, kind, step, detail)
-SELECT namespace_id, run_id, seq, seq, CASE WHEN seq = 3 THEN 4 ELSE seq END, CASE WHEN seq = 3 THEN 'pay' END, '{}'
+INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail)
+SELECT namespace_id, run_id, seq, seq, '\\x04', '\\x0100'
   FROM kagzi.runs, generate_series(1, 4) AS seq;
 
 INSERT INTO kagzi.workers (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
@@ -69,7 +71,8 @@ const PLANS: &[(&str, &[&str])] = &[
     ("RUN", &["runs_pkey", "events_pkey"]),
     ("RUN_BY_BUSINESS", &["runs_business"]),
     ("RUNS_BY_PREFIX", &["runs_pkey"]),
-    ("EVENTS", &["events_pkey"]),
+    ("HOLDING", &["events_pkey"]),
+    ("PAYLOADS_OF_ROWS", &["events_pkey"]),
     ("WORKER", &["runs_leased"]),
     ("WORKERS_BY_PREFIX", &[]),
     ("LOAD_SCHEDULE", &["schedules_pkey"]),
@@ -94,6 +97,8 @@ async fn hot_statements_use_their_index() {
         WORKER_STATEMENTS,
         WRITE_STATEMENTS,
         READ_STATEMENTS,
+        EVENT_STATEMENTS,
+        EVENT_READ_STATEMENTS,
         SCHEDULE_STATEMENTS,
         RETENTION_STATEMENTS,
         RULE_STATEMENTS,

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use kagzi_model::{Aggregate, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
-    LoadedWorkers, QueueKey, RetireQuery, RunKey, StoreError, WorkersQuery, WriteSet,
+    Backend, DueKey, DueQuery, DueRun, FoundBusiness, LabelRow, Loaded, LoadedWorker, LoadedWorkers,
+    QueueKey, RetireQuery, RunKey, StoreError, WorkersQuery, WriteSet,
 };
 
 use crate::{
     db::{Db, Statement},
+    events,
     file_lock::FileLock,
     retention,
     row::{self, RUN_WIDTH, lease_worker},
@@ -24,28 +25,22 @@ const LOAD_RUN: &str =
    FROM runs
   WHERE run_id = ?1";
 
-// Without payloads: deciding never looks at them.
-const LOAD_EVENTS: &str = "SELECT seq, at, detail
-   FROM events
-  WHERE run_id = ?1
-  ORDER BY seq";
-
-// Here and below: `IS NOT NULL` repeats what the comparison says already. Turso takes a partial index only when the
-// condition of the index is spelled out; SQLite uses the same indexes either way.
+// Here and below: `IS NOT NULL` repeats what the comparison says already. Turso takes a partial index only
+// when the condition of the index is spelled out; SQLite uses the same indexes either way.
 const FIND_BUSINESS: &str =
     "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
         runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
-        events.payload, events.content_type
+        events.kinds, events.detail, events.payload
    FROM runs
-   JOIN events ON events.run_id = runs.run_id AND events.seq = 1
+   JOIN events ON events.run_id = runs.run_id AND events.first_seq = 1
   WHERE runs.namespace_id = ?1
     AND runs.business_id = ?2
     AND runs.business_id IS NOT NULL";
 
-const INPUT_OF_RUN: &str = "SELECT events.payload, events.content_type
+const INPUT_OF_RUN: &str = "SELECT events.kinds, events.detail, events.payload
    FROM runs
-   JOIN events ON events.run_id = runs.run_id AND events.seq = 1
+   JOIN events ON events.run_id = runs.run_id AND events.first_seq = 1
   WHERE runs.run_id = ?1
     AND runs.namespace_id = ?2";
 
@@ -101,8 +96,8 @@ const LEASED_BY: &str = "SELECT run_id, namespace_id
     AND lease_worker IS NOT NULL
   ORDER BY run_id";
 
-// A write that finds no row: it needs the write lock and nothing else. By the key, because Turso would look at every row
-// for `1 = 0`.
+// A write that finds no row: it needs the write lock and nothing else. By the key, because Turso would look
+// at every row for `1 = 0`.
 const PROBE: &str = "UPDATE workers
     SET pid = pid
   WHERE worker_id = x''";
@@ -128,9 +123,6 @@ const UPDATE_RUN: &str = "UPDATE runs
   WHERE run_id = ?1
     AND version = ?13 - 1";
 
-const INSERT_EVENT: &str = "INSERT INTO events (run_id, seq, at, kind, step, detail, payload, content_type)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-
 const PUT_LABEL: &str = "INSERT INTO run_labels (run_id, name, namespace_id, value, created_at, finished_at)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (run_id, name) DO UPDATE
@@ -146,7 +138,6 @@ const PUT_WORKER: &str =
 /// Every statement of the write path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_RUN", LOAD_RUN),
-    ("LOAD_EVENTS", LOAD_EVENTS),
     ("FIND_BUSINESS", FIND_BUSINESS),
     ("INPUT_OF_RUN", INPUT_OF_RUN),
     ("DUE", DUE),
@@ -160,7 +151,6 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("STALE_WORKERS", STALE_WORKERS),
     ("INSERT_RUN", INSERT_RUN),
     ("UPDATE_RUN", UPDATE_RUN),
-    ("INSERT_EVENT", INSERT_EVENT),
     ("PUT_LABEL", PUT_LABEL),
     ("PUT_WORKER", PUT_WORKER),
 ];
@@ -186,11 +176,7 @@ impl SqliteBackend {
             return Ok(None);
         };
         let mut aggregate = Aggregate::new(run, 0);
-        self.db.each(LOAD_EVENTS, bind![id], |row| {
-            aggregate.last_seq = row.get(0)?;
-            aggregate.absorb(row.get(1)?, &row::event_kind(row, 2)?);
-            Ok(())
-        })?;
+        events::load(&self.db, &mut aggregate)?;
         Ok(Some(aggregate))
     }
 
@@ -254,7 +240,7 @@ impl Backend for SqliteBackend {
         let mut found = Vec::new();
         for (place, (namespace, business_id)) in ids.iter().enumerate() {
             found.extend(self.db.first(FIND_BUSINESS, bind![namespace, business_id], |row| {
-                let input = row::payload(row, RUN_WIDTH)?.unwrap_or_else(|| Payload::new(&b""[..]));
+                let input = events::input(row, RUN_WIDTH);
                 FoundBusiness::of(place, row.get(1)?, input, row::run(row))
             })?);
         }
@@ -262,7 +248,7 @@ impl Backend for SqliteBackend {
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
-        let read = |row: &Row<'_>| Ok(row::payload(row, 0)?.unwrap_or_else(|| Payload::new(&b""[..])));
+        let read = |row: &Row<'_>| Ok(events::input(row, 0)?.unwrap_or_else(|| Payload::new(&b""[..])));
         self.db.first(INPUT_OF_RUN, bind![key.run, key.namespace], read)
     }
 
@@ -386,10 +372,7 @@ impl Backend for SqliteBackend {
                 return Err(StoreError::Conflict("a run has another version than memory says".into()));
             }
         }
-        let mut insert = self.db.statement(INSERT_EVENT)?;
-        for event in &set.events {
-            insert_event(&mut insert, event)?;
-        }
+        events::write(&self.db, &set.events)?;
         for label in &set.labels {
             let LabelRow { namespace, run, name, value, created_at, finished_at } = label;
             self.db.execute(PUT_LABEL, bind![run, name, namespace, value, created_at, finished_at])?;
@@ -452,28 +435,13 @@ fn update_run(update: &mut Statement<'_>, run: &Run) -> Result<usize, StoreError
     ])
 }
 
-fn insert_event(insert: &mut Statement<'_>, row: &EventRow) -> Result<usize, StoreError> {
-    let event = &row.event;
-    let payload = event.payload.as_ref();
-    insert.execute(bind![
-        row.run,
-        event.seq,
-        event.at,
-        event.kind.number(),
-        event.kind.step().map(|(step, _)| &**step),
-        event.kind.to_json(),
-        payload.map(|payload| &*payload.data),
-        payload.map(|payload| &*payload.content_type).filter(|name| !name.is_empty()),
-    ])
-}
-
 fn run_key(row: &Row<'_>) -> Result<RunKey, StoreError> {
     Ok(RunKey { run: row.get(0)?, namespace: row.get(1)? })
 }
 
 impl Drop for SqliteBackend {
-    /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the WAL
-    /// beside it still holds what is missing.
+    /// A clean stop leaves everything in the one file, so that copying it is a backup. Should it fail, the
+    /// WAL beside it still holds what is missing.
     fn drop(&mut self) {
         self.check.stop();
         if let Err(error) = self.db.move_log() {

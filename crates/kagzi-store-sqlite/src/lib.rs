@@ -6,6 +6,7 @@
 mod backend;
 mod backup;
 mod db;
+mod events;
 mod fence;
 mod file_lock;
 mod identity;
@@ -29,6 +30,7 @@ mod verify;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
+pub use events::STATEMENTS as EVENT_STATEMENTS;
 pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS, run_listing};
 pub use retention::STATEMENTS as RETENTION_STATEMENTS;
 pub use rules::STATEMENTS as RULE_STATEMENTS;

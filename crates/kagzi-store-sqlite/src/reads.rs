@@ -1,17 +1,16 @@
 //! Reading for people and for replay.
 
-use std::ops::ControlFlow;
-
 use async_trait::async_trait;
-use kagzi_model::{Event, Kind, Name, Payload, Run, RunId, Timestamp, WorkerId};
+use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads, RunFilter, RunView,
-    StoreError, Total, WorkerFilter, WorkerView,
+    Census, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads,
+    RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, SQLITE, Statement},
 };
 
 use crate::{
     db::Db,
+    events,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, WORKER_COLUMNS},
     value::{Row, Value, bind},
@@ -30,54 +29,19 @@ const LIVES: &str = "SELECT run_id
     AND namespace_id = ?2
     AND finished_at IS NULL";
 
-const INPUT: &str = "SELECT payload, content_type
-   FROM events
-  WHERE run_id = ?1
-    AND seq = 1";
-
-// A completed run ends with its output, so the last event has it.
-const OUTPUT: &str = "SELECT payload, content_type
-   FROM events
-  WHERE run_id = ?1
-    AND kind = ?2
-  ORDER BY seq DESC
-  LIMIT 1";
-
 const RUN_BY_BUSINESS: &str = "SELECT run_id
    FROM runs
   WHERE namespace_id = ?1
     AND business_id = ?2
     AND business_id IS NOT NULL";
 
-// The `+` keeps SQLite from walking the whole namespace by its listing index: the range of ids is what is narrow.
+// The `+` keeps SQLite from walking the whole namespace by its listing index: the range of ids is what is
+// narrow.
 const RUNS_BY_PREFIX: &str = "SELECT run_id
    FROM runs
   WHERE +namespace_id = ?1
     AND run_id BETWEEN ?2 AND ?3
   LIMIT 2";
-
-const EVENTS: &str = "SELECT seq, at, detail, payload, content_type
-   FROM events
-  WHERE run_id = ?1
-    AND seq > ?2
-    AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)
-  ORDER BY seq
-  LIMIT ?4";
-
-// The length of a blob is known without reading it.
-const OUTLINE: &str = "SELECT seq, at, detail, length(payload)
-   FROM events
-  WHERE run_id = ?1
-    AND seq > ?2
-    AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)
-  ORDER BY seq
-  LIMIT ?4";
-
-const PAYLOAD: &str = "SELECT payload, content_type
-   FROM events
-  WHERE run_id = ?1
-    AND seq = ?2
-    AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)";
 
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
@@ -119,13 +83,8 @@ pub const COUNTS: &[(&str, &str)] =
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("RUN", RUN),
     ("LIVES", LIVES),
-    ("INPUT", INPUT),
-    ("OUTPUT", OUTPUT),
     ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
     ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
-    ("EVENTS", EVENTS),
-    ("OUTLINE", OUTLINE),
-    ("PAYLOAD", PAYLOAD),
     ("WORKER", WORKER),
     ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
 ];
@@ -207,8 +166,9 @@ impl Reads for SqliteReads {
         after_seq: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        let namespace = namespace.clone();
-        self.pool.read(move |db| db.all(EVENTS, bind![run, after_seq, namespace, limit], row::event)).await
+        let filter = EventFilter { after: after_seq, ..EventFilter::default() };
+        let request = EventRequest { filter, beyond: None, upwards: true, limit, bytes_max: usize::MAX };
+        Ok(self.history(namespace, run, &request).await?.events)
     }
 
     async fn history(
@@ -218,7 +178,7 @@ impl Reads for SqliteReads {
         request: &EventRequest,
     ) -> Result<EventPiece, StoreError> {
         let (namespace, request) = (namespace.clone(), request.clone());
-        self.pool.read(move |db| read_history(db, &namespace, run, &request)).await
+        self.pool.read(move |db| events::history(db, &namespace, run, &request)).await
     }
 
     async fn replay(
@@ -228,7 +188,7 @@ impl Reads for SqliteReads {
         request: &EventRequest,
     ) -> Result<EventPiece, StoreError> {
         let (namespace, request) = (namespace.clone(), request.clone());
-        self.pool.read_for_dispatch(move |db| read_history(db, &namespace, run, &request)).await
+        self.pool.read_for_dispatch(move |db| events::history(db, &namespace, run, &request)).await
     }
 
     async fn outline(
@@ -239,12 +199,7 @@ impl Reads for SqliteReads {
         limit: usize,
     ) -> Result<Vec<EventOutline>, StoreError> {
         let namespace = namespace.clone();
-        let read = |row: &Row<'_>| {
-            let event =
-                Event { seq: row.get(0)?, at: row.get(1)?, kind: row::event_kind(row, 2)?, payload: None };
-            Ok(EventOutline { event, payload_bytes: row.get(3)? })
-        };
-        self.pool.read(move |db| db.all(OUTLINE, bind![run, after_seq, namespace, limit], read)).await
+        self.pool.read(move |db| events::outline(db, &namespace, run, after_seq, limit)).await
     }
 
     async fn payloads(
@@ -254,16 +209,7 @@ impl Reads for SqliteReads {
         seqs: &[u64],
     ) -> Result<Vec<(u64, Payload)>, StoreError> {
         let (namespace, seqs) = (namespace.clone(), seqs.to_vec());
-        let read = move |db: &Db| {
-            let mut found = Vec::with_capacity(seqs.len());
-            // One at a time: each is a look-up by primary key in this very process.
-            for seq in seqs {
-                let payload = db.first(PAYLOAD, bind![run, seq, namespace], |row| row::payload(row, 0))?;
-                found.extend(payload.flatten().map(|payload| (seq, payload)));
-            }
-            Ok(found)
-        };
-        self.pool.read(read).await
+        self.pool.read(move |db| events::payloads_of(db, &namespace, run, &seqs)).await
     }
 
     async fn worker_by_id(&self, namespace: &Name, id: WorkerId) -> Result<Option<WorkerView>, StoreError> {
@@ -333,37 +279,9 @@ fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, Sto
     // One snapshot, so that row and payloads belong together.
     db.transaction(|| {
         let Some(run) = db.first(RUN, bind![id, namespace], row::run)? else { return Ok(None) };
-        let payload = |row: &Row<'_>| row::payload(row, 0);
-        let input = db.first(INPUT, bind![id], payload)?;
-        let output = if run.state.finished() {
-            db.first(OUTPUT, bind![id, Kind::RunCompleted as u8], payload)?
-        } else {
-            None
-        };
-        Ok(Some(RunView { run, input: input.flatten(), output: output.flatten() }))
+        let (input, output) = events::ends(db, id, run.state.finished())?;
+        Ok(Some(RunView { run, input, output }))
     })
-}
-
-/// Stops at the first event that is too much, so that no more than one payload is read in vain.
-fn read_history(
-    db: &Db,
-    namespace: &Name,
-    run: RunId,
-    request: &EventRequest,
-) -> Result<EventPiece, StoreError> {
-    let wanted = listing::events(SQLITE, namespace, run, request);
-    let mut piece = EventPiece { events: Vec::new(), more: false };
-    let mut bytes = 0;
-    db.rows(&wanted.sql, &bound(&wanted), |row| {
-        let event = row::event(row)?;
-        if !piece.has_room(request, &mut bytes, &event) {
-            piece.more = true;
-            return Ok(ControlFlow::Break(()));
-        }
-        piece.events.push(event);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(piece)
 }
 
 fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {
@@ -381,7 +299,7 @@ pub fn run_listing(namespace: &Name, filter: &RunFilter) -> Listing {
     listing::runs(SQLITE, &qualified("runs", RUN_COLUMNS), namespace, filter)
 }
 
-fn bound(statement: &Statement) -> Vec<Value<'_>> {
+pub(crate) fn bound(statement: &Statement) -> Vec<Value<'_>> {
     let value = |value| match value {
         &listing::Value::Integer(number) => Value::Integer(number),
         listing::Value::Text(name) => Value::Text(name),

@@ -38,7 +38,7 @@ const NEXT_RETIRED: &str = "SELECT run_id FROM retired_runs ORDER BY run_id LIMI
 
 const DELETE_EVENTS: &str = "DELETE FROM events
   WHERE run_id = ?1
-    AND seq IN (SELECT seq FROM events WHERE run_id = ?1 ORDER BY seq LIMIT ?2)";
+    AND first_seq IN (SELECT first_seq FROM events WHERE run_id = ?1 ORDER BY first_seq LIMIT ?2)";
 
 const DELETE_RETIRED: &str = "DELETE FROM retired_runs WHERE run_id = ?1";
 

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use kagzi_model::{
-    Event, EventKind, Labels, Name, Payload, Registration, Run, RunId, State, Worker, WorkerStatus,
-};
+use kagzi_model::{Labels, Name, Registration, Run, RunId, State, Worker, WorkerStatus};
 use kagzi_store::StoreError;
 
 use crate::value::{Row, json, unreadable};
@@ -63,26 +60,6 @@ pub fn lease_worker(run: &Run) -> Option<&[u8]> {
         State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
         State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => None,
     }
-}
-
-/// Reads an event with its payload: seq, at, detail, payload, content_type.
-pub fn event(row: &Row<'_>) -> Result<Event, StoreError> {
-    Ok(Event { seq: row.get(0)?, at: row.get(1)?, kind: event_kind(row, 2)?, payload: payload(row, 3)? })
-}
-
-/// Reads what happened. A kind that is not known here is kept.
-pub fn event_kind(row: &Row<'_>, at: usize) -> Result<EventKind, StoreError> {
-    row.text(at, EventKind::from_json)?.map_err(|error| unreadable(at, error))
-}
-
-/// Reads a payload from two columns: bytes, content type.
-pub fn payload(row: &Row<'_>, at: usize) -> Result<Option<Payload>, StoreError> {
-    let data: Option<Vec<u8>> = row.get(at)?;
-    let content_type: Option<Name> = row.get(at + 1)?;
-    Ok(data.map(|data| Payload {
-        data: Bytes::from(data),
-        content_type: content_type.unwrap_or_else(|| Name::from("")),
-    }))
 }
 
 /// The columns of a worker, in the order that [`worker`] reads them.

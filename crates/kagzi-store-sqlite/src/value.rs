@@ -13,7 +13,8 @@ pub enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// The values of a statement, `?1` first. Write it inside the call: temporaries such as [`json`] live as long.
+/// The values of a statement, `?1` first. Write it inside the call: temporaries such as [`json`] live as
+/// long.
 macro_rules! bind {
     ($($value:expr),* $(,)?) => { &[$($crate::value::Bind::value(&$value)),*] };
 }
@@ -52,6 +53,11 @@ impl<'r> Row<'r> {
     /// Reads a column. What cannot be read is reported, never replaced by a default.
     pub fn get<T: FromColumn>(&self, at: usize) -> Result<T, StoreError> {
         T::from_value(self.columns.value(at)?).map_err(|why| unreadable(at, why))
+    }
+
+    /// Reads a column of bytes without copying them.
+    pub fn bytes(&self, at: usize) -> Result<&'r [u8], StoreError> {
+        blob(self.columns.value(at)?).map_err(|why| unreadable(at, why))
     }
 
     /// Reads a column of text without keeping it.

@@ -31,3 +31,14 @@ impl StoreFactory for MemoryFactory {
         Arc::new(MemoryStore::open(clock, observer))
     }
 }
+
+/// A statement of these tests in the words of PostgreSQL: its schema, and bytes as it writes them.
+pub fn in_postgres(sql: &str) -> String {
+    let mut parts = sql.split("x'");
+    let mut text = format!("SET search_path = kagzi; {}", parts.next().unwrap_or_default());
+    for part in parts {
+        let (bytes, rest) = part.split_once('\'').expect("bytes end with a quote");
+        text += &format!("'\\x{bytes}'::bytea{rest}");
+    }
+    text
+}

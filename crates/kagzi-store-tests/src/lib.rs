@@ -36,7 +36,7 @@ pub mod timers;
 pub mod unreadable;
 pub mod workers;
 
-pub use factory::{MemoryFactory, StoreFactory};
+pub use factory::{MemoryFactory, StoreFactory, in_postgres};
 pub use random::Random;
 pub use recorder::Recorder;
 pub use stage::{LEASE_MS, Stage, Standing, TYPE, WAIT};

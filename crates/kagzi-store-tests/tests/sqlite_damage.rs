@@ -69,7 +69,7 @@ async fn damaged(name: &str) -> Stage {
 
 #[tokio::test]
 async fn a_damaged_page_is_found_at_the_start_and_no_more_work_is_taken() {
-    for name in ["runs", "events", "runs_due", "events_one_result", "workers"] {
+    for name in ["runs", "events", "runs_due", "events_in_order", "workers"] {
         let stage = damaged(name).await;
 
         let found = tokio::time::timeout(kagzi_store_tests::WAIT, until_damaged(&stage)).await;

@@ -27,8 +27,8 @@ impl QueueKey {
     }
 }
 
-/// Names a row: a database that is spread over machines finds it by its namespace. Ordered by id, which is the
-/// order in which rows are locked.
+/// Names a row: a database that is spread over machines finds it by its namespace. Ordered by id, which is
+/// the order in which rows are locked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
     pub run: RunId,
@@ -79,14 +79,15 @@ impl FoundBusiness {
     pub fn of(
         place: usize,
         id: RunId,
-        input: Payload,
+        input: Result<Option<Payload>, StoreError>,
         run: Result<Run, StoreError>,
     ) -> Result<FoundBusiness, StoreError> {
-        let run = match run {
-            Ok(run) => Ok(Box::new(run)),
-            Err(StoreError::Corrupt(why)) => Err(why),
+        let (input, run) = match input.and_then(|input| Ok((input, run?))) {
+            Ok((input, run)) => (input, Ok(Box::new(run))),
+            Err(StoreError::Corrupt(why)) => (None, Err(why)),
             Err(other) => return Err(other),
         };
+        let input = input.unwrap_or_else(|| Payload::new(&b""[..]));
         Ok(FoundBusiness { place, id, input, run })
     }
 }
@@ -170,8 +171,8 @@ pub struct WriteSet {
     /// Labels of runs that were labelled or that ended: each replaces the row of the same run and name.
     pub labels: Vec<LabelRow>,
     pub workers: Vec<Worker>,
-    /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by now is a
-    /// [`StoreError::Conflict`]: its runs are counted there.
+    /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by
+    /// now is a [`StoreError::Conflict`]: its runs are counted there.
     pub leased_to: Vec<(Name, WorkerId)>,
     pub schedules: Vec<ScheduleWrite>,
     pub rules: RuleSet,
@@ -200,15 +201,16 @@ pub trait Backend: RuleBackend + ScheduleRows {
         async { Ok(()) }
     }
     fn rollback(&mut self) -> impl Future<Output = ()> + Send;
-    /// How often it has waited for an answer of a database at the other end of a network; 0 where there is none.
+    /// How often it has waited for an answer of a database at the other end of a network; 0 where there is
+    /// none.
     fn round_trips(&self) -> u64 {
         0
     }
 
     /// Runs with their steps; unknown ones are left out, and one that cannot be read hides no other.
     fn load(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
-    /// The runs that have these business ids, each given with its namespace; those that are free are left out. Their
-    /// histories are not read: a start is compared with the row and the input.
+    /// The runs that have these business ids, each given with its namespace; those that are free are left
+    /// out. Their histories are not read: a start is compared with the row and the input.
     fn find_business(
         &mut self,
         ids: &[(Name, Name)],
@@ -217,15 +219,15 @@ pub trait Backend: RuleBackend + ScheduleRows {
     fn input(&mut self, key: &RunKey) -> impl Future<Output = Result<Option<Payload>, StoreError>> + Send;
     /// Claimable runs that are due, earliest first, of each key no more than it asks for.
     fn due(&mut self, query: &DueQuery<'_>) -> impl Future<Output = Result<Vec<DueRun>, StoreError>> + Send;
-    /// For each key: when the claimable run is due that comes after the first `len`, those that `due` has just found. On
-    /// a shared database it may be due already, and in the hands of another server.
+    /// For each key: when the claimable run is due that comes after the first `len`, those that `due` has
+    /// just found. On a shared database it may be due already, and in the hands of another server.
     fn next_due(
         &mut self,
         keys: &[DueKey],
         aside: &[RunId],
     ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send;
-    /// Runs whose lease or deadline passed, earliest first, but for those that are left alone. What passed before `from`
-    /// need not be found.
+    /// Runs whose lease or deadline passed, earliest first, but for those that are left alone. What passed
+    /// before `from` need not be found.
     fn sweep_due(
         &mut self,
         from: Timestamp,
@@ -242,8 +244,8 @@ pub trait Backend: RuleBackend + ScheduleRows {
 
     /// Those of these runs that are there and have not ended.
     fn living(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
-    /// Runs that are past their retention, with when they were created, namespace by namespace. What another server is deleting
-    /// at this moment is passed over.
+    /// Runs that are past their retention, with when they were created, namespace by namespace. What another
+    /// server is deleting at this moment is passed over.
     fn retirable(
         &mut self,
         query: &RetireQuery<'_>,

@@ -1,8 +1,9 @@
 //! The store contract.
 //!
-//! A back end implements [`Backend`] (load rows, find what is due, write rows, commit) and [`Reads`]. Everything
-//! that decides or batches is here, once: the [`Lane`] collects commands while a commit is in flight, folds them
-//! through `kagzi_model::decide`, gives due runs to workers that stand by, writes, commits, and only then answers.
+//! A back end implements [`Backend`] (load rows, find what is due, write rows, commit) and [`Reads`].
+//! Everything that decides or batches is here, once: the [`Lane`] collects commands while a commit is in
+//! flight, folds them through `kagzi_model::decide`, gives due runs to workers that stand by, writes,
+//! commits, and only then answers.
 
 mod aside;
 mod attempts;
@@ -25,6 +26,7 @@ pub mod listing;
 mod memory;
 mod reads;
 mod roster;
+pub mod rows;
 mod rules;
 mod run_filter;
 mod schedules;
@@ -46,7 +48,7 @@ pub use contract::{
 };
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
-pub use history::{EventFilter, EventOutline, EventPiece, EventRequest};
+pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
 pub use journal::{JournalEntry, JournalState, journal};
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;

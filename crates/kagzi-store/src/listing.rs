@@ -1,14 +1,16 @@
-//! The SQL of listings, once for both dialects: which index leads, what is compared, where a page begins and ends.
+//! The SQL of listings, once for both dialects: which index leads, what is compared, where a page begins and
+//! ends.
 //!
-//! A listing is one or more *arms*: selections in the listing's order, each led by one index. Several arms are
-//! joined by `UNION ALL`, each cut to the page's length first, so that no arm is ever read or sorted whole.
+//! A listing is one or more *arms*: selections in the listing's order, each led by one index. Several arms
+//! are joined by `UNION ALL`, each cut to the page's length first, so that no arm is ever read or sorted
+//! whole.
 
 mod events;
 mod runs;
 mod schedules;
 mod workers;
 
-pub use events::{events, sort};
+pub use events::EventRows;
 pub use runs::runs;
 pub use schedules::schedules;
 pub use workers::workers;
@@ -31,6 +33,8 @@ pub struct Dialect {
     pub events_namespaced: bool,
     /// The reason to wake in one word, as a column or an expression.
     pub reason: &'static str,
+    /// A row of events has one of this kind.
+    pub has_kind: fn(u8) -> String,
 }
 
 /// SQLite and what speaks like it.
@@ -40,11 +44,18 @@ pub const SQLITE: Dialect = Dialect {
     hints: true,
     events_namespaced: false,
     reason: "json_extract(runs.state, '$.is')",
+    has_kind: |kind| format!("instr(events.kinds, x'{kind:02X}') > 0"),
 };
 
 /// PostgreSQL and what speaks like it.
-pub const POSTGRES: Dialect =
-    Dialect { marker: '$', schema: "kagzi.", hints: false, events_namespaced: true, reason: "runs.reason" };
+pub const POSTGRES: Dialect = Dialect {
+    marker: '$',
+    schema: "kagzi.",
+    hints: false,
+    events_namespaced: true,
+    reason: "runs.reason",
+    has_kind: |kind| format!("position('\\x{kind:02x}'::bytea IN events.kinds) > 0"),
+};
 
 /// A value to bind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +91,8 @@ struct Arm {
     /// Time and id, as they are called in the index that leads.
     order: (String, String),
     terms: Vec<Term>,
-    /// The leading index holds all that is compared, so the rows are fetched after the page is cut: this is the
-    /// table to fetch them from.
+    /// The leading index holds all that is compared, so the rows are fetched after the page is cut: this is
+    /// the table to fetch them from.
     covered: Option<String>,
 }
 

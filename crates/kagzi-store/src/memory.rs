@@ -113,7 +113,7 @@ impl Backend for MemoryBackend {
             let Some(id) = self.working.business.get(key) else { continue };
             let input = self.working.payload(*id, &EventKind::RunStarted);
             let input = input.unwrap_or_else(|| Payload::new(&b""[..]));
-            found.push(FoundBusiness::of(place, *id, input, Ok(self.working.runs[id].clone()))?);
+            found.push(FoundBusiness::of(place, *id, Ok(Some(input)), Ok(self.working.runs[id].clone()))?);
         }
         Ok(found)
     }

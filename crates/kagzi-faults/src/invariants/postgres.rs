@@ -1,10 +1,9 @@
 //! The rows of a PostgreSQL database.
 
-use std::collections::HashMap;
-
 use tokio_postgres::{Client, NoTls, Row};
 
-use super::rows::{COMPLETED_TOTAL, Event, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, json};
+use super::rows::{COMPLETED_TOTAL, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, by_run, json};
+use crate::flat_events;
 
 /// Reads everything.
 pub async fn read(url: &str) -> Rows {
@@ -18,7 +17,7 @@ pub async fn read(url: &str) -> Rows {
     }
     let rows = Rows {
         runs: select(&db, RUNS).await.iter().map(run).map(|run| (run.id.clone(), run)).collect(),
-        events: events(&select(&db, EVENTS).await),
+        events: by_run(flat_events::postgres::read(&db).await),
         completed_total: number(&db, COMPLETED_TOTAL).await,
         failed_total: number(&db, FAILED_TOTAL).await,
         totals_lag: true,
@@ -55,25 +54,4 @@ fn run(row: &Row) -> Run {
         deadline_at: row.get(9),
         options: json(row.get(10)),
     }
-}
-
-const EVENTS: &str = "
-    SELECT run_id::text, seq, at, kind::bigint, step, detail, payload
-    FROM events
-    ORDER BY run_id, seq";
-
-fn events(rows: &[Row]) -> HashMap<String, Vec<Event>> {
-    let mut by_run: HashMap<String, Vec<Event>> = HashMap::new();
-    for row in rows {
-        let event = Event {
-            seq: row.get(1),
-            at: row.get(2),
-            kind: row.get(3),
-            step: row.get(4),
-            detail: json(row.get(5)),
-            payload: row.get(6),
-        };
-        by_run.entry(row.get(0)).or_default().push(event);
-    }
-    by_run
 }

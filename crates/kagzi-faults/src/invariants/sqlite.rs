@@ -4,7 +4,8 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::rows::{COMPLETED_TOTAL, Event, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, json};
+use super::rows::{COMPLETED_TOTAL, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, by_run, json};
+use crate::flat_events;
 
 /// Reads everything, after SQLite itself has found the file sound.
 pub fn read(file: &Path) -> Rows {
@@ -14,7 +15,7 @@ pub fn read(file: &Path) -> Rows {
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("the schema is known");
     Rows {
         runs: runs(&db),
-        events: events(&db),
+        events: by_run(flat_events::read(&db)),
         completed_total: number(COMPLETED_TOTAL),
         failed_total: number(FAILED_TOTAL),
         totals_lag: false,
@@ -47,32 +48,6 @@ fn runs(db: &Connection) -> HashMap<String, Run> {
         })
     });
     rows.expect("runs can be read").map(|run| run.map(|run| (run.id.clone(), run)).unwrap()).collect()
-}
-
-const EVENTS: &str = "
-    SELECT lower(hex(run_id)), seq, at, kind, step, detail, payload
-    FROM events
-    ORDER BY run_id, seq";
-
-fn events(db: &Connection) -> HashMap<String, Vec<Event>> {
-    let mut select = db.prepare(EVENTS).expect("the schema is known");
-    let rows = select.query_map([], |row| {
-        let event = Event {
-            seq: row.get(1)?,
-            at: row.get(2)?,
-            kind: row.get(3)?,
-            step: row.get(4)?,
-            detail: json(&row.get::<_, String>(5)?),
-            payload: row.get(6)?,
-        };
-        Ok((dashed(&row.get::<_, String>(0)?), event))
-    });
-    let mut by_run: HashMap<String, Vec<Event>> = HashMap::new();
-    for row in rows.expect("events can be read") {
-        let (run, event) = row.unwrap();
-        by_run.entry(run).or_default().push(event);
-    }
-    by_run
 }
 
 /// An id as the API writes it.

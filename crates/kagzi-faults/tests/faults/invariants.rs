@@ -2,40 +2,53 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kagzi_faults::{Move, Pace, Script, StepPlan, check_invariants, stage, start_request};
+use kagzi_faults::{
+    Move, Pace, Script, StepPlan, check_invariants, flatten, stage, start_request, unflatten,
+};
 use kagzi_proto::v1::WorkflowStatus;
 use rusqlite::Connection;
 
 /// What must be noticed, and the damage.
-const DAMAGE: [(&str, &str); 15] = [
+const DAMAGE: [(&str, &str); 16] = [
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
-        "INSERT INTO events SELECT run_id, seq + 1, at, 15, step, detail, NULL, NULL FROM events WHERE kind \
-         = 13",
+        "INSERT INTO flat_events
+         SELECT run_id, seq + 1, at, 15, step, '{\"event\":\"run_cancelled\",\"reason\":\"\"}', NULL
+           FROM flat_events WHERE kind = 13",
     ),
     ("I1", "UPDATE runs SET finished_at = finished_at + 1 WHERE status = 4"),
+    (
+        "I2",
+        "INSERT INTO flat_events
+         SELECT run_id, seq + 1000, at, kind, step, detail, payload FROM flat_events WHERE kind = 4",
+    ),
     ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
-    ("I3", "UPDATE events SET detail = replace(detail, '\"epoch\":2', '\"epoch\":1') WHERE kind = 2"),
+    ("I3", "UPDATE flat_events SET detail = replace(detail, '\"epoch\":2', '\"epoch\":1') WHERE kind = 2"),
     ("I4", "UPDATE runs SET due_at = NULL WHERE status = 3"),
     ("I4", "UPDATE runs SET due_at = due_at + 1 WHERE status = 1"),
     ("I4", "UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1"),
     (
         "I5",
-        "DELETE FROM runs WHERE status = 1; DELETE FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
+        "DELETE FROM runs WHERE status = 1; DELETE FROM flat_events WHERE run_id NOT IN (SELECT run_id FROM runs)",
     ),
-    ("I6", "UPDATE events SET at = at - 60000000 WHERE kind = 2 AND detail LIKE '%slept%'"),
+    ("I6", "UPDATE flat_events SET at = at - 60000000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I9",
         "UPDATE runs SET options = replace(options, 'handler_of', 'nobody') WHERE options LIKE \
          '%handler_of%'",
     ),
-    ("I9", "UPDATE events SET detail = replace(detail, '\"handler\":', '\"nobody\":') WHERE kind = 20"),
-    ("I11", "DELETE FROM events WHERE kind = 6 AND run_id IN (SELECT run_id FROM runs WHERE status = 3)"),
+    (
+        "I9",
+        "UPDATE flat_events SET detail = replace(detail, '\"handler\":\"0', '\"handler\":\"f') WHERE kind = 20",
+    ),
+    (
+        "I11",
+        "DELETE FROM flat_events WHERE kind = 6 AND run_id IN (SELECT run_id FROM runs WHERE status = 3)",
+    ),
     (
         "I12",
-        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') \
-         AS BLOB) WHERE kind = 4",
+        "UPDATE flat_events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB) WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
 ];
@@ -69,7 +82,9 @@ async fn every_check_notices_its_damage() {
     for (claim, damage) in DAMAGE {
         std::fs::copy(stage.file(), &copy).unwrap();
         let db = Connection::open(&copy).unwrap();
+        flatten(&db);
         db.execute_batch(damage).unwrap();
+        unflatten(&db);
         db.close().unwrap();
 
         let noticed = check().expect_err(damage);

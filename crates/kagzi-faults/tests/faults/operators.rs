@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kagzi_faults::{Evidence, Pace, QUEUE, Script, eventually, stage};
+use kagzi_faults::{Evidence, Pace, QUEUE, Script, eventually, flatten, stage};
 use kagzi_proto::v1::{self, WorkerStatus, WorkflowStatus};
 use tonic::Code;
 
@@ -14,9 +14,10 @@ fn most_leased(file: &Path) -> i64 {
         SELECT max(leased)
           FROM (SELECT sum(moved) OVER (ORDER BY at) AS leased
                   FROM (SELECT at, CASE kind WHEN 2 THEN 1 ELSE -1 END AS moved
-                          FROM events
+                          FROM flat_events
                          WHERE kind IN (2, 8, 9, 10, 11, 13, 14, 15, 16)))";
     let db = rusqlite::Connection::open(file).expect("the file is there");
+    flatten(&db);
     db.query_row(replay, [], |row| row.get(0)).expect("the schema is known")
 }
 

@@ -1,6 +1,6 @@
 //! The checks themselves, on PostgreSQL: each must notice the damage that it is there for.
 
-use kagzi_faults::{Move, Pace, Script, check_invariants_on, stage, start_request};
+use kagzi_faults::{Move, Pace, Script, change_flat, check_invariants_on, stage, start_request};
 use kagzi_proto::v1::{StartWorkflowRequest, WorkflowStatus};
 use kagzi_store_postgres::fixture;
 
@@ -11,40 +11,33 @@ const DAMAGE: &[(&str, &str)] = &[
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
-        "INSERT INTO events (namespace_id, run_id, seq, at, kind, detail)
-         SELECT namespace_id, run_id, seq + 1, at, 15, detail FROM events WHERE kind = 13",
+        "INSERT INTO flat_events (namespace_id, run_id, seq, at, kind, detail)
+         SELECT namespace_id, run_id, seq + 1, at, 15, '{\"event\":\"run_cancelled\",\"reason\":\"\"}'
+           FROM flat_events WHERE kind = 13",
     ),
     (
         "I2",
-        "DROP INDEX events_one_result;
-         INSERT INTO events (namespace_id, run_id, seq, at, kind, step, detail, payload)
-         SELECT namespace_id, run_id, seq + 1000, at, kind, step, detail, payload FROM events WHERE kind = 4",
+        "INSERT INTO flat_events (namespace_id, run_id, seq, at, kind, step, detail, payload)
+         SELECT namespace_id, run_id, seq + 1000, at, kind, step, detail, payload FROM flat_events WHERE kind = 4",
     ),
     ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
     ("I4", "UPDATE runs SET due_at = NULL WHERE status = 3"),
     ("I4", "UPDATE runs SET lease_worker = gen_random_uuid() WHERE status = 1"),
-    (
-        "I5",
-        "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND workflow_type = 'unknown';
-            DELETE FROM runs WHERE workflow_type = 'unknown'",
-    ),
-    ("I6", "UPDATE events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
+    ("I5", "DELETE FROM flat_events USING runs WHERE flat_events.run_id = runs.run_id AND workflow_type = 'unknown';
+            DELETE FROM runs WHERE workflow_type = 'unknown'"),
+    ("I6", "UPDATE flat_events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I7",
         "UPDATE workers SET max_concurrent = 0;
          UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1",
     ),
-    (
-        "I9",
-        "DELETE FROM events USING runs
-             WHERE events.run_id = runs.run_id AND workflow_type = 'handler';
-            DELETE FROM runs WHERE workflow_type = 'handler'",
-    ),
-    ("I11", "DELETE FROM events USING runs WHERE events.run_id = runs.run_id AND kind = 6 AND status = 3"),
+    ("I9", "DELETE FROM flat_events USING runs
+             WHERE flat_events.run_id = runs.run_id AND workflow_type = 'handler';
+            DELETE FROM runs WHERE workflow_type = 'handler'"),
+    ("I11", "DELETE FROM flat_events USING runs WHERE flat_events.run_id = runs.run_id AND kind = 6 AND status = 3"),
     (
         "I12",
-        "UPDATE events SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', \
-         '\"nonce\":\"x'), 'UTF8')
+        "UPDATE flat_events SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', '\"nonce\":\"x'), 'UTF8')
           WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),
@@ -74,7 +67,7 @@ async fn every_check_notices_its_damage_on_postgres() {
     check_invariants_on(&url, &stage.log, &acknowledged).await;
     for (claim, damage) in DAMAGE {
         let copy = fixture::copy(&url).await;
-        fixture::sql(&copy, &format!("SET search_path TO kagzi; {damage}")).await;
+        change_flat(&copy, damage).await;
 
         let (log, acknowledged) = (stage.log.clone(), acknowledged.clone());
         let check = tokio::spawn(async move { check_invariants_on(&copy, &log, &acknowledged).await });

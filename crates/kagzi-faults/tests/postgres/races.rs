@@ -1,7 +1,7 @@
 //! Both servers do every duty at once: leases that ran out, timers, deadlines, failures and their handlers.
 
 use futures_util::future::join_all;
-use kagzi_faults::{Move, Pace, Script, Stage, StepPlan, eventually, stage, start_request};
+use kagzi_faults::{Move, Pace, Script, Stage, StepPlan, eventually, flatten_on, stage, start_request};
 use kagzi_proto::v1::{StartWorkflowRequest, TimeoutConfig, WorkerStatus, WorkflowStatus};
 use kagzi_store_postgres::fixture;
 
@@ -73,9 +73,10 @@ async fn two_servers_race_over_leases_timers_deadlines_and_handlers_and_each_hap
     })
     .await;
 
+    flatten_on(&url).await;
     let handlers = "SELECT count(*) FROM kagzi.runs WHERE workflow_type = 'handler'";
-    let taken = "SELECT count(*) FROM kagzi.events WHERE kind = 10";
-    let twice = "SELECT count(*) FROM (SELECT 1 FROM kagzi.events WHERE kind = 10
+    let taken = "SELECT count(*) FROM kagzi.flat_events WHERE kind = 10";
+    let twice = "SELECT count(*) FROM (SELECT 1 FROM kagzi.flat_events WHERE kind = 10
                   GROUP BY run_id, detail::jsonb -> 'epoch' HAVING count(*) > 1) AS odd";
     assert_eq!(count(&url, handlers).await, Some(2 * EACH as i64), "I9: one handler per failed run");
     assert!(count(&url, taken).await >= Some(EACH as i64), "the lost worker's leases were taken away");

@@ -21,9 +21,10 @@ pub struct KindInfo {
     pub fields: &'static [Field],
 }
 
-/// Declares every kind of event: number, name, the step it is about, its payload, its fields with their
-/// numbers, and in doc comments what it means. Fields are only ever added, numbers never reused. A field that
-/// may be missing has serde's attribute, so that it is missing in JSON too.
+/// Declares every kind of event: number, name, the step it is about, the status of the run that it ends, its
+/// payload, its fields with their numbers, and in doc comments what it means. Fields are only ever added,
+/// numbers never reused. A field that may be missing has serde's attribute, so that it is missing in JSON
+/// too.
 macro_rules! events {
     ($(
         $section:literal {
@@ -31,6 +32,7 @@ macro_rules! events {
                 $(#[doc = $meaning:literal])*
                 $number:literal $variant:ident $name:literal
                 $(step($step:ident $(, $attempt:ident)?))?
+                $(ends $ends:ident)?
                 $(payload $payload:literal)?
                 $({ $(
                     $(#[doc = $says:literal])*
@@ -112,6 +114,14 @@ macro_rules! events {
                 }
             }
 
+            /// The status of the run that it ends.
+            pub fn ends_as(&self) -> Option<Status> {
+                match self {
+                    $($(EventKind::$variant { .. } => events!(@ends $($ends)?),)*)*
+                    EventKind::Unknown { .. } => None,
+                }
+            }
+
             /// One event of each kind, for tests: every field says something.
             pub fn samples() -> Vec<EventKind> {
                 vec![$($(EventKind::$variant { $($($field: Wire::sample(),)*)? },)*)*]
@@ -154,6 +164,8 @@ macro_rules! events {
 
     (@given) => { None };
     (@given $payload:literal) => { Some($payload) };
+    (@ends) => { None };
+    (@ends $ends:ident) => { Some(Status::$ends) };
     (@is) => { false };
     (@is $step:ident) => { true };
     (@step) => { None };

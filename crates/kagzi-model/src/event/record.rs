@@ -26,7 +26,7 @@ impl EventKind {
     /// Appends the record.
     pub fn encode(&self, frame: &RecordFrame, out: &mut Vec<u8>) {
         self.put(out);
-        if matches!(self, EventKind::Unknown { .. }) {
+        if matches!(self, EventKind::Unknown { number: 1.., .. }) {
             // Its bytes have all this already, wherever they came from.
             return;
         }
@@ -51,7 +51,13 @@ impl EventKind {
             frame.take(field, value);
         }
         let known = EventKind::KINDS.iter().find(|kind| kind.number == number);
-        let name = known.map_or_else(|| Name::from(format!("kind {number}")), |kind| Name::from(kind.name));
+        let name = match known {
+            Some(kind) => Name::from(kind.name),
+            None => {
+                let line = if number == 0 { EventKind::line_name(record) } else { None };
+                line.unwrap_or_else(|| Name::from(format!("kind {number}")))
+            }
+        };
         (EventKind::Unknown { number, name, record: record.into() }, frame)
     }
 }

@@ -30,6 +30,6 @@ impl StoreFactory for Database {
     }
 
     async fn execute(&self, sql: &str) {
-        fixture::sql(&self.url, &format!("SET search_path = kagzi; {sql}")).await;
+        fixture::sql(&self.url, &kagzi_store_tests::in_postgres(sql)).await;
     }
 }

@@ -1,53 +1,82 @@
-//! Events of one run. The primary key leads: a history is read in its own order.
+//! Rows of a run's history.
+
+use std::ops::Range;
 
 use kagzi_model::{Name, RunId};
 
-use super::{Dialect, Statement, Value, limit};
+use super::{Dialect, Statement, Value};
 use crate::EventRequest;
 
-/// Up to `limit + 1` events in reading direction: sequence number, time, detail, payload and its content type.
-pub fn events(dialect: Dialect, namespace: &Name, run: RunId, request: &EventRequest) -> Statement {
-    let mut bind = vec![Value::Id(run.0), Value::Text(namespace.clone())];
-    let (schema, marker) = (dialect.schema, dialect.marker);
-    let mut bound = |value| {
-        bind.push(value);
-        format!("{marker}{}", bind.len())
-    };
-    let mut wanted = vec![format!("events.run_id = {marker}1"), of_namespace(dialect)];
-    if let Some(seq) = request.beyond {
-        let operator = if request.upwards { ">" } else { "<" };
-        let seq = i64::try_from(seq).unwrap_or(i64::MAX);
-        wanted.push(format!("events.seq {operator} {}", bound(Value::Integer(seq))));
-    }
-    let filter = &request.filter;
-    if filter.after > 0 {
-        let seq = i64::try_from(filter.after).unwrap_or(i64::MAX);
-        wanted.push(format!("events.seq > {}", bound(Value::Integer(seq))));
-    }
-    if !filter.kinds.is_empty() {
-        let kinds: Vec<_> = filter.kinds.iter().map(|kind| bound(Value::Integer((*kind).into()))).collect();
-        wanted.push(format!("events.kind IN ({})", kinds.join(", ")));
-    }
-    if let Some(step) = &filter.step {
-        wanted.push(format!("events.step = {}", bound(Value::Text(step.clone()))));
-    }
-    for (operator, at) in [(">=", filter.at.from), ("<", filter.at.to)] {
-        if let Some(at) = at {
-            wanted.push(format!("events.at {operator} {}", bound(Value::Integer(at.0))));
-        }
-    }
-    let limit = bound(limit(request.limit));
-    let sort = sort(request);
-    let sql = format!(
-        "SELECT seq, at, detail, payload, content_type FROM {schema}events WHERE {} ORDER BY seq {sort} LIMIT {limit}",
-        wanted.join(" AND ")
-    );
-    Statement { sql, bind }
+/// Which rows of a history to find.
+#[derive(Debug, Clone)]
+pub struct EventRows<'q> {
+    pub namespace: &'q Name,
+    pub run: RunId,
+    /// Rows with events of these sequence numbers.
+    pub range: Range<u64>,
+    /// Rows with an event of one of these kinds, by number; all when empty.
+    pub kinds: &'q [u8],
+    pub upwards: bool,
+    /// Rows; none = all.
+    pub limit: Option<usize>,
 }
 
-/// How SQL calls the direction.
-pub fn sort(request: &EventRequest) -> &'static str {
-    if request.upwards { "ASC" } else { "DESC" }
+impl<'q> EventRows<'q> {
+    /// The rows that a request may need.
+    pub fn of(namespace: &'q Name, run: RunId, request: &'q EventRequest) -> Self {
+        // Every row has an event of one of the kinds, but perhaps the first one has it outside of the range.
+        // How many of them are about a step or in a time nobody knows before they are read.
+        let exact = request.filter.step.is_none() && request.filter.at == Default::default();
+        EventRows {
+            namespace,
+            run,
+            range: crate::Reading::range(request),
+            kinds: &request.filter.kinds,
+            upwards: request.upwards,
+            limit: exact.then(|| request.limit.saturating_add(2)),
+        }
+    }
+
+    /// The statement that reads these columns of the rows, in order.
+    pub fn select(&self, dialect: Dialect, columns: &str) -> Statement {
+        let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let Dialect { schema, marker, .. } = dialect;
+        let mut bind = vec![Value::Id(self.run.0), Value::Text(self.namespace.clone())];
+        let mut bound = |value| {
+            bind.push(value);
+            format!("{marker}{}", bind.len())
+        };
+        let own = format!("events.run_id = {marker}1 AND {}", of_namespace(dialect));
+        let mut wanted = vec![own];
+        if self.range.start > 1 {
+            // The row that holds the first one may begin before it.
+            let key = if dialect.events_namespaced {
+                format!("AND holding.namespace_id = {marker}2")
+            } else {
+                String::new()
+            };
+            let from = bound(integer(self.range.start));
+            wanted.push(format!(
+                "events.first_seq >= COALESCE((SELECT max(holding.first_seq) FROM {schema}events AS holding \
+                  WHERE holding.run_id = {marker}1 {key} AND holding.first_seq <= {from}), 1)"
+            ));
+        }
+        if self.range.end < u64::MAX {
+            wanted.push(format!("events.first_seq < {}", bound(integer(self.range.end))));
+        }
+        if !self.kinds.is_empty() {
+            let any: Vec<_> = self.kinds.iter().map(|kind| (dialect.has_kind)(*kind)).collect();
+            wanted.push(format!("({})", any.join(" OR ")));
+        }
+        let limit =
+            self.limit.map(|rows| format!(" LIMIT {}", bound(integer(rows as u64)))).unwrap_or_default();
+        let sort = if self.upwards { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT {columns} FROM {schema}events WHERE {} ORDER BY events.first_seq {sort}{limit}",
+            wanted.join(" AND ")
+        );
+        Statement { sql, bind }
+    }
 }
 
 fn of_namespace(dialect: Dialect) -> String {

@@ -1,0 +1,116 @@
+//! What every history must keep, event by event: one pass over all rows, a run at a time.
+
+use std::collections::HashSet;
+
+use kagzi_model::{Event, EventKind, Name, RunId};
+use kagzi_store::{StoreError, rows, rows::StoredRow};
+
+use super::Complaint;
+use crate::{db::Db, events};
+
+const ENDS: &str = "I1 an ended run has one end since it was last reopened, and a living run has none";
+const ENDED_AS: &str = "I1 a run ended as its history says";
+const RESULTS: &str = "I2 a step has at most one recorded result";
+const NUMBERS: &str = "I11 events are numbered without a gap";
+const READABLE: &str = "I11 every event can be read";
+
+const STATUS: &str = "SELECT status FROM runs WHERE run_id = ?1";
+
+/// One run's history, as far as it was read.
+struct History {
+    run: RunId,
+    last_seq: u64,
+    /// Since it was last reopened.
+    ends: u64,
+    /// As the status of the run that it ends.
+    ended_as: Option<i64>,
+    results: HashSet<Name>,
+    broken: HashSet<&'static str>,
+}
+
+/// What is broken in the histories of the runs that are there. Those that retention is deleting have no row
+/// any more.
+pub fn complaints(db: &Db) -> Result<Vec<Complaint>, StoreError> {
+    let mut found: Vec<Complaint> = Vec::new();
+    let mut current: Option<History> = None;
+    events::each_row(db, |run, row| {
+        if current.as_ref().is_none_or(|history| history.run != run)
+            && let Some(ended) = current.replace(History::of(run))
+        {
+            ended.judge(db, &mut found)?;
+        }
+        let history = current.get_or_insert_with(|| History::of(run));
+        history.read(row);
+        Ok(())
+    })?;
+    if let Some(last) = current {
+        last.judge(db, &mut found)?;
+    }
+    Ok(found)
+}
+
+impl History {
+    fn of(run: RunId) -> Self {
+        History { run, last_seq: 0, ends: 0, ended_as: None, results: HashSet::new(), broken: HashSet::new() }
+    }
+
+    fn read(&mut self, row: &StoredRow<'_>) {
+        if rows::follows(self.last_seq, row.first_seq).is_err() {
+            self.broken.insert(NUMBERS);
+        }
+        self.last_seq = row.first_seq.saturating_sub(1);
+        for line in row.lines() {
+            let Ok(line) = line else {
+                self.broken.insert(READABLE);
+                continue;
+            };
+            self.see(&line.event);
+        }
+    }
+
+    fn see(&mut self, event: &Event) {
+        self.last_seq = event.seq;
+        match &event.kind {
+            EventKind::StepCompleted { step, .. } if !self.results.insert(step.clone()) => {
+                self.broken.insert(RESULTS);
+            }
+            EventKind::RunReopened { .. } => self.ends = 0,
+            // A newer version wrote it. One that has a number of ours is damaged.
+            EventKind::Unknown { number, .. }
+                if EventKind::KINDS.iter().any(|kind| kind.number == *number) =>
+            {
+                self.broken.insert(READABLE);
+            }
+            kind => {
+                if let Some(status) = kind.ends_as() {
+                    self.ends += 1;
+                    self.ended_as = Some(status as i64);
+                }
+            }
+        }
+    }
+
+    fn judge(mut self, db: &Db, found: &mut Vec<Complaint>) -> Result<(), StoreError> {
+        let status = db.first(STATUS, crate::value::bind![self.run], |row| row.get::<i64>(0))?;
+        let Some(status) = status else { return Ok(()) };
+        let ended = (4..=7).contains(&status);
+        // What cannot be read may have been an end.
+        if self.broken.is_empty() {
+            if self.ends != u64::from(ended) {
+                self.broken.insert(ENDS);
+            } else if ended && self.ended_as != Some(status) {
+                self.broken.insert(ENDED_AS);
+            }
+        }
+        for promise in self.broken {
+            match found.iter_mut().find(|complaint| complaint.promise == promise) {
+                Some(complaint) => complaint.count += 1,
+                None => {
+                    let example = format!("run {}", self.run);
+                    found.push(Complaint { promise, count: 1, example });
+                }
+            }
+        }
+        Ok(())
+    }
+}
