@@ -121,7 +121,8 @@ async fn no_claim_commits_after_a_pause_was_answered() {
 
     gate(&one, queue(), pause()).await;
 
-    let claims = "SELECT count(*) FROM kagzi.events, generate_series(0, length(kinds) - 1) AS i WHERE get_byte(kinds, i) = 2";
+    let claims = "SELECT count(*) FROM kagzi.events, generate_series(0, length(kinds) - 1) AS i
+                   WHERE get_byte(kinds, i) = 2";
     let at_the_answer = fixture::sql(&url, claims).await;
     starting.await.unwrap();
     assert_eq!(fixture::sql(&url, claims).await, at_the_answer);

@@ -30,7 +30,8 @@ const DAMAGE: [(&str, &str); 16] = [
     ("I4", "UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1"),
     (
         "I5",
-        "DELETE FROM runs WHERE status = 1; DELETE FROM flat_events WHERE run_id NOT IN (SELECT run_id FROM runs)",
+        "DELETE FROM runs WHERE status = 1;
+         DELETE FROM flat_events WHERE run_id NOT IN (SELECT run_id FROM runs)",
     ),
     ("I6", "UPDATE flat_events SET at = at - 60000000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
@@ -40,7 +41,8 @@ const DAMAGE: [(&str, &str); 16] = [
     ),
     (
         "I9",
-        "UPDATE flat_events SET detail = replace(detail, '\"handler\":\"0', '\"handler\":\"f') WHERE kind = 20",
+        "UPDATE flat_events SET detail = replace(detail, '\"handler\":\"0', '\"handler\":\"f')
+          WHERE kind = 20",
     ),
     (
         "I11",
@@ -48,7 +50,9 @@ const DAMAGE: [(&str, &str); 16] = [
     ),
     (
         "I12",
-        "UPDATE flat_events SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB) WHERE kind = 4",
+        "UPDATE flat_events
+            SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB)
+          WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
 ];

@@ -18,26 +18,40 @@ const DAMAGE: &[(&str, &str)] = &[
     (
         "I2",
         "INSERT INTO flat_events (namespace_id, run_id, seq, at, kind, step, detail, payload)
-         SELECT namespace_id, run_id, seq + 1000, at, kind, step, detail, payload FROM flat_events WHERE kind = 4",
+         SELECT namespace_id, run_id, seq + 1000, at, kind, step, detail, payload
+           FROM flat_events WHERE kind = 4",
     ),
     ("I3", "UPDATE runs SET epoch = epoch + 1 WHERE status = 4"),
     ("I4", "UPDATE runs SET due_at = NULL WHERE status = 3"),
     ("I4", "UPDATE runs SET lease_worker = gen_random_uuid() WHERE status = 1"),
-    ("I5", "DELETE FROM flat_events USING runs WHERE flat_events.run_id = runs.run_id AND workflow_type = 'unknown';
-            DELETE FROM runs WHERE workflow_type = 'unknown'"),
+    (
+        "I5",
+        "DELETE FROM flat_events USING runs
+             WHERE flat_events.run_id = runs.run_id AND workflow_type = 'unknown';
+            DELETE FROM runs WHERE workflow_type = 'unknown'",
+    ),
     ("I6", "UPDATE flat_events SET at = at - 50000 WHERE kind = 2 AND detail LIKE '%slept%'"),
     (
         "I7",
         "UPDATE workers SET max_concurrent = 0;
          UPDATE runs SET lease_worker = (SELECT worker_id FROM workers) WHERE status = 1",
     ),
-    ("I9", "DELETE FROM flat_events USING runs
+    (
+        "I9",
+        "DELETE FROM flat_events USING runs
              WHERE flat_events.run_id = runs.run_id AND workflow_type = 'handler';
-            DELETE FROM runs WHERE workflow_type = 'handler'"),
-    ("I11", "DELETE FROM flat_events USING runs WHERE flat_events.run_id = runs.run_id AND kind = 6 AND status = 3"),
+            DELETE FROM runs WHERE workflow_type = 'handler'",
+    ),
+    (
+        "I11",
+        "DELETE FROM flat_events USING runs
+              WHERE flat_events.run_id = runs.run_id AND kind = 6 AND status = 3",
+    ),
     (
         "I12",
-        "UPDATE flat_events SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', '\"nonce\":\"x'), 'UTF8')
+        "UPDATE flat_events
+            SET payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"nonce\":\"', '\"nonce\":\"x'),
+                                     'UTF8')
           WHERE kind = 4",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),

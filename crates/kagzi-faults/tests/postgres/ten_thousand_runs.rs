@@ -41,7 +41,8 @@ async fn two_servers_give_ten_thousand_runs_to_fifty_workers_each_once() {
 
     let leases = [one.metric("kagzi_leases_total").await, two.metric("kagzi_leases_total").await];
     let again = "SELECT count(*) FROM kagzi.runs WHERE epoch <> 1 OR dispatch_count <> 1";
-    let claims = "SELECT count(*) FROM kagzi.events, generate_series(0, length(kinds) - 1) AS i WHERE get_byte(kinds, i) = 2";
+    let claims = "SELECT count(*) FROM kagzi.events, generate_series(0, length(kinds) - 1) AS i
+                   WHERE get_byte(kinds, i) = 2";
     assert_eq!((started, count(&url, again).await), (RUNS, Some(0)));
     assert_eq!(count(&url, claims).await, Some(RUNS as i64), "each was claimed once");
     assert!(leases.iter().all(|leases| *leases > 100.0), "both servers had a share: {leases:?}");
