@@ -1,7 +1,8 @@
 use crate::stage::Stage;
 use crate::workload::{Input, Output, Shape, WORKFLOW_TYPE};
 use anyhow::{Context, ensure};
-use kagzi::{Client, RunHandle};
+use kagzi::Client;
+use kagzi::client::RunHandle;
 use kagzi_shell::progress::ProgressBar;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,7 +12,7 @@ use crate::sleepers;
 use crate::stage::Stage;
 use crate::workload::{Workload, now_ms};
 use anyhow::{Context, ensure};
-use kagzi::WorkflowStatus;
+use kagzi::client::RunStatus;
 use kagzi_server::StoreUrl;
 use kagzi_shell::progress;
 use kagzi_shell::progress::ProgressBar;
@@ -54,9 +54,7 @@ pub async fn fill(stage: &mut Stage, crowd: Crowd) -> anyhow::Result<Duration> {
     }
     stage.start_servers().await?;
     stage.start_workers().await?;
-    for (status, there) in
-        [(WorkflowStatus::Sleeping, crowd.asleep), (WorkflowStatus::Completed, crowd.finished)]
-    {
+    for (status, there) in [(RunStatus::Sleeping, crowd.asleep), (RunStatus::Completed, crowd.finished)] {
         let counted = stage.clients[0].runs().task_queue(&stage.queue).status(status).count().await?.count;
         ensure!(counted >= there.min(COUNTED_MAX), "of {there} copies the server knows {counted}");
     }

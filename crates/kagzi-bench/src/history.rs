@@ -6,7 +6,8 @@ use crate::stage::{Hands, Post, Stage};
 use crate::worker::HOLDING;
 use crate::workload::{Input, Load, Output, Shape, WORKFLOW_TYPE};
 use anyhow::{Context, ensure};
-use kagzi::{RunEvent, RunHandle};
+use kagzi::client::RunHandle;
+use kagzi::history::Event;
 use std::time::{Duration, SystemTime};
 
 pub async fn measure(stage: &mut Stage, load: &Load, steps: u32) -> anyhow::Result<Figures> {
@@ -57,12 +58,12 @@ async fn resumed_within(run: &RunHandle) -> anyhow::Result<Duration> {
 }
 
 /// The one of a run that was taken over.
-pub fn last_claim(events: &[RunEvent]) -> anyhow::Result<&RunEvent> {
-    let claims: Vec<&RunEvent> = events.iter().filter(|event| event.kind == "run_claimed").collect();
+pub fn last_claim(events: &[Event]) -> anyhow::Result<&Event> {
+    let claims: Vec<&Event> = events.iter().filter(|event| event.kind == "run_claimed").collect();
     ensure!(claims.len() >= 2, "the run was not taken over");
     Ok(claims[claims.len() - 1])
 }
 
-pub fn at(event: &RunEvent) -> anyhow::Result<SystemTime> {
-    Ok(SystemTime::try_from(event.at.context("an event has a time")?)?)
+pub fn at(event: &Event) -> anyhow::Result<SystemTime> {
+    Ok(event.at)
 }

@@ -7,7 +7,7 @@ use crate::stage::{Hands, Post, Stage};
 use crate::worker::HOLDING;
 use crate::workload::{Input, Load, Output, WORKFLOW_TYPE};
 use anyhow::Context;
-use kagzi::RunHandle;
+use kagzi::client::RunHandle;
 use kagzi_shell::progress;
 use std::time::{Duration, SystemTime};
 

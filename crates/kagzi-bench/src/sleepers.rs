@@ -7,7 +7,8 @@ use crate::percentile::{percentile_ms, round};
 use crate::stage::Stage;
 use crate::workload::{Load, SLEEPER, Sleep, Slept, now_ms};
 use anyhow::Context;
-use kagzi::{Client, RunHandle, WorkflowStatus};
+use kagzi::Client;
+use kagzi::client::{RunHandle, RunStatus};
 use kagzi_shell::progress;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
@@ -119,7 +120,7 @@ pub async fn start_all(
 
 /// Waits until the run sleeps, or is over already.
 pub async fn until_asleep(run: &RunHandle) -> anyhow::Result<()> {
-    while matches!(run.describe().await?.status(), WorkflowStatus::Pending | WorkflowStatus::Running) {
+    while matches!(run.describe().await?.status, RunStatus::Pending | RunStatus::Running) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
@@ -160,9 +161,9 @@ async fn end(sleeper: RunHandle, due_ms: u64) -> anyhow::Result<End> {
     let run = sleeper.finished().await?;
     let slept: Option<Slept> =
         run.output.as_ref().and_then(|output| serde_json::from_slice(&output.data).ok());
-    let finished_at = run.finished_at.and_then(|at| SystemTime::try_from(at).ok());
+    let finished_at = run.finished_at;
     let finished = finished_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    let completed = run.status() == WorkflowStatus::Completed;
+    let completed = run.status == RunStatus::Completed;
     Ok(End {
         good: completed && slept.is_some_and(|slept| slept.asleep_ms < due_ms),
         woke_ms: slept.map_or(0, |slept| slept.woke_ms),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use kagzi::{Client, WorkerBuilder};
+use kagzi::Client;
 use kagzi_server::{Embedded, Settings, StoreUrl};
 use tokio::task::JoinHandle;
 
@@ -107,7 +107,8 @@ impl Stage {
             }
             (Place::Embedded, Some(home)) => {
                 let embedded = Embedded::open(home, Settings::default()).await?;
-                self.clients.extend((0..CONNECTIONS).map(|_| Client::from_channel(embedded.channel())));
+                self.clients
+                    .extend((0..CONNECTIONS).map(|_| kagzi::__private::client_on(embedded.channel())));
                 self.embedded = Some(embedded);
             }
             (Place::Processes { .. } | Place::Embedded, None) => unreachable!("our servers have a store"),
@@ -132,8 +133,8 @@ impl Stage {
     /// Starts a worker; `more` are arguments of its process.
     pub async fn start_worker(&mut self, post: Post<'_>, more: &[&str]) -> anyhow::Result<()> {
         if let Some(embedded) = &self.embedded {
-            let builder = WorkerBuilder::from_channel(embedded.channel(), post.queue.to_owned());
-            let client = Client::from_channel(embedded.channel());
+            let builder = kagzi::__private::worker_on(embedded.channel(), post.queue);
+            let client = kagzi::__private::client_on(embedded.channel());
             let builder = builder.handle_signals(false).max_concurrent(post.slots);
             let worker = worker::build(builder, client).await?;
             self.workers.push(Hands::Task(tokio::spawn(worker.run())));

@@ -4,7 +4,8 @@ use crate::workload::{
     Family, Input, Output, PARENT, POLLER, Rounds, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms,
 };
 use anyhow::{Context, ensure};
-use kagzi::{Client, Worker, WorkerBuilder, WorkflowContext};
+use kagzi::worker::WorkerBuilder;
+use kagzi::{Client, Worker, WorkflowContext};
 use kagzi_shell::address::Address;
 use kagzi_shell::{output, stop};
 use std::time::Duration;

@@ -3,6 +3,7 @@ use crate::args::Global;
 use crate::exit::Trouble;
 use crate::output::Format;
 use crate::reach;
+use kagzi::Client;
 use kagzi_proto::v1::admin_service_client::AdminServiceClient;
 use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::worker_service_client::WorkerServiceClient;
@@ -41,13 +42,22 @@ impl Session {
         Ok(Schedules::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
-    /// Namespaces and queues, in the name of whoever asks.
-    pub async fn admin(&self) -> anyhow::Result<kagzi::Admin> {
-        Ok(self.admin_over(connect(&self.address).await?))
+    /// Runs and schedules.
+    pub async fn client(&self) -> anyhow::Result<Client> {
+        let unreachable = |why: String| Trouble::Unreachable { address: self.address.clone(), why };
+        reach::check(&self.address, CONNECT_TIMEOUT).await.map_err(unreachable)?;
+        // A person who waits would rather be told than be made to wait.
+        let client = Client::builder(self.address.uri()).namespace(&self.namespace).retry_for(Duration::ZERO);
+        match client.connect().await {
+            Ok(client) => Ok(client),
+            Err(kagzi::Error::Unreachable { message, .. }) => Err(unreachable(message).into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    pub fn admin_over(&self, channel: Channel) -> kagzi::Admin {
-        kagzi::Client::from_channel(channel).namespace(&self.namespace).admin().by(user())
+    /// Namespaces, queues and workers, in the name of whoever asks.
+    pub async fn admin(&self) -> anyhow::Result<kagzi::admin::Admin> {
+        Ok(self.client().await?.admin().by(user()))
     }
 
     pub async fn workers(&self) -> anyhow::Result<Workers> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kagzi::worker::CancellationToken as WorkerToken;
 use kagzi::{Client, Worker, WorkflowContext};
 use parking_lot::Mutex;
 use stage::{DEADLINE, Server, complaint, kagzi, printed};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 struct Load {
     acknowledged: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicBool>,
-    worker: CancellationToken,
+    worker: WorkerToken,
 }
 
 impl Load {

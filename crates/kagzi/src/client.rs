@@ -1,67 +1,88 @@
 //! Starts runs, waits for them and stops them.
+//!
+//! | to | see |
+//! |---|---|
+//! | start a run | [`Client::workflow`], [`Client::start`] |
+//! | wait for its result | [`RunHandle::result`] |
+//! | stop, retry or look at one | [`RunHandle`] |
+//! | find runs | [`Client::runs`] |
 
-pub(crate) mod admin;
-pub(crate) mod attempts;
+pub(crate) mod builder;
 mod conversation;
 pub(crate) mod handle;
-pub(crate) mod history;
-pub(crate) mod page;
-pub(crate) mod queue_handle;
+pub(crate) mod run;
 pub(crate) mod runs;
-pub(crate) mod schedule;
-pub(crate) mod schedule_handle;
-pub(crate) mod schedules;
 pub(crate) mod start;
 mod start_many;
-pub(crate) mod workers;
+pub(crate) mod wire;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kagzi_proto::v1::admin_service_client::AdminServiceClient as AdminRpc;
-use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
-use kagzi_proto::v1::worker_service_client::WorkerServiceClient as WorkersRpc;
-use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
-use kagzi_proto::v1::{self, WorkflowRun};
+use kagzi_proto::v1;
 use parking_lot::Mutex;
 use prost::Message;
 use serde::Serialize;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 
-use crate::addresses::Addresses;
+pub use crate::addresses::Addresses;
+use crate::admin::Admin;
 use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
-use admin::Admin;
+pub use crate::page::Page;
+pub use crate::payload::Payload;
+use crate::reconnect_delay::ReconnectDelay;
+use crate::schedule::{ScheduleBuilder, ScheduleHandle, Schedules};
+use crate::workflow::typed::{AnyInput, Starts};
+pub use builder::ClientBuilder;
 use conversation::Conversation;
-use handle::RunHandle;
-use runs::Runs;
-use schedule::ScheduleBuilder;
-use schedule_handle::ScheduleHandle;
-use schedules::Schedules;
-use start::StartBuilder;
+pub use handle::{Explanation, RunHandle};
+pub use run::{Reason, Run, RunStatus};
+pub use runs::{RunCount, Runs};
+pub use start::{StartBuilder, Timeouts};
+pub use wire::OutgoingCall;
+use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
 
 /// Talks to a server. Cheap to clone; clones share one connection.
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,
-    server: Arc<Mutex<Server>>,
+    interceptors: Interceptors,
+    calls: Calls,
+    /// None before the first connection, and after an outage where there is another server to go to.
+    server: Arc<Mutex<Option<Server>>>,
     namespace: String,
     pub(crate) codecs: Codecs,
+}
+
+/// How patient calls are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Calls {
+    pub(crate) timeout: Duration,
+    pub(crate) retry_for: Duration,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls { timeout: limits::CALL_TIMEOUT, retry_for: limits::CALL_RETRY_FOR }
+    }
 }
 
 /// The server that is talked to at the moment.
 #[derive(Clone)]
 pub(crate) struct Server {
-    channel: Channel,
+    wire: Wire,
     pub(crate) conversation: Conversation,
 }
 
 impl Server {
-    fn on(channel: Channel) -> Server {
-        Server { conversation: Conversation::on(channel.clone()), channel }
+    fn on(wire: Wire) -> Server {
+        Server { conversation: Conversation::on(wire.clone()), wire }
     }
 
     pub(crate) async fn start(
@@ -72,27 +93,12 @@ impl Server {
         // for the server should fail alone, not with everybody's stream.
         let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
         if alone {
-            let mut rpc = WorkflowServiceClient::new(self.channel);
+            let mut rpc = Workflows::from(Rpc(self.wire));
             return Box::pin(rpc.start_workflow(request.map(|request| *request)))
                 .await
                 .map(Response::into_inner);
         }
         self.conversation.start(request.into_inner()).await
-    }
-}
-
-/// A channel that becomes the client of a service.
-pub(crate) struct Rpc(Channel);
-
-impl From<Rpc> for AdminRpc<Channel> {
-    fn from(Rpc(channel): Rpc) -> Self {
-        AdminRpc::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX)
-    }
-}
-
-impl From<Rpc> for WorkersRpc<Channel> {
-    fn from(Rpc(channel): Rpc) -> Self {
-        WorkersRpc::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX)
     }
 }
 
@@ -106,20 +112,40 @@ pub(crate) enum Repeat {
 impl Client {
     /// Connects to the first of these servers that answers: `"127.0.0.1:50051"`, a comma-separated list,
     /// or a vector.
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), kagzi::Error> {
+    /// let client = kagzi::Client::connect("127.0.0.1:50051").await?;
+    /// # drop(client); Ok(()) }
+    /// ```
     pub async fn connect(addresses: impl Into<Addresses>) -> Result<Client, Error> {
-        let connection = Connection::to(&addresses.into())?;
-        let channel = connection.connect().await?;
-        Ok(Client::with(connection, channel))
+        Client::builder(addresses).connect().await
+    }
+
+    /// Describes a client with headers, timeouts or codecs, or one that connects later.
+    pub fn builder(addresses: impl Into<Addresses>) -> ClientBuilder {
+        ClientBuilder::new(addresses.into())
     }
 
     /// A client on a channel that is already made. For embedded mode and tests.
-    pub fn from_channel(channel: Channel) -> Client {
-        Client::with(Connection::Channel(channel.clone()), channel)
+    pub(crate) fn on_channel(channel: Channel) -> Client {
+        Client::new(Connection::Channel(channel), Interceptors::default())
     }
 
-    fn with(connection: Connection, channel: Channel) -> Client {
-        let server = Arc::new(Mutex::new(Server::on(channel)));
-        Client { connection, server, namespace: "default".to_owned(), codecs: Codecs::default() }
+    pub(crate) fn new(connection: Connection, interceptors: Interceptors) -> Client {
+        Client {
+            connection,
+            interceptors,
+            calls: Calls::default(),
+            server: Arc::default(),
+            namespace: "default".to_owned(),
+            codecs: Codecs::default(),
+        }
+    }
+
+    pub(crate) fn with_calls(mut self, calls: Calls) -> Client {
+        self.calls = calls;
+        self
     }
 
     /// The same client for another namespace. Default: `default`.
@@ -134,7 +160,6 @@ impl Client {
         self
     }
 
-    #[cfg(feature = "embedded")]
     pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Client {
         self.codecs = codecs;
         self
@@ -147,7 +172,23 @@ impl Client {
         task_queue: impl Into<String>,
         input: impl Serialize,
     ) -> StartBuilder {
-        StartBuilder::new(self.clone(), workflow_type.into(), task_queue.into(), &input)
+        StartBuilder::<AnyInput>::new(self.clone(), workflow_type.into(), task_queue.into()).input(input)
+    }
+
+    /// The same with a name for everything: of a [`Workflow`](crate::Workflow), or of a name.
+    ///
+    /// ```no_run
+    /// # use kagzi::{Client, Workflow};
+    /// # async fn start(client: Client) -> Result<(), kagzi::Error> {
+    /// const GREET: Workflow<String, String> = Workflow::new("greet").queue("greetings");
+    ///
+    /// let said = client.start(GREET).input("Ada".to_owned()).await?.result().await?;
+    /// let same = client.start("greet").queue("greetings").input("Ada").await?.result::<String>().await?;
+    /// # assert_eq!(said, same); Ok(()) }
+    /// ```
+    pub fn start<S: Starts>(&self, workflow: S) -> StartBuilder<S::Types> {
+        let (workflow_type, task_queue) = workflow.into_parts();
+        StartBuilder::new(self.clone(), workflow_type, task_queue)
     }
 
     /// Describes a schedule that starts runs of this type, with this input; awaiting it makes the schedule.
@@ -178,7 +219,7 @@ impl Client {
     }
 
     /// Reads one run, with input and output. A unique prefix of its id is enough.
-    pub async fn get(&self, run_id: impl Into<String>) -> Result<WorkflowRun, Error> {
+    pub async fn get(&self, run_id: impl Into<String>) -> Result<Run, Error> {
         let request = v1::GetWorkflowRunRequest {
             run_id: run_id.into(),
             namespace_id: self.namespace.clone(),
@@ -188,7 +229,7 @@ impl Client {
     }
 
     /// Reads the run with this business id.
-    pub async fn get_by_id(&self, business_id: impl Into<String>) -> Result<WorkflowRun, Error> {
+    pub async fn get_by_id(&self, business_id: impl Into<String>) -> Result<Run, Error> {
         let request = v1::GetWorkflowRunRequest {
             run_id: String::new(),
             namespace_id: self.namespace.clone(),
@@ -197,16 +238,11 @@ impl Client {
         self.read_run(request).await
     }
 
-    async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<WorkflowRun, Error> {
-        let answer = self
-            .call("read a run", Repeat::Safe, move |mut rpc| {
-                let request = request.clone();
-                async move { rpc.get_workflow_run(request).await }
-            })
-            .await?;
+    async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<Run, Error> {
+        let answer = rpc!(self, Workflows.get_workflow_run, Safe, "read a run", request)?;
         let mut run = answer.workflow_run.unwrap_or_default();
         self.codecs.decode_run(&mut run).map_err(|error| Error::undecodable("the run", &error))?;
-        Ok(run)
+        Ok(Run::from_proto(run))
     }
 
     /// Lists runs, the newest first: one page at a time, or all of them as a stream.
@@ -228,40 +264,8 @@ impl Client {
         &self.namespace
     }
 
-    /// One unary call.
-    pub(crate) async fn call<T, F, Fut>(
-        &self,
-        attempted: &'static str,
-        repeat: Repeat,
-        rpc: F,
-    ) -> Result<T, Error>
-    where
-        F: Fn(WorkflowServiceClient<Channel>) -> Fut,
-        Fut: Future<Output = Result<Response<T>, Status>>,
-    {
-        let client =
-            |channel| WorkflowServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
-        self.call_on(attempted, repeat, |channel| rpc(client(channel))).await
-    }
-
-    /// The same for schedules.
-    pub(crate) async fn call_schedules<T, F, Fut>(
-        &self,
-        attempted: &'static str,
-        repeat: Repeat,
-        rpc: F,
-    ) -> Result<T, Error>
-    where
-        F: Fn(ScheduleServiceClient<Channel>) -> Fut,
-        Fut: Future<Output = Result<Response<T>, Status>>,
-    {
-        let client =
-            |channel| ScheduleServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
-        self.call_on(attempted, repeat, |channel| rpc(client(channel))).await
-    }
-
-    /// The same for any other service.
-    pub(crate) async fn call_rpc<R, T, F, Fut>(
+    /// One unary call on any service.
+    pub(crate) async fn call<R, T, F, Fut>(
         &self,
         attempted: &'static str,
         repeat: Repeat,
@@ -272,23 +276,14 @@ impl Client {
         F: Fn(R) -> Fut,
         Fut: Future<Output = Result<Response<T>, Status>>,
     {
-        self.call_on(attempted, repeat, |channel| rpc(R::from(Rpc(channel)))).await
-    }
-
-    async fn call_on<T, F, Fut>(&self, attempted: &'static str, repeat: Repeat, rpc: F) -> Result<T, Error>
-    where
-        F: Fn(Channel) -> Fut,
-        Fut: Future<Output = Result<Response<T>, Status>>,
-    {
         let call = |server: Server| {
-            let answer = rpc(server.channel);
+            let answer = rpc(R::from(Rpc(server.wire)));
             async move { Ok(answer.await?.into_inner()) }
         };
         self.ask(attempted, repeat, call).await
     }
 
-    /// One question to a server. When its server cannot be reached the next takes over; the call itself is repeated there
-    /// only if that can do no harm.
+    /// One question to a server.
     pub(crate) async fn ask<T, F, Fut>(
         &self,
         attempted: &'static str,
@@ -299,25 +294,144 @@ impl Client {
         F: Fn(Server) -> Fut,
         Fut: Future<Output = Result<T, Status>>,
     {
-        let mut servers_left = self.connection.server_count();
+        let mut patience = Patience::new(self.calls, self.connection.server_count());
         loop {
-            servers_left -= 1;
-            let server = self.server.lock().clone();
-            let status = match question(server).await {
-                Ok(answer) => return Ok(answer),
-                Err(status) => status,
+            let (error, sent) = match self.server().await {
+                Ok(server) => match self.ask_once(attempted, self.calls.timeout, question(server)).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => (error, true),
+                },
+                Err(error) => (error, false),
             };
-            let error = Error::refused(attempted, &status);
-            if error.is_outage() && self.connection.server_count() > 1 {
-                self.connection.prefer_next();
-                // Boxed: a failover is large and rare, and this future is part of every call.
-                let server = Server::on(Box::pin(self.connection.connect()).await?);
-                *self.server.lock() = server;
-                if repeat == Repeat::Safe && servers_left > 0 {
-                    continue;
-                }
+            // Boxed: it is large and rare, and this future is part of every call.
+            Box::pin(patience.bear(error, repeat == Repeat::Safe || !sent)).await?;
+        }
+    }
+
+    /// One question, once, and not for longer than this.
+    pub(crate) async fn ask_once<T>(
+        &self,
+        attempted: &'static str,
+        timeout: Duration,
+        question: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Error> {
+        let error = match tokio::time::timeout(timeout, question).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(status)) => Error::refused(attempted, &status),
+            Err(_) => Error::TimedOut { attempted, waited: timeout },
+        };
+        // Its channel reconnects by itself; where there is another server, that one is next.
+        if error.is_outage() && self.connection.server_count() > 1 {
+            self.connection.prefer_next();
+            *self.server.lock() = None;
+        }
+        Err(error)
+    }
+
+    /// The server that is talked to; connects where there is none.
+    pub(crate) async fn server(&self) -> Result<Server, Error> {
+        if let Some(server) = &*self.server.lock() {
+            return Ok(server.clone());
+        }
+        // Boxed: connecting is large and rare, and this future is part of every call.
+        let channel = Box::pin(self.connection.connect()).await?;
+        let server = Server::on(self.interceptors.before(channel));
+        Ok(self.server.lock().get_or_insert(server).clone())
+    }
+}
+
+/// How long a failing call is repeated.
+struct Patience {
+    began: Instant,
+    retry_for: Duration,
+    delay: ReconnectDelay,
+    /// Servers that were not asked yet: they are asked at once.
+    unasked: usize,
+}
+
+impl Patience {
+    fn new(calls: Calls, servers: usize) -> Patience {
+        let delay = ReconnectDelay::new();
+        Patience { began: Instant::now(), retry_for: calls.retry_for, delay, unasked: servers - 1 }
+    }
+
+    /// Waits before the next try, or gives the error back when there should be none.
+    async fn bear(&mut self, error: Error, harmless: bool) -> Result<(), Error> {
+        // A server that names a time has done nothing of what was asked.
+        let later = match &error {
+            Error::Refused(refusal) => refusal.retry_after,
+            Error::InvalidAddress { .. }
+            | Error::Unreachable { .. }
+            | Error::TimedOut { .. }
+            | Error::Encode { .. }
+            | Error::Decode { .. }
+            | Error::InvalidWorker(_)
+            | Error::Store { .. }
+            | Error::RunFailed(_)
+            | Error::RunPaused(_) => None,
+        };
+        let wait = match later {
+            Some(later) => later,
+            None if !error.is_outage() || !harmless => return Err(error),
+            None if self.unasked > 0 => {
+                self.unasked -= 1;
+                return Ok(());
             }
+            None => self.delay.next_delay(),
+        };
+        if self.began.elapsed() + wait > self.retry_for {
             return Err(error);
         }
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: &tonic::Status) -> Error {
+        Error::refused("start a run", status)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_borne_for_as_long_as_was_said_and_only_where_it_does_no_harm() {
+        let calls = Calls { retry_for: Duration::from_secs(7), ..Calls::default() };
+        let away = refused(&tonic::Status::unavailable("restarting"));
+        let began = Instant::now();
+        let mut patience = Patience::new(calls, 1);
+
+        while patience.bear(away.clone(), true).await.is_ok() {}
+
+        assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
+        assert!(began.elapsed() <= Duration::from_secs(7), "{:?}", began.elapsed());
+        assert!(Patience::new(calls, 1).bear(away, false).await.is_err(), "it may have been done already");
+        let wrong = refused(&tonic::Status::invalid_argument("no queue"));
+        assert!(Patience::new(calls, 1).bear(wrong, true).await.is_err(), "the next answer is the same");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_names_a_time_is_asked_again_then_whatever_was_asked() {
+        let mut status = tonic::Status::resource_exhausted("slow down");
+        status.metadata_mut().insert("grpc-retry-pushback-ms", "1500".parse().unwrap());
+        let began = Instant::now();
+
+        let again = Patience::new(Calls::default(), 1).bear(refused(&status), false).await;
+
+        assert!(again.is_ok() && began.elapsed() == Duration::from_millis(1500), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_other_server_is_asked_at_once() {
+        let away = refused(&tonic::Status::unavailable("restarting"));
+        let calls = Calls { retry_for: Duration::ZERO, ..Calls::default() };
+        let began = Instant::now();
+        let mut patience = Patience::new(calls, 3);
+
+        assert!(patience.bear(away.clone(), true).await.is_ok());
+        assert!(patience.bear(away.clone(), true).await.is_ok());
+        assert!(patience.bear(away, true).await.is_err());
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

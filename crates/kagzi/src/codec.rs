@@ -12,12 +12,19 @@ mod text;
 
 use std::sync::Arc;
 
-use kagzi_proto::v1::Payload;
+use kagzi_proto::v1;
+
+#[cfg(feature = "compression")]
+pub use compression::CompressionCodec;
+#[cfg(feature = "encryption")]
+pub use encryption::EncryptionCodec;
+
+pub use crate::payload::Payload;
 
 /// Changes payloads before they leave this process, and changes them back when they return.
 ///
 /// Set on clients ([`Client::codec`](crate::Client::codec)), workers
-/// ([`WorkerBuilder::codec`](crate::WorkerBuilder::codec)) and the embedded engine. Several form a chain: the first
+/// ([`WorkerBuilder::codec`](crate::worker::WorkerBuilder::codec)) and the embedded engine. Several form a chain: the first
 /// that is set encodes first and decodes last, so compress before you encrypt. They are applied to inputs, results,
 /// outputs and progress, and to the messages and details of errors; error codes and classes stay readable, because
 /// retry policies compare them.
@@ -61,15 +68,25 @@ impl Codecs {
         self.chain.is_empty()
     }
 
-    pub(crate) fn encode(&self, payload: Payload) -> Result<Payload, CodecError> {
-        self.chain.iter().try_fold(payload, |payload, codec| codec.encode(payload))
+    pub(crate) fn encode(&self, payload: v1::Payload) -> Result<v1::Payload, CodecError> {
+        if self.is_empty() {
+            return Ok(payload);
+        }
+        let plain = Payload::from_proto(payload);
+        let encoded = self.chain.iter().try_fold(plain, |payload, codec| codec.encode(payload));
+        encoded.map(Payload::into_proto)
     }
 
-    pub(crate) fn decode(&self, payload: Payload) -> Result<Payload, CodecError> {
-        self.chain.iter().rev().try_fold(payload, |payload, codec| codec.decode(payload))
+    pub(crate) fn decode(&self, payload: v1::Payload) -> Result<v1::Payload, CodecError> {
+        if self.is_empty() {
+            return Ok(payload);
+        }
+        let encoded = Payload::from_proto(payload);
+        let plain = self.chain.iter().rev().try_fold(encoded, |payload, codec| codec.decode(payload));
+        plain.map(Payload::into_proto)
     }
 
-    fn decode_in_place(&self, payload: &mut Option<Payload>) -> Result<(), CodecError> {
+    fn decode_in_place(&self, payload: &mut Option<v1::Payload>) -> Result<(), CodecError> {
         if let Some(encoded) = payload.take() {
             *payload = Some(self.decode(encoded)?);
         }
@@ -110,7 +127,7 @@ pub(crate) mod tests {
     #[test]
     fn a_chain_decodes_in_the_opposite_order() {
         let codecs = Codecs::default().and(Sign(1)).and(Sign(2));
-        let plain = Payload { data: "7".into(), content_type: "application/json".into() };
+        let plain = v1::Payload { data: "7".into(), content_type: "application/json".into() };
 
         let encoded = codecs.encode(plain.clone()).unwrap();
 
@@ -120,7 +137,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_no_codec_knows_comes_back_unchanged() {
-        let plain = Payload { data: "7".into(), content_type: "application/json".into() };
+        let plain = v1::Payload { data: "7".into(), content_type: "application/json".into() };
 
         assert_eq!(Codecs::default().and(Sign(1)).decode(plain.clone()).unwrap(), plain);
         assert_eq!(Codecs::default().encode(plain.clone()).unwrap(), plain);

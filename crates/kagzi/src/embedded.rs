@@ -1,11 +1,14 @@
-//! Embedded mode: server, store and worker in the user's own process, with a file name and no port.
+//! Server, store and worker in your own process, with a file name and no port.
 
 use std::path::Path;
+use std::time::Duration;
 
 use kagzi_server::{Embedded as Server, Settings, StoreUrl};
 
+use crate::client::Client;
 use crate::codec::{Codecs, PayloadCodec};
-use crate::{Client, WorkerBuilder};
+use crate::error::Error;
+use crate::worker::WorkerBuilder;
 
 /// A durable engine inside this process.
 ///
@@ -27,21 +30,38 @@ pub struct Embedded {
     codecs: Codecs,
 }
 
+/// An engine that is being described. What is not set is as on a server: see `docs/configuration.md`.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), kagzi::Error> {
+/// use std::time::Duration;
+///
+/// let month = Duration::from_secs(30 * 24 * 3600);
+/// let kagzi = kagzi::Embedded::builder().retention(month).payload_max_bytes(64 * 1024).open("orders.db").await?;
+/// # drop(kagzi); Ok(()) }
+/// ```
+#[must_use = "an engine is made by .open(..)"]
+#[derive(Default)]
+pub struct EmbeddedBuilder {
+    settings: Settings,
+    codecs: Codecs,
+}
+
 impl Embedded {
     /// Opens or creates the database file and starts the engine. The file belongs to this process until
     /// [`close`](Embedded::close).
-    pub async fn open(file: impl AsRef<Path>) -> anyhow::Result<Embedded> {
-        Embedded::on(&StoreUrl::Sqlite(file.as_ref().to_owned())).await
+    pub async fn open(file: impl AsRef<Path>) -> Result<Embedded, Error> {
+        Embedded::builder().open(file).await
     }
 
     /// The same on any store: `sqlite:PATH`, or `turso:PATH` with the feature `turso` (beta).
-    pub async fn open_store(url: &str) -> anyhow::Result<Embedded> {
-        Embedded::on(&url.parse().map_err(anyhow::Error::msg)?).await
+    pub async fn open_store(url: &str) -> Result<Embedded, Error> {
+        Embedded::builder().open_store(url).await
     }
 
-    async fn on(store: &StoreUrl) -> anyhow::Result<Embedded> {
-        let server = Server::open(store, Settings::default()).await?;
-        Ok(Embedded { server, codecs: Codecs::default() })
+    /// Describes an engine with settings of your own.
+    pub fn builder() -> EmbeddedBuilder {
+        EmbeddedBuilder::default()
     }
 
     /// Adds a codec to every client and worker that is made from now on: see [`PayloadCodec`].
@@ -52,12 +72,12 @@ impl Embedded {
 
     /// A client of this engine.
     pub fn client(&self) -> Client {
-        Client::from_channel(self.server.channel()).with_codecs(self.codecs.clone())
+        Client::on_channel(self.server.channel()).with_codecs(self.codecs.clone())
     }
 
     /// Begins to build a worker for a queue of this engine. Signals are left to the program around it.
     pub fn worker(&self, task_queue: &str) -> WorkerBuilder {
-        let worker = WorkerBuilder::from_channel(self.server.channel(), task_queue);
+        let worker = WorkerBuilder::on_channel(self.server.channel(), task_queue);
         worker.handle_signals(false).with_codecs(self.codecs.clone())
     }
 
@@ -65,5 +85,65 @@ impl Embedded {
     /// held goes on when the file is opened again.
     pub async fn close(self) {
         self.server.close().await;
+    }
+}
+
+impl EmbeddedBuilder {
+    /// How long finished runs are kept. Default: 90 days; `Duration::MAX` = for ever.
+    pub fn retention(mut self, time: Duration) -> Self {
+        self.settings.retention = (time != Duration::MAX).then_some(time);
+        self
+    }
+
+    /// Larger payloads are refused. Default: 2 MiB.
+    pub fn payload_max_bytes(mut self, bytes: usize) -> Self {
+        self.settings.payload_max_bytes = bytes;
+        self.settings.payload_warn_bytes = self.settings.payload_warn_bytes.min(bytes);
+        self
+    }
+
+    /// Whether a namespace that nobody created is made by the first start or worker that names it. Default: yes.
+    pub fn create_namespaces(mut self, create: bool) -> Self {
+        self.settings.create_namespaces = create;
+        self
+    }
+
+    /// Steps of one run that a worker executes at once. Default: 10.
+    pub fn step_concurrency_max(mut self, steps: u32) -> Self {
+        self.settings.step_concurrency_max = steps;
+        self
+    }
+
+    /// The longest execution of one attempt of a step that sets no limit itself. Default: 10 minutes.
+    pub fn step_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.start_to_close = timeout;
+        self
+    }
+
+    /// Adds a codec to every client and worker of the engine: see [`PayloadCodec`].
+    pub fn codec(mut self, codec: impl PayloadCodec) -> Self {
+        self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    /// Opens or creates the database file and starts the engine.
+    pub async fn open(self, file: impl AsRef<Path>) -> Result<Embedded, Error> {
+        let file = file.as_ref();
+        self.start(&StoreUrl::Sqlite(file.to_owned()), &file.display().to_string()).await
+    }
+
+    /// The same on any store: see [`Embedded::open_store`].
+    pub async fn open_store(self, url: &str) -> Result<Embedded, Error> {
+        let parsed = url.parse::<StoreUrl>();
+        let store =
+            parsed.map_err(|error| Error::Store { store: url.to_owned(), message: error.to_string() })?;
+        self.start(&store, url).await
+    }
+
+    async fn start(self, store: &StoreUrl, name: &str) -> Result<Embedded, Error> {
+        let opened = Server::open(store, self.settings).await;
+        let failed =
+            |error: anyhow::Error| Error::Store { store: name.to_owned(), message: format!("{error:#}") };
+        Ok(Embedded { server: opened.map_err(failed)?, codecs: self.codecs })
     }
 }

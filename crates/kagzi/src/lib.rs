@@ -49,11 +49,12 @@
 //! What is promised about side effects: *a step's code runs at least once; its result is recorded exactly
 //! once; with the key we hand you and a receiver that deduplicates, its effect happens once.*
 //!
-//! A step that fails is retried by its policy, out of sight of the function; see [`NonRetryableError`],
-//! [`RetryAfterError`] and [`StepFailure`] for failures that say more, and [`StepError`] for the last word. A
-//! run that fails can start a handler, which is a workflow too: see [`WorkflowFailedEvent`].
+//! A step that fails is retried by its policy, out of sight of the function; see [`NonRetryableError`](workflow::NonRetryableError),
+//! [`RetryAfterError`](workflow::RetryAfterError) and [`StepFailure`](workflow::StepFailure) for failures that say more, and
+//! [`StepError`](workflow::StepError) for the last word. A
+//! run that fails can start a handler, which is a workflow too: see [`WorkflowFailedEvent`](workflow::WorkflowFailedEvent).
 //!
-//! Payloads leave the process as JSON; a [`PayloadCodec`] compresses or encrypts them, so that the server never sees
+//! Payloads leave the process as JSON; a [`PayloadCodec`](codec::PayloadCodec) compresses or encrypts them, so that the server never sees
 //! what they say.
 //! Log lines and spans of a worker carry `namespace`, `run`, `worker`, `step` and `attempt`. With the feature `otel` and a
 //! layer of `tracing-opentelemetry`, the span in which a run is started is the parent of its executions and steps.
@@ -63,66 +64,44 @@
 
 #![warn(missing_docs)]
 
+mod absent;
 mod addresses;
-mod client;
-mod codec;
+pub mod admin;
+mod cancellation;
+pub mod client;
+mod code;
+pub mod codec;
 mod codes;
 mod connection;
 #[cfg(feature = "embedded")]
-mod embedded;
-mod error;
+pub mod embedded;
+pub mod error;
 mod failure;
+pub mod history;
 mod limits;
+mod page;
 mod payload;
+pub mod prelude;
 mod reconnect_delay;
 mod retry_after;
 mod retry_policy;
 mod run;
+pub mod schedule;
 mod step_error;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trace;
-mod worker;
+pub mod worker;
+pub mod workflow;
 mod workflow_failed;
 
-pub use addresses::Addresses;
 pub use client::Client;
-pub use client::admin::{Admin, NamespaceField, NamespacePage, NamespaceSettings, Queues, TakenOffline};
-pub use client::attempts::StepAttempts;
-pub use client::handle::RunHandle;
-pub use client::history::{HistoryPage, RunHistory};
-pub use client::page::Page;
-pub use client::queue_handle::QueueHandle;
-pub use client::runs::{RunCount, RunPage, Runs};
-pub use client::schedule::{Overlap, ScheduleBuilder};
-pub use client::schedule_handle::{Backfill, Missed, NextTimes, ScheduleHandle};
-pub use client::schedules::Schedules;
-pub use client::start::{StartBuilder, Timeouts};
-pub use client::workers::Workers;
-#[cfg(feature = "compression")]
-pub use codec::compression::CompressionCodec;
-#[cfg(feature = "encryption")]
-pub use codec::encryption::EncryptionCodec;
-pub use codec::{CodecError, PayloadCodec};
 #[cfg(feature = "embedded")]
 pub use embedded::Embedded;
-pub use error::{Error, RunFailed};
-pub use kagzi_proto::v1::{
-    Gate, Namespace, Payload, Queue, QueueType, RunEvent, Schedule, StepAttempt, StepStatus,
-    Worker as RegisteredWorker, WorkerStatus, WorkflowRun, WorkflowStatus,
-};
-pub use retry_policy::{Backoff, RetryPolicy};
-pub use run::context::WorkflowContext;
-pub use run::race::Raced;
-pub use run::spawn::Spawned;
-pub use run::step::StepContext;
-pub use run::step_builder::StepBuilder;
-pub use step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
-pub use tokio_util::sync::CancellationToken;
-pub use uuid::Uuid;
+pub use error::Error;
+pub use retry_policy::RetryPolicy;
 pub use worker::Worker;
-pub use worker::builder::WorkerBuilder;
-pub use workflow_failed::WorkflowFailedEvent;
+pub use workflow::{StepContext, Workflow, WorkflowContext};
 
 /// Its snippets are tests.
 #[cfg(doctest)]
@@ -133,4 +112,14 @@ struct WorkflowFunctions;
 #[doc(hidden)]
 pub mod __private {
     pub use tokio;
+
+    /// A client on a channel that is already made. For our own tests and benchmarks: its type is another crate's.
+    pub fn client_on(channel: tonic::transport::Channel) -> crate::Client {
+        crate::Client::on_channel(channel)
+    }
+
+    /// A worker on a channel that is already made.
+    pub fn worker_on(channel: tonic::transport::Channel, task_queue: &str) -> crate::worker::WorkerBuilder {
+        crate::worker::WorkerBuilder::on_channel(channel, task_queue)
+    }
 }

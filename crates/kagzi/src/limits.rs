@@ -111,3 +111,9 @@ pub(crate) const WAIT_POLL: Duration = Duration::from_secs(30);
 
 /// How long waiting for a result bears a server that cannot be reached.
 pub(crate) const OUTAGE_MAX: Duration = Duration::from_secs(60);
+
+/// How long one call of a client waits for its answer, and for how long it is repeated while nobody answers.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const CALL_RETRY_FOR: Duration = Duration::from_secs(10);
+/// How much longer than it asked for a long poll waits for its answer.
+pub(crate) const WAIT_SLACK: Duration = Duration::from_secs(10);

@@ -5,6 +5,8 @@ use kagzi_proto::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::error::Error;
+
 pub(crate) const JSON: &str = "application/json";
 
 /// Why a payload could not be read.
@@ -16,6 +18,61 @@ pub(crate) enum DecodeError {
     Json(#[from] serde_json::Error),
 }
 
+/// Bytes and how to read them. Payloads of this SDK are JSON unless a codec changed them; those of other programs may be
+/// anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payload {
+    /// What it says. Shared, not copied, when the payload is cloned.
+    pub data: Bytes,
+    /// How to read it; empty means `application/json`.
+    pub content_type: String,
+}
+
+impl Payload {
+    /// The value as JSON.
+    pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Payload, Error> {
+        let encoded = encode(value).map(Payload::from_proto);
+        encoded.map_err(|error| Error::Encode { what: "the payload", message: error.to_string() })
+    }
+
+    /// What it says, as a value.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        decode(Some(self)).map_err(|error| Error::undecodable("the payload", &error))
+    }
+
+    pub(crate) fn from_proto(payload: v1::Payload) -> Payload {
+        Payload { data: payload.data, content_type: payload.content_type }
+    }
+
+    pub(crate) fn into_proto(self) -> v1::Payload {
+        v1::Payload { data: self.data, content_type: self.content_type }
+    }
+}
+
+/// Payloads of the wire and our own are read alike.
+pub(crate) trait Content {
+    fn data(&self) -> &[u8];
+    fn content_type(&self) -> &str;
+}
+
+impl Content for Payload {
+    fn data(&self) -> &[u8] {
+        &self.data
+    }
+    fn content_type(&self) -> &str {
+        &self.content_type
+    }
+}
+
+impl Content for v1::Payload {
+    fn data(&self) -> &[u8] {
+        &self.data
+    }
+    fn content_type(&self) -> &str {
+        &self.content_type
+    }
+}
+
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<v1::Payload, serde_json::Error> {
     let data = Bytes::from(serde_json::to_vec(value)?);
     Ok(v1::Payload { data, content_type: JSON.to_owned() })
@@ -23,15 +80,15 @@ pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<v1::Payload, se
 
 /// No payload, or an empty one, reads as JSON `null`: a run started without input fits `()` and
 /// `Option`, and is refused by everything else.
-pub(crate) fn decode<T: DeserializeOwned>(payload: Option<&v1::Payload>) -> Result<T, DecodeError> {
-    let Some(payload) = payload.filter(|payload| !payload.data.is_empty()) else {
+pub(crate) fn decode<T: DeserializeOwned>(payload: Option<&impl Content>) -> Result<T, DecodeError> {
+    let Some(payload) = payload.filter(|payload| !payload.data().is_empty()) else {
         return Ok(serde_json::from_slice(b"null")?);
     };
-    let media_type = payload.content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = payload.content_type().split(';').next().unwrap_or_default().trim();
     if !media_type.is_empty() && !media_type.eq_ignore_ascii_case(JSON) && !media_type.ends_with("+json") {
-        return Err(DecodeError::ContentType(payload.content_type.clone()));
+        return Err(DecodeError::ContentType(payload.content_type().to_owned()));
     }
-    Ok(serde_json::from_slice(&payload.data)?)
+    Ok(serde_json::from_slice(payload.data())?)
 }
 
 #[cfg(test)]
@@ -40,9 +97,9 @@ mod tests {
 
     #[test]
     fn nothing_reads_as_unit_but_not_as_a_number() {
-        assert!(decode::<()>(None).is_ok());
+        assert!(decode::<()>(None::<&Payload>).is_ok());
         assert!(decode::<()>(Some(&v1::Payload::default())).is_ok());
-        assert!(decode::<u32>(None).is_err());
+        assert!(decode::<u32>(None::<&Payload>).is_err());
     }
 
     #[test]

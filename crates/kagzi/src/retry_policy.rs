@@ -8,7 +8,7 @@ use kagzi_proto::v1;
 /// namespace, then server.
 ///
 /// ```
-/// use kagzi::{Backoff, RetryPolicy};
+/// use kagzi::workflow::{Backoff, RetryPolicy};
 /// use std::time::Duration;
 ///
 /// let policy = RetryPolicy { initial_interval: Some(Duration::from_millis(200)), ..Default::default() };
@@ -62,7 +62,7 @@ pub enum Backoff {
     Fibonacci,
     /// The n-th delay of the schedule.
     Custom,
-    /// What the failure says ([`RetryAfterError`](crate::RetryAfterError)), else `initial_interval`.
+    /// What the failure says ([`RetryAfterError`](crate::workflow::RetryAfterError)), else `initial_interval`.
     FromHeader,
 }
 
@@ -132,6 +132,22 @@ impl RetryPolicy {
         timeout_secs: None,
     }
     .policy();
+
+    /// The names of all presets.
+    pub const PRESETS: [&str; 6] = ["CRITICAL", "STANDARD", "QUICK", "RATE_LIMITED", "IMMEDIATE", "NONE"];
+
+    /// The preset of this name.
+    pub fn preset(name: &str) -> Option<RetryPolicy> {
+        match name {
+            "CRITICAL" => Some(RetryPolicy::CRITICAL),
+            "STANDARD" => Some(RetryPolicy::STANDARD),
+            "QUICK" => Some(RetryPolicy::QUICK),
+            "RATE_LIMITED" => Some(RetryPolicy::RATE_LIMITED),
+            "IMMEDIATE" => Some(RetryPolicy::IMMEDIATE),
+            "NONE" => Some(RetryPolicy::NONE),
+            _ => None,
+        }
+    }
 
     /// Executions in total, the first included; -1 = no limit.
     pub fn maximum_attempts(mut self, executions: i32) -> Self {
@@ -281,6 +297,26 @@ impl RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    pub(crate) fn from_proto(policy: v1::RetryPolicy) -> RetryPolicy {
+        let budget = |ms: i64| if ms < 0 { Duration::MAX } else { from_millis(ms) };
+        RetryPolicy {
+            backoff: Backoff::from_proto(policy.backoff()),
+            maximum_attempts: policy.maximum_attempts,
+            initial_interval: policy.initial_interval_ms.map(from_millis),
+            backoff_coefficient: policy.backoff_coefficient,
+            maximum_interval: policy.maximum_interval_ms.map(from_millis),
+            non_retryable_errors: policy.non_retryable_errors,
+            retryable_errors: policy.retryable_errors,
+            jitter: policy.jitter,
+            schedule: policy.schedule_ms.into_iter().map(from_millis).collect(),
+            retry_timeout: policy.retry_timeout_ms.map(from_millis),
+            run_retries_max: policy.run_retries_max,
+            run_retry_budget: policy.run_retry_budget_ms.map(budget),
+        }
+    }
+}
+
 /// The numbers of a preset. Apart from the policy because a constant with lists cannot be built from another.
 #[derive(Clone, Copy)]
 struct Preset {
@@ -323,6 +359,20 @@ impl Preset {
 }
 
 impl Backoff {
+    fn from_proto(backoff: v1::Backoff) -> Option<Backoff> {
+        match backoff {
+            v1::Backoff::Unspecified => None,
+            v1::Backoff::Fixed => Some(Backoff::Fixed),
+            v1::Backoff::Exponential => Some(Backoff::Exponential),
+            v1::Backoff::ExponentialJitter => Some(Backoff::ExponentialJitter),
+            v1::Backoff::FullJitter => Some(Backoff::FullJitter),
+            v1::Backoff::Linear => Some(Backoff::Linear),
+            v1::Backoff::Fibonacci => Some(Backoff::Fibonacci),
+            v1::Backoff::Custom => Some(Backoff::Custom),
+            v1::Backoff::FromHeader => Some(Backoff::FromHeader),
+        }
+    }
+
     fn to_proto(self) -> v1::Backoff {
         match self {
             Backoff::Fixed => v1::Backoff::Fixed,
@@ -417,6 +467,7 @@ mod tests {
             preset: String::new(),
         };
         assert_eq!(sent, expected);
+        assert_eq!(RetryPolicy::from_proto(sent), full(), "and comes back from it");
     }
 
     #[test]

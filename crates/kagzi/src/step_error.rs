@@ -39,7 +39,7 @@ impl RetryAfterError {
     /// cannot be read counts as `fallback`.
     ///
     /// ```
-    /// # use {kagzi::RetryAfterError, std::time::Duration};
+    /// # use {kagzi::workflow::RetryAfterError, std::time::Duration};
     /// let error = RetryAfterError::from_header("rate limited", "120", Duration::from_secs(60));
     /// assert_eq!(error.retry_after, Duration::from_secs(120));
     /// ```

@@ -1,4 +1,4 @@
-//! A worker: registers workflow functions, takes runs from one queue, and executes them.
+//! Executes runs: [`Worker::builder`], [`Worker::register`], [`Worker::run`].
 
 mod apart;
 pub(crate) mod builder;
@@ -18,15 +18,17 @@ use std::time::Duration;
 use kagzi_proto::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio_util::sync::CancellationToken;
 
-use crate::addresses::Addresses;
+pub use crate::addresses::Addresses;
+pub use crate::cancellation::CancellationToken;
+use crate::client::wire::Interceptors;
 use crate::codec::Codecs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::run::context::WorkflowContext;
+use crate::workflow::typed::Registers;
 use crate::workflow_failed::WorkflowFailedEvent;
-use builder::WorkerBuilder;
+pub use builder::WorkerBuilder;
 use handlers::Handlers;
 use session::{Session, Setup};
 use signals::Signals;
@@ -43,6 +45,7 @@ pub struct Worker {
     drain_timeout: Duration,
     handle_signals: bool,
     codecs: Codecs,
+    interceptors: Interceptors,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -55,14 +58,29 @@ impl Worker {
     }
 
     /// Names the function that executes runs of a type. Runs of other types are left to other workers.
-    pub fn register<F, Fut, I, O>(&mut self, workflow_type: &str, function: F) -> &mut Worker
+    ///
+    /// ```no_run
+    /// # async fn work() -> anyhow::Result<()> {
+    /// use kagzi::{Worker, WorkflowContext};
+    ///
+    /// async fn greet(_: WorkflowContext, name: String) -> anyhow::Result<String> {
+    ///     Ok(format!("hello {name}"))
+    /// }
+    ///
+    /// let mut worker = Worker::builder("127.0.0.1:50051", "greetings").build().await?;
+    /// worker.register("greet", greet);
+    /// worker.run().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn register<W, F, Fut, I, O>(&mut self, workflow: W, function: F) -> &mut Worker
     where
+        W: Registers<I, O>,
         F: Fn(WorkflowContext, I) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
         I: DeserializeOwned + Send + 'static,
         O: Serialize + 'static,
     {
-        self.handlers.insert(workflow_type, function);
+        self.handlers.insert(workflow.workflow_type(), function);
         self
     }
 
@@ -101,10 +119,11 @@ impl Worker {
             connection: self.connection,
             registration: v1::RegisterWorkerRequest { workflow_types, ..self.registration },
             handlers: Arc::new(self.handlers),
-            shutdown: self.shutdown,
+            shutdown: self.shutdown.token().clone(),
             signals,
             drain_timeout: self.drain_timeout,
             codecs: self.codecs,
+            interceptors: self.interceptors,
             #[cfg(feature = "testing")]
             probe: self.probe,
         };

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::Error;
 
 /// A run has failed. Failure handlers are workflows that take this as their input; see
-/// [`StartBuilder::on_failure`](crate::StartBuilder::on_failure) and
+/// [`StartBuilder::on_failure`](crate::client::StartBuilder::on_failure) and
 /// [`Worker::register_failure_handler`](crate::Worker::register_failure_handler).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -35,7 +35,7 @@ async fn a_start_that_is_refused_does_not_disturb_those_asked_with_it() {
             Err(error) => {
                 assert_eq!(number, 3, "{error}");
                 assert!(
-                    matches!(&error, Error::Refused { .. }) && error.to_string().contains("task_queue"),
+                    matches!(&error, Error::Refused(_)) && error.to_string().contains("task_queue"),
                     "{error}"
                 );
             }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use kagzi::admin::{NamespaceField, NamespaceSettings, RegisteredWorker, WorkerStatus};
+use kagzi::client::{RunStatus, Timeouts};
+use kagzi::error::Code;
 use kagzi::testing::TestEngine;
-use kagzi::{
-    Error, NamespaceField, NamespaceSettings, RegisteredWorker, RetryPolicy, Timeouts, WorkerStatus,
-    WorkflowContext, WorkflowStatus,
-};
+use kagzi::{Error, RetryPolicy, WorkflowContext};
 
 async fn greet(_: WorkflowContext, name: String) -> anyhow::Result<String> {
     Ok(format!("hello {name}"))
 }
 
-fn refusal(error: Error) -> (tonic::Code, String) {
-    let Error::Refused { code, message, .. } = error else { panic!("not a refusal: {error}") };
-    (code, message)
+fn refusal(error: Error) -> (Code, String) {
+    let Error::Refused(refusal) = error else { panic!("not a refusal: {error}") };
+    (refusal.code, refusal.message)
 }
 
 #[tokio::test]
@@ -41,13 +41,13 @@ async fn a_namespace_is_created_changed_disabled_and_enabled() {
     let enabled = admin.enable_namespace("shop").await.unwrap();
 
     assert_eq!((made.description.as_str(), made.max_concurrent), ("orders and refunds", Some(50)));
-    assert_eq!(made.retention_ms, Some(30 * 24 * 3600 * 1000));
-    assert_eq!(made.retry_policy.unwrap().maximum_attempts, Some(3));
-    assert_eq!(made.timeouts.unwrap().execution_timeout_seconds, Some(24 * 3600));
-    assert_eq!(refusal(again).0, tonic::Code::AlreadyExists);
-    assert_eq!((changed.max_concurrent, changed.retention_ms), (None, Some(24 * 3600 * 1000)));
-    assert_eq!(changed.failure_handler_queue, "alerts", "what is not named stays");
-    assert_eq!((disabled.disabled_by.as_str(), disabled.disabled_note.as_str()), ("ada", "unpaid"));
+    assert_eq!(made.retention, Some(30 * day));
+    assert_eq!(made.retry_policy.maximum_attempts, Some(3));
+    assert_eq!(made.timeouts.execution, Some(day));
+    assert_eq!(refusal(again).0, Code::AlreadyExists);
+    assert_eq!((changed.max_concurrent, changed.retention), (None, Some(day)));
+    assert_eq!(changed.failure_handler_queue.as_deref(), Some("alerts"), "what is not named stays");
+    assert_eq!((disabled.disabled_by.as_deref(), disabled.disabled_note.as_str()), (Some("ada"), "unpaid"));
     assert!(refusal(refused).1.contains("unpaid"));
     assert!(!enabled.disabled);
     start().await.unwrap();
@@ -63,14 +63,16 @@ async fn namespaces_are_listed_by_name_in_one_piece_and_page_by_page() {
         admin.create_namespace(format!("tenant-{number:02}"), NamespaceSettings::default()).await.unwrap();
     }
 
-    let all: Vec<_> = admin.namespaces().await.unwrap().into_iter().map(|one| one.namespace_id).collect();
-    let first = admin.namespace_page(7, "").await.unwrap();
-    let second = admin.namespace_page(7, &first.next_page_token).await.unwrap();
+    let all: Vec<_> =
+        admin.namespaces().all().await.unwrap().into_iter().map(|one| one.namespace_id).collect();
+    let by_seven = admin.namespaces().page_size(7);
+    let first = by_seven.page("").await.unwrap();
+    let second = by_seven.page(first.next.unwrap()).await.unwrap();
 
     let mut expected: Vec<_> = (0..60).map(|number| format!("tenant-{number:02}")).collect();
     expected.insert(0, "default".into());
     assert_eq!(all, expected);
-    let pages = first.namespaces.into_iter().chain(second.namespaces);
+    let pages = first.rows.into_iter().chain(second.rows);
     assert_eq!(pages.map(|one| one.namespace_id).collect::<Vec<_>>(), expected[..14]);
     engine.close().await;
 }
@@ -80,7 +82,7 @@ async fn a_paused_queue_or_type_waits_and_its_depth_is_told() {
     let engine = TestEngine::start().await;
     let admin = engine.client().admin().by("ada");
     let orders = admin.queue("orders");
-    assert!(orders.depth().await.unwrap().is_none());
+    assert!(orders.describe().await.unwrap().is_none());
     engine
         .work("orders", |worker| {
             worker.register("greet", greet);
@@ -92,19 +94,22 @@ async fn a_paused_queue_or_type_waits_and_its_depth_is_told() {
     let held = engine.client().workflow("greet", "orders", "ada").await.unwrap();
     let free = engine.client().workflow("other", "orders", "bob").await.unwrap();
     assert_eq!(free.result::<String>().await.unwrap(), "hello bob");
-    let depth = orders.depth().await.unwrap().unwrap();
+    let queue = orders.describe().await.unwrap().unwrap();
     let limited = orders.limit(5).await.unwrap();
     let every = admin.every_queue().limit(9).await.unwrap();
-    let all = admin.queues().await.unwrap();
+    let all = admin.queues().all().await.unwrap();
 
-    assert_eq!((gate.paused, gate.paused_by.as_str(), gate.paused_note.as_str()), (true, "ada", "deploy"));
-    assert_eq!((depth.ready, depth.leased, depth.workers), (1, 0, 1));
-    let kind = depth.types.iter().find(|kind| kind.workflow_type == "greet").unwrap();
-    assert!(kind.gate.as_ref().unwrap().paused && kind.oldest_ready_at.is_some());
-    assert_eq!(held.describe().await.unwrap().status(), WorkflowStatus::Pending);
+    assert_eq!(
+        (gate.paused, gate.paused_by.as_deref(), gate.paused_note.as_str()),
+        (true, Some("ada"), "deploy")
+    );
+    assert_eq!((queue.depth.ready, queue.depth.leased, queue.workers), (1, 0, 1));
+    let kind = queue.types.iter().find(|kind| kind.workflow_type == "greet").unwrap();
+    assert!(kind.gate.paused && kind.depth.oldest_ready_at.is_some());
+    assert_eq!(held.describe().await.unwrap().status, RunStatus::Pending);
     assert_eq!((limited.max_concurrent, every.max_concurrent), (Some(5), Some(9)));
-    assert_eq!(all.queues.len(), 1);
-    assert_eq!(all.namespace_gate.unwrap().max_concurrent, Some(9));
+    assert_eq!(all.len(), 1);
+    assert_eq!(admin.namespace_gate().await.unwrap().max_concurrent, Some(9));
 
     orders.workflow_type("greet").resume().await.unwrap();
     assert_eq!(held.result::<String>().await.unwrap(), "hello ada");
@@ -137,10 +142,10 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
     let unknown = admin.worker("00000000-0000-7000-8000-000000000000").await.unwrap_err();
 
     assert_eq!(drained.worker_id, newest.worker_id);
-    assert_ne!(drained.status(), newest.status());
+    assert_ne!(drained.status, newest.status);
     assert_eq!((taken.worker.worker_id.as_str(), taken.released), (oldest.worker_id.as_str(), 0));
-    assert_ne!(taken.worker.status(), oldest.status());
-    assert_eq!(refusal(unknown).0, tonic::Code::NotFound);
+    assert_ne!(taken.worker.status, oldest.status);
+    assert_eq!(refusal(unknown).0, Code::NotFound);
     let ids =
         |workers: &[RegisteredWorker]| workers.iter().map(|one| one.worker_id.clone()).collect::<Vec<_>>();
     let offline = admin.workers().status(WorkerStatus::Offline).all().await.unwrap();
@@ -150,8 +155,8 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
     assert_eq!(ids(&queue), std::slice::from_ref(&newest.worker_id));
     let one_by_one = admin.workers().page_size(1);
     let first = one_by_one.page("").await.unwrap();
-    let second = one_by_one.page(&first.next_page_token).await.unwrap();
-    let back = one_by_one.page(&second.prev_page_token).await.unwrap();
+    let second = one_by_one.page(first.next.clone().unwrap()).await.unwrap();
+    let back = one_by_one.page(second.previous.unwrap()).await.unwrap();
     assert_eq!((ids(&second.rows), ids(&back.rows)), (ids(&workers[1..]), ids(&first.rows)));
     engine.close().await;
 }

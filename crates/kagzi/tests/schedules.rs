@@ -2,8 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kagzi::client::{Run, RunStatus};
+use kagzi::schedule::{Backfill, Missed, Overlap};
 use kagzi::testing::TestEngine;
-use kagzi::{Backfill, Client, Missed, Overlap, WorkflowContext, WorkflowRun, WorkflowStatus};
+use kagzi::{Client, WorkflowContext};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -42,12 +44,12 @@ fn to_next_hour(engine: &TestEngine) -> u64 {
 }
 
 /// Waits until the schedule has this many runs; newest first.
-async fn runs(client: &Client, id: &str, count: usize) -> Vec<WorkflowRun> {
+async fn runs(client: &Client, id: &str, count: usize) -> Vec<Run> {
     let found = tokio::time::timeout(Duration::from_secs(30), async {
         loop {
             let page = client.schedule_handle(id).runs().page("").await.unwrap();
-            if page.runs.len() >= count {
-                return page.runs;
+            if page.rows.len() >= count {
+                return page.rows;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -64,12 +66,12 @@ async fn a_scheduled_run_knows_its_schedule_and_its_nominal_time() {
     let hour = to_next_hour(&engine);
 
     let run = &runs(&client, "hourly", 1).await[0];
-    assert_eq!(run.schedule_id, "hourly");
+    assert_eq!(run.schedule_id.as_deref(), Some("hourly"));
     assert_eq!(run.labels, [("tenant".to_owned(), "acme".to_owned())].into());
     let result: (String, Option<String>, Option<u64>) = client.handle(&run.run_id).result().await.unwrap();
     assert_eq!(result, ("sales".into(), Some("hourly".into()), Some(hour)));
     let described = schedule.describe().await.unwrap();
-    assert_eq!((described.started_total, described.last_run_id), (1, run.run_id.clone()));
+    assert_eq!((described.started_total, described.last_run_id), (1, Some(run.run_id.clone())));
     let next = schedule.next(2).await.unwrap();
     assert_eq!(next.times.into_iter().map(second).collect::<Vec<_>>(), [hour + 3600, hour + 7200]);
     assert_eq!((next.time_zone.as_str(), next.paused), ("UTC", false));
@@ -134,7 +136,7 @@ async fn a_run_that_still_goes_is_cancelled_for_the_next_one() {
     engine.advance(HOUR);
     runs(&client, "hourly", 2).await;
 
-    assert_eq!(client.get(first).await.unwrap().status(), WorkflowStatus::Cancelled);
+    assert_eq!(client.get(first).await.unwrap().status, RunStatus::Cancelled);
 }
 
 #[tokio::test]
@@ -170,17 +172,17 @@ async fn schedules_are_listed_filtered_and_in_pages_both_ways() {
         engine.advance(Duration::from_millis(1));
     }
     client.schedule_handle("c").pause("holidays").await.unwrap();
-    let ids = |schedules: &[kagzi::Schedule]| {
+    let ids = |schedules: &[kagzi::schedule::Schedule]| {
         schedules.iter().map(|one| one.schedule_id.clone()).collect::<Vec<_>>()
     };
 
     let by_two = client.schedules().page_size(2);
     let first = by_two.page("").await.unwrap();
-    let second = by_two.page(&first.next_page_token).await.unwrap();
-    let back = by_two.page(&second.prev_page_token).await.unwrap();
+    let second = by_two.page(first.next.clone().unwrap()).await.unwrap();
+    let back = by_two.page(second.previous.clone().unwrap()).await.unwrap();
 
     assert_eq!((ids(&first.rows), ids(&second.rows)), (vec!["c".into(), "b".into()], vec!["a".to_owned()]));
-    assert_eq!((ids(&back.rows), second.next_page_token.as_str()), (ids(&first.rows), ""));
+    assert_eq!((ids(&back.rows), second.next), (ids(&first.rows), None));
     assert_eq!(ids(&by_two.all().await.unwrap()), ["c", "b", "a"]);
     assert_eq!(ids(&client.schedules().paused(true).all().await.unwrap()), ["c"]);
     assert_eq!(ids(&client.schedules().workflow_type("stuck").all().await.unwrap()), ["b"]);

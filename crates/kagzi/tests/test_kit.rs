@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use kagzi::client::RunStatus;
 use kagzi::testing::{TestEngine, crash_everywhere};
-use kagzi::{NonRetryableError, RetryPolicy, StepContext, WorkflowContext, WorkflowStatus};
+use kagzi::workflow::NonRetryableError;
+use kagzi::{RetryPolicy, StepContext, WorkflowContext};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -48,7 +50,7 @@ async fn time_stands_still_until_it_is_moved() {
     engine.settle().await;
     engine.advance(30 * DAY - Duration::from_millis(1));
     engine.settle().await;
-    engine.history(run.run_id()).await.assert_status(WorkflowStatus::Sleeping).assert_steps([]);
+    engine.history(run.run_id()).await.assert_status(RunStatus::Sleeping).assert_steps([]);
     engine.advance(Duration::from_millis(1));
 
     assert_eq!(run.result::<u32>().await.unwrap(), 1);

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use kagzi::{
-    Client, NonRetryableError, RetryAfterError, RetryPolicy, Worker, WorkflowContext, WorkflowFailedEvent,
-};
+use kagzi::workflow::{NonRetryableError, RetryAfterError, WorkflowFailedEvent};
+use kagzi::{Client, RetryPolicy, Worker, WorkflowContext};
 
 async fn process_payment(ctx: WorkflowContext, cents: i64) -> anyhow::Result<String> {
     let charge_card = ctx.step("charge_card").run(move |step| async move {
@@ -47,8 +46,12 @@ async fn main() -> anyhow::Result<()> {
     let paid = start(450).retry_policy(five.backoff_coefficient(1.5)).await?;
     println!("{}", paid.result::<String>().await?);
     // Merged in any order; what nobody set is not there.
-    let policy = paid.describe().await?.retry_policy.unwrap_or_default();
-    println!("{:?} executions, {:?} ms", policy.maximum_attempts, policy.initial_interval_ms);
+    let policy = paid.describe().await?.retry_policy;
+    println!(
+        "{:?} executions, {:?} ms",
+        policy.maximum_attempts,
+        policy.initial_interval.map(|delay| delay.as_millis())
+    );
 
     let refused = start(-1).on_failure("HandlePaymentFailure").await?;
     println!("{}", refused.finished().await?.error.unwrap_or_default().message);

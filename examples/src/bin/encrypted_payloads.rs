@@ -1,6 +1,7 @@
 //! Payloads that the server cannot read: compressed, then encrypted with a key that stays in your processes.
 
-use kagzi::{Client, CompressionCodec, EncryptionCodec, Error, Worker, WorkflowContext};
+use kagzi::codec::{CompressionCodec, EncryptionCodec};
+use kagzi::{Client, Error, Worker, WorkflowContext};
 
 async fn charge(ctx: WorkflowContext, card: String) -> anyhow::Result<String> {
     let last = card[card.len() - 4..].to_owned();

@@ -1,6 +1,7 @@
 //! Both ways to hear of failed runs: a handler of the workflow's own, and one for the whole namespace.
 
-use kagzi::{Client, Worker, WorkflowContext, WorkflowFailedEvent};
+use kagzi::workflow::WorkflowFailedEvent;
+use kagzi::{Client, Worker, WorkflowContext};
 
 async fn payment(_: WorkflowContext, cents: u64) -> anyhow::Result<()> {
     anyhow::bail!("could not charge {cents} cents")

@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use kagzi::{
-    Client, NonRetryableError, RetryAfterError, RetryPolicy, StepContext, StepError, StepFailure, Worker,
-    WorkflowContext,
-};
+use kagzi::workflow::{NonRetryableError, RetryAfterError, StepError, StepFailure};
+use kagzi::{Client, RetryPolicy, StepContext, Worker, WorkflowContext};
 
 /// What a payment gateway may answer, one case per amount.
 async fn charge(step: StepContext, cents: i64) -> anyhow::Result<String> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kagzi::{Client, Missed, Overlap, ScheduleHandle, Worker, WorkflowContext};
+use kagzi::schedule::{Missed, Overlap, ScheduleHandle};
+use kagzi::{Client, Worker, WorkflowContext};
 
 /// Says for which time it was started, whenever it really runs.
 async fn report(ctx: WorkflowContext, kind: String) -> anyhow::Result<String> {
@@ -14,7 +15,7 @@ async fn report(ctx: WorkflowContext, kind: String) -> anyhow::Result<String> {
 /// The results of its first runs, once there are `count`.
 async fn results(client: &Client, schedule: &ScheduleHandle, count: usize) -> anyhow::Result<Vec<String>> {
     loop {
-        let mut runs = schedule.runs().page("").await?.runs;
+        let mut runs = schedule.runs().page("").await?.rows;
         if runs.len() >= count {
             runs.reverse();
             let ids = runs.into_iter().take(count).map(|run| run.run_id);

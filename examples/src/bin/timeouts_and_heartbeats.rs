@@ -12,7 +12,7 @@ async fn import(step: StepContext) -> anyhow::Result<u32> {
             std::future::pending::<()>().await;
         }
         println!("row {row}: imported in attempt {}", step.attempt());
-        step.heartbeat(&row);
+        step.progress(&row);
     }
     Ok(5)
 }

@@ -11,6 +11,6 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let namespace = session.admin().await?.create_namespace(args.name, args.values.into()).await?;
+    let namespace = session.admin().await?.create_namespace(args.name, args.values.settings()?).await?;
     print(namespace, session)
 }

@@ -22,10 +22,10 @@ struct Page {
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let token = args.page_token.unwrap_or_default();
-    let answer = session.admin().await?.namespace_page(args.limit, token).await?;
+    let answer = session.admin().await?.namespaces().page_size(args.limit).page(token).await?;
     let page = Page {
-        namespaces: answer.namespaces.into_iter().map(NamespaceView::from).collect(),
-        next_page_token: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+        namespaces: answer.rows.into_iter().map(NamespaceView::from).collect(),
+        next_page_token: answer.next,
     };
     match session.format {
         Format::Json => output::print_json(&page),
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn namespaces_as_a_table() {
-        let plain = kagzi_proto::v1::Namespace { namespace_id: "default".into(), ..Default::default() };
+        let mut plain = kagzi::admin::Namespace::default();
+        plain.namespace_id = "default".into();
 
         insta::assert_snapshot!(as_table(&[plain.into(), sample().into()]));
     }

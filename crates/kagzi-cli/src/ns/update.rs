@@ -1,7 +1,7 @@
 use super::values::Values;
 use super::view::print;
 use crate::session::Session;
-use kagzi::{NamespaceField, NamespaceSettings};
+use kagzi::admin::NamespaceField;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,7 +24,7 @@ enum Field {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let values = NamespaceSettings::from(args.values);
+    let values = args.values.settings()?;
     let settings = args.clear.into_iter().fold(values, |settings, field| settings.clear(named(field)));
     print(session.admin().await?.update_namespace(args.name, settings).await?, session)
 }

@@ -1,5 +1,8 @@
-use kagzi::NamespaceSettings;
-use kagzi_proto::v1::{NamespaceValues, RetryPolicy, TimeoutConfig};
+use crate::exit::Trouble;
+use kagzi::RetryPolicy;
+use kagzi::admin::NamespaceSettings;
+use kagzi::client::Timeouts;
+use std::time::Duration;
 
 /// What can be set on a namespace.
 #[derive(clap::Args, Default)]
@@ -12,10 +15,10 @@ pub struct Values {
     max_attempts: Option<i32>,
     /// Delay before the first retry, in milliseconds.
     #[arg(long, value_name = "MS")]
-    initial_interval_ms: Option<i64>,
+    initial_interval_ms: Option<u64>,
     /// Longest delay before a retry, in milliseconds.
     #[arg(long, value_name = "MS")]
-    max_interval_ms: Option<i64>,
+    max_interval_ms: Option<u64>,
     /// A named retry policy: CRITICAL, STANDARD, QUICK, RATE_LIMITED, IMMEDIATE or NONE.
     #[arg(long, value_name = "PRESET")]
     retry_preset: Option<String>,
@@ -39,30 +42,43 @@ pub struct Values {
     failure_handler_queue: Option<String>,
 }
 
-const DAY_MS: i64 = 24 * 3600 * 1000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
-impl From<Values> for NamespaceSettings {
-    fn from(values: Values) -> Self {
+impl Values {
+    pub fn settings(self) -> anyhow::Result<NamespaceSettings> {
+        let preset = match &self.retry_preset {
+            None => RetryPolicy::default(),
+            Some(name) => RetryPolicy::preset(name).ok_or_else(|| {
+                let presets = RetryPolicy::PRESETS.join(", ");
+                Trouble::usage(format!("--retry-preset is '{name}': it must be one of {presets}"))
+            })?,
+        };
+        let millis = |ms: Option<u64>| ms.map(Duration::from_millis);
         let retry = RetryPolicy {
-            maximum_attempts: values.max_attempts,
-            initial_interval_ms: values.initial_interval_ms,
-            maximum_interval_ms: values.max_interval_ms,
-            preset: values.retry_preset.unwrap_or_default(),
-            ..RetryPolicy::default()
+            maximum_attempts: self.max_attempts.or(preset.maximum_attempts),
+            initial_interval: millis(self.initial_interval_ms).or(preset.initial_interval),
+            maximum_interval: millis(self.max_interval_ms).or(preset.maximum_interval),
+            ..preset
         };
-        let timeouts = TimeoutConfig {
-            start_to_close_timeout_seconds: values.step_timeout,
-            heartbeat_timeout_seconds: values.heartbeat_timeout,
-            execution_timeout_seconds: values.execution_timeout,
+        let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+        let timeouts = Timeouts {
+            step: seconds(self.step_timeout),
+            heartbeat: seconds(self.heartbeat_timeout),
+            execution: seconds(self.execution_timeout),
         };
-        let values = NamespaceValues {
-            description: values.description,
-            retry_policy: Some(retry),
-            timeouts: Some(timeouts),
-            retention_ms: values.retention_days.map(|days| i64::from(days) * DAY_MS),
-            max_concurrent: values.max_concurrent,
-            failure_handler_queue: values.failure_handler_queue,
-        };
-        NamespaceSettings::from(values)
+        let mut settings = NamespaceSettings::default().retry_policy(retry).timeouts(timeouts);
+        if let Some(text) = self.description {
+            settings = settings.description(text);
+        }
+        if let Some(days) = self.retention_days {
+            settings = settings.retention(DAY * days);
+        }
+        if let Some(most) = self.max_concurrent {
+            settings = settings.max_concurrent(most);
+        }
+        if let Some(queue) = self.failure_handler_queue {
+            settings = settings.failure_handler_queue(queue);
+        }
+        Ok(settings)
     }
 }

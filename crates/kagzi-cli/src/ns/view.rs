@@ -3,8 +3,9 @@ use crate::output::{self, Format};
 use crate::session::Session;
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::Namespace;
+use kagzi::admin::Namespace;
 use serde::Serialize;
+use std::time::Duration;
 
 /// A namespace as `-o json` prints it. Fields are only ever added.
 #[derive(Debug, Serialize)]
@@ -36,28 +37,28 @@ pub struct NamespaceView {
 impl From<Namespace> for NamespaceView {
     fn from(namespace: Namespace) -> Self {
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
-        let retry = namespace.retry_policy.unwrap_or_default();
-        let timeouts = namespace.timeouts.unwrap_or_default();
+        let (retry, timeouts) = (namespace.retry_policy, namespace.timeouts);
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         NamespaceView {
             name: namespace.namespace_id,
             description: namespace.description,
             status: if namespace.disabled { "DISABLED" } else { "ENABLED" },
-            disabled_by: said(namespace.disabled_by),
+            disabled_by: namespace.disabled_by,
             disabled_note: said(namespace.disabled_note),
-            disabled_at: moment::from_wire(namespace.disabled_at),
+            disabled_at: moment::of(namespace.disabled_at),
             maximum_attempts: retry.maximum_attempts,
-            initial_interval_ms: retry.initial_interval_ms,
-            maximum_interval_ms: retry.maximum_interval_ms,
-            step_timeout_seconds: timeouts.start_to_close_timeout_seconds,
-            heartbeat_timeout_seconds: timeouts.heartbeat_timeout_seconds,
-            execution_timeout_seconds: timeouts.execution_timeout_seconds,
-            retention_ms: namespace.retention_ms,
+            initial_interval_ms: retry.initial_interval.map(millis),
+            maximum_interval_ms: retry.maximum_interval.map(millis),
+            step_timeout_seconds: timeouts.step.map(|time| time.as_secs()),
+            heartbeat_timeout_seconds: timeouts.heartbeat.map(|time| time.as_secs()),
+            execution_timeout_seconds: timeouts.execution.map(|time| time.as_secs()),
+            retention_ms: namespace.retention.map(millis),
             max_concurrent: namespace.max_concurrent,
-            failure_handler_queue: said(namespace.failure_handler_queue),
-            created_at: moment::from_wire(namespace.created_at),
-            updated_at: moment::from_wire(namespace.updated_at),
+            failure_handler_queue: namespace.failure_handler_queue,
+            created_at: moment::of(Some(namespace.created_at)),
+            updated_at: moment::of(namespace.updated_at),
             version: namespace.version,
-            retention: namespace.retention_ms.map(days),
+            retention: namespace.retention.map(millis).map(days),
             mood: if namespace.disabled { Mood::Bad } else { Mood::Good },
         }
     }
@@ -111,29 +112,28 @@ fn days(ms: i64) -> String {
 pub mod tests {
     use super::*;
     use crate::run::sample_now;
-    use kagzi_proto::v1::{RetryPolicy, TimeoutConfig};
+    use kagzi::RetryPolicy;
+    use kagzi::client::Timeouts;
+    use std::time::SystemTime;
 
     pub fn sample() -> Namespace {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        Namespace {
-            namespace_id: "shop".into(),
-            description: "orders and refunds".into(),
-            disabled: true,
-            disabled_by: "ada".into(),
-            disabled_note: "unpaid".into(),
-            disabled_at: at(1_794_744_000),
-            retry_policy: Some(RetryPolicy { maximum_attempts: Some(3), ..RetryPolicy::default() }),
-            timeouts: Some(TimeoutConfig {
-                execution_timeout_seconds: Some(3600),
-                ..TimeoutConfig::default()
-            }),
-            retention_ms: Some(30 * 24 * 3600 * 1000),
-            max_concurrent: Some(50),
-            failure_handler_queue: "alerts".into(),
-            created_at: at(1_794_740_000),
-            updated_at: at(1_794_744_000),
-            version: 4,
-        }
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut namespace = Namespace::default();
+        namespace.namespace_id = "shop".into();
+        namespace.description = "orders and refunds".into();
+        namespace.disabled = true;
+        namespace.disabled_by = Some("ada".into());
+        namespace.disabled_note = "unpaid".into();
+        namespace.disabled_at = Some(at(1_794_744_000));
+        namespace.retry_policy = RetryPolicy { maximum_attempts: Some(3), ..RetryPolicy::default() };
+        namespace.timeouts = Timeouts { execution: Some(Duration::from_secs(3600)), ..Timeouts::default() };
+        namespace.retention = Some(Duration::from_secs(30 * 24 * 3600));
+        namespace.max_concurrent = Some(50);
+        namespace.failure_handler_queue = Some("alerts".into());
+        namespace.created_at = at(1_794_740_000);
+        namespace.updated_at = Some(at(1_794_744_000));
+        namespace.version = 4;
+        namespace
     }
 
     #[test]

@@ -12,10 +12,10 @@ struct Queues {
 }
 
 pub async fn perform(session: &Session) -> anyhow::Result<()> {
-    let answer = session.admin().await?.queues().await?;
+    let admin = session.admin().await?;
     let list = Queues {
-        queues: answer.queues.into_iter().map(QueueView::from).collect(),
-        namespace_gate: answer.namespace_gate.map(GateView::from),
+        queues: admin.queues().all().await?.into_iter().map(QueueView::from).collect(),
+        namespace_gate: GateView::unless_open(admin.namespace_gate().await?),
     };
     match session.format {
         Format::Json => output::print_json(&list),

@@ -11,7 +11,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let Some(queue) = session.admin().await?.queue(&args.queue).depth().await? else {
+    let Some(queue) = session.admin().await?.queue(&args.queue).describe().await? else {
         let message = format!(
             "queue '{}' has no living run, no worker and no gate in namespace '{}'",
             args.queue, session.namespace

@@ -13,8 +13,8 @@ struct SeenType {
 }
 
 pub async fn perform(session: &Session) -> anyhow::Result<()> {
-    let answer = session.admin().await?.queues().await?;
-    let types: Vec<SeenType> = answer.queues.into_iter().map(QueueView::from).flat_map(of_queue).collect();
+    let answer = session.admin().await?.queues().all().await?;
+    let types: Vec<SeenType> = answer.into_iter().map(QueueView::from).flat_map(of_queue).collect();
     match session.format {
         Format::Json => output::print_json(&types),
         Format::Table if types.is_empty() => {

@@ -1,7 +1,7 @@
 use crate::moment;
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::{Gate, Queue, QueueType};
+use kagzi::admin::{Gate, Queue, QueueType};
 use serde::Serialize;
 
 /// What an operator set, as `-o json` prints it. Fields are only ever added.
@@ -41,18 +41,22 @@ pub struct TypeView {
 
 impl From<Gate> for GateView {
     fn from(gate: Gate) -> Self {
-        let said = |text: String| Some(text).filter(|text| !text.is_empty());
         GateView {
             paused: gate.paused,
-            paused_by: said(gate.paused_by),
-            paused_note: said(gate.paused_note),
-            paused_at: moment::from_wire(gate.paused_at),
+            paused_by: gate.paused_by,
+            paused_note: Some(gate.paused_note).filter(|note| !note.is_empty()),
+            paused_at: moment::of(gate.paused_at),
             max_concurrent: gate.max_concurrent,
         }
     }
 }
 
 impl GateView {
+    /// A gate that holds nothing back is none.
+    pub fn unless_open(gate: Gate) -> Option<GateView> {
+        (!gate.is_open()).then(|| GateView::from(gate))
+    }
+
     /// What it does, in a few words.
     pub fn sentence(&self) -> String {
         let mut parts = Vec::new();
@@ -72,12 +76,12 @@ impl From<Queue> for QueueView {
     fn from(queue: Queue) -> Self {
         QueueView {
             task_queue: queue.task_queue,
-            ready: queue.ready,
-            waiting: queue.waiting,
-            leased: queue.leased,
-            oldest_ready_at: moment::from_wire(queue.oldest_ready_at),
+            ready: queue.depth.ready,
+            waiting: queue.depth.waiting,
+            leased: queue.depth.leased,
+            oldest_ready_at: moment::of(queue.depth.oldest_ready_at),
             workers: queue.workers,
-            gate: queue.gate.map(GateView::from),
+            gate: GateView::unless_open(queue.gate),
             types: queue.types.into_iter().map(TypeView::from).collect(),
         }
     }
@@ -87,12 +91,12 @@ impl From<QueueType> for TypeView {
     fn from(kind: QueueType) -> Self {
         TypeView {
             workflow_type: kind.workflow_type,
-            ready: kind.ready,
-            waiting: kind.waiting,
-            leased: kind.leased,
-            oldest_ready_at: moment::from_wire(kind.oldest_ready_at),
+            ready: kind.depth.ready,
+            waiting: kind.depth.waiting,
+            leased: kind.depth.leased,
+            oldest_ready_at: moment::of(kind.depth.oldest_ready_at),
             workers: kind.workers,
-            gate: kind.gate.map(GateView::from),
+            gate: GateView::unless_open(kind.gate),
         }
     }
 }
@@ -154,37 +158,22 @@ mod tests {
     use crate::run::sample_now;
 
     fn sample() -> Queue {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        let limited = Gate { max_concurrent: Some(3), ..Gate::default() };
-        let paused = Gate {
-            paused: true,
-            paused_by: "ada".into(),
-            paused_note: "deploy".into(),
-            paused_at: at(1_794_744_000),
-            max_concurrent: None,
-        };
-        let refund = QueueType {
-            workflow_type: "refund".into(),
-            ready: 2,
-            waiting: 0,
-            leased: 1,
-            oldest_ready_at: at(1_794_744_000),
-            workers: 0,
-            gate: Some(limited),
-        };
-        Queue {
-            task_queue: "orders".into(),
-            ready: 2,
-            waiting: 4,
-            leased: 1,
-            oldest_ready_at: at(1_794_744_000),
-            workers: 1,
-            gate: Some(paused),
-            types: vec![
-                QueueType { workflow_type: "order".into(), waiting: 4, workers: 1, ..Default::default() },
-                refund,
-            ],
-        }
+        let at = Some(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_794_744_000));
+        let mut refund = QueueType::default();
+        refund.workflow_type = "refund".into();
+        (refund.depth.ready, refund.depth.leased, refund.depth.oldest_ready_at) = (2, 1, at);
+        refund.gate.max_concurrent = Some(3);
+        let mut order = QueueType::default();
+        order.workflow_type = "order".into();
+        (order.depth.waiting, order.workers) = (4, 1);
+        let mut queue = Queue::default();
+        queue.task_queue = "orders".into();
+        (queue.depth.ready, queue.depth.waiting, queue.depth.leased) = (2, 4, 1);
+        (queue.depth.oldest_ready_at, queue.workers) = (at, 1);
+        (queue.gate.paused, queue.gate.paused_by) = (true, Some("ada".into()));
+        (queue.gate.paused_note, queue.gate.paused_at) = ("deploy".into(), at);
+        queue.types = vec![order, refund];
+        queue
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use kagzi::{Admin, QueueHandle};
+use kagzi::admin::{Admin, QueueHandle};
 
 /// Names a gate: of a queue, of one type on it, or of everything.
 #[derive(clap::Args)]

@@ -3,7 +3,7 @@
 use super::sample::Sample;
 use crate::queue::view::GateView;
 use crate::table;
-use kagzi_proto::v1::{Gate, Queue, WorkerStatus, WorkflowStatus};
+use kagzi::admin::{Queue, RegisteredWorker, WorkerStatus};
 use serde::Serialize;
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ pub struct Frame {
     pub namespace: String,
     pub version: String,
     pub store: String,
-    pub uptime_s: i64,
+    pub uptime_s: u64,
     /// Averages since the frame before; none where the server does not count it.
     pub runs_finished_per_s: Option<f64>,
     pub commands_per_s: Option<f64>,
@@ -54,10 +54,10 @@ pub struct WorkerLine {
     pub task_queue: String,
     pub hostname: String,
     pub status: &'static str,
-    pub active: i32,
-    pub max_concurrent: i32,
-    pub completed: i64,
-    pub failed: i64,
+    pub active: u32,
+    pub max_concurrent: u32,
+    pub completed: u64,
+    pub failed: u64,
 }
 
 impl Frame {
@@ -79,14 +79,14 @@ impl Frame {
             namespace: now.namespace.clone(),
             version: now.server.version.clone(),
             store: now.server.store.clone(),
-            uptime_s: now.server.uptime_ms / 1000,
+            uptime_s: now.server.uptime.as_secs(),
             runs_finished_per_s: ended.map(per_second),
             commands_per_s: grown("kagzi_commands_total").map(per_second),
             commits_per_s: commits.map(per_second),
             commit_ms: commit_s.and_then(each),
             runs: counts(now),
             queues: queues(now),
-            namespace_gate: now.namespace_gate.clone().map(gate),
+            namespace_gate: now.namespace_gate.as_ref().map(GateView::sentence),
             workers: workers(now),
         }
     }
@@ -98,7 +98,7 @@ impl Frame {
             self.version,
             self.address,
             self.store,
-            age(self.uptime_s.max(0).cast_unsigned()),
+            age(self.uptime_s),
             self.namespace,
             or_dash(self.runs_finished_per_s),
             or_dash(self.commands_per_s),
@@ -156,10 +156,8 @@ impl Frame {
 
 /// Living runs by status, then ended ones by outcome since the server started.
 fn counts(sample: &Sample) -> Vec<Count> {
-    let name =
-        |status: WorkflowStatus| status.as_str_name().trim_start_matches("WORKFLOW_STATUS_").to_owned();
     let living = sample.living.iter().map(|living| Count {
-        status: name(living.status),
+        status: living.status.name().to_owned(),
         runs: living.count,
         at_least: living.more,
     });
@@ -175,33 +173,28 @@ fn counts(sample: &Sample) -> Vec<Count> {
 fn queues(sample: &Sample) -> Vec<QueueLine> {
     let line = |queue: &Queue| QueueLine {
         task_queue: queue.task_queue.clone(),
-        ready: queue.ready,
-        oldest_ready_s: queue.oldest_ready_at.and_then(|at| waited(at, sample.clock)),
-        waiting: queue.waiting,
-        running: queue.leased,
+        ready: queue.depth.ready,
+        oldest_ready_s: queue.depth.oldest_ready_at.map(|at| waited(at, sample.clock)),
+        waiting: queue.depth.waiting,
+        running: queue.depth.leased,
         workers: queue.workers,
-        gate: queue.gate.clone().map(gate),
+        gate: GateView::unless_open(queue.gate.clone()).map(|gate| gate.sentence()),
     };
     sample.queues.iter().map(line).collect()
 }
 
-fn waited(since: prost_types::Timestamp, now: SystemTime) -> Option<u64> {
-    let since = SystemTime::try_from(since).ok()?;
+fn waited(since: SystemTime, now: SystemTime) -> u64 {
     // Another machine's clock may be ahead of ours.
-    Some(now.duration_since(since).unwrap_or_default().as_secs())
-}
-
-fn gate(gate: Gate) -> String {
-    GateView::from(gate).sentence()
+    now.duration_since(since).unwrap_or_default().as_secs()
 }
 
 fn workers(sample: &Sample) -> Vec<WorkerLine> {
-    let alive = sample.workers.iter().filter(|worker| worker.status() != WorkerStatus::Offline);
-    let line = |worker: &kagzi_proto::v1::Worker| WorkerLine {
+    let alive = sample.workers.iter().filter(|worker| worker.status != WorkerStatus::Offline);
+    let line = |worker: &RegisteredWorker| WorkerLine {
         worker_id: worker.worker_id.clone(),
         task_queue: worker.task_queue.clone(),
         hostname: worker.hostname.clone(),
-        status: worker.status().as_str_name().trim_start_matches("WORKER_STATUS_"),
+        status: worker.status.name(),
         active: worker.active_count,
         max_concurrent: worker.max_concurrent,
         completed: worker.total_completed,
@@ -232,51 +225,39 @@ mod tests {
     use super::super::metrics::tests::sample as metrics;
     use super::super::sample::Living;
     use super::*;
-    use kagzi_proto::v1::{GetServerInfoResponse, Worker};
+    use kagzi::admin::{Gate, ServerInfo};
+    use kagzi::client::RunStatus;
     use tokio::time::{Duration, Instant};
 
     fn sample(at: Instant) -> Sample {
         let clock = SystemTime::now();
-        let paused = Gate { paused: true, paused_by: "ada".into(), ..Default::default() };
-        let queue = Queue {
-            task_queue: "orders".into(),
-            ready: 20_000,
-            waiting: 1,
-            leased: 3,
-            oldest_ready_at: Some((clock - Duration::from_secs(300)).into()),
-            workers: 1,
-            gate: Some(paused),
-            ..Default::default()
-        };
-        let worker = Worker {
-            worker_id: "w1".into(),
-            task_queue: "orders".into(),
-            hostname: "host-1".into(),
-            status: WorkerStatus::Online.into(),
-            active_count: 3,
-            max_concurrent: 100,
-            ..Default::default()
-        };
+        let mut queue = Queue::default();
+        queue.task_queue = "orders".into();
+        (queue.depth.ready, queue.depth.waiting, queue.depth.leased) = (20_000, 1, 3);
+        queue.depth.oldest_ready_at = Some(clock - Duration::from_secs(300));
+        queue.workers = 1;
+        (queue.gate.paused, queue.gate.paused_by) = (true, Some("ada".into()));
+        let mut worker = RegisteredWorker::default();
+        (worker.worker_id, worker.task_queue) = ("w1".into(), "orders".into());
+        (worker.hostname, worker.status) = ("host-1".into(), WorkerStatus::Online);
+        (worker.active_count, worker.max_concurrent) = (3, 100);
+        let mut server = ServerInfo::default();
+        (server.version, server.store) = ("0.1.0".into(), "sqlite:kagzi.db".into());
+        server.uptime = Duration::from_secs(200);
+        let mut limited = Gate::default();
+        limited.max_concurrent = Some(5);
         let living = |status, count, more| Living { status, count, more };
         Sample {
             at,
             clock,
             address: "127.0.0.1:50051".into(),
             namespace: "default".into(),
-            server: GetServerInfoResponse {
-                version: "0.1.0".into(),
-                store: "sqlite:kagzi.db".into(),
-                uptime_ms: 200_000,
-                ..Default::default()
-            },
+            server,
             metrics: metrics(),
             workers: vec![worker],
-            living: vec![
-                living(WorkflowStatus::Pending, 10_000, true),
-                living(WorkflowStatus::Running, 3, false),
-            ],
+            living: vec![living(RunStatus::Pending, 10_000, true), living(RunStatus::Running, 3, false)],
             queues: vec![queue],
-            namespace_gate: Some(Gate { max_concurrent: Some(5), ..Default::default() }),
+            namespace_gate: Some(GateView::from(limited)),
         }
     }
 

@@ -1,19 +1,18 @@
 //! Everything that a frame shows, as it is at one moment.
 
 use super::metrics::Metrics;
-use crate::session::{self, Admin, Session, Workflows};
-use kagzi_proto::v1::{
-    Gate, GetServerInfoRequest, GetServerInfoResponse, ListWorkersRequest, ListWorkflowRunsRequest, Queue,
-    Worker, WorkflowStatus,
-};
+use crate::queue::view::GateView;
+use crate::session::Session;
+use kagzi::admin::{Queue, RegisteredWorker, ServerInfo};
+use kagzi::client::RunStatus;
 use std::time::SystemTime;
 use tokio::time::Instant;
 
-const WORKERS_MAX: i32 = 100;
+const WORKERS_MAX: u16 = 100;
 
 /// Statuses of runs that are not over, in the order in which they are shown.
-pub const LIVING: [WorkflowStatus; 4] =
-    [WorkflowStatus::Pending, WorkflowStatus::Running, WorkflowStatus::Sleeping, WorkflowStatus::Paused];
+pub const LIVING: [RunStatus; 4] =
+    [RunStatus::Pending, RunStatus::Running, RunStatus::Sleeping, RunStatus::Paused];
 
 pub struct Sample {
     pub at: Instant,
@@ -21,18 +20,18 @@ pub struct Sample {
     pub clock: SystemTime,
     pub address: String,
     pub namespace: String,
-    pub server: GetServerInfoResponse,
+    pub server: ServerInfo,
     pub metrics: Metrics,
-    pub workers: Vec<Worker>,
+    pub workers: Vec<RegisteredWorker>,
     pub living: Vec<Living>,
     pub queues: Vec<Queue>,
     /// Stands before all queues.
-    pub namespace_gate: Option<Gate>,
+    pub namespace_gate: Option<GateView>,
 }
 
 /// Runs of one status.
 pub struct Living {
-    pub status: WorkflowStatus,
+    pub status: RunStatus,
     pub count: u64,
     /// There are more than the server counts.
     pub more: bool,
@@ -40,49 +39,25 @@ pub struct Living {
 
 impl Sample {
     pub async fn take(session: &Session) -> anyhow::Result<Sample> {
-        let channel = session::connect(&session.address).await?;
-        let server = Admin::new(channel.clone()).get_server_info(GetServerInfoRequest {}).await?.into_inner();
-        let queues = session.admin_over(channel.clone()).queues().await?;
-        let request = ListWorkersRequest {
-            namespace_id: session.namespace.clone(),
-            page_size: WORKERS_MAX,
-            ..Default::default()
-        };
-        let workers =
-            session::workers_over(channel.clone()).list_workers(request).await?.into_inner().workers;
-        let mut workflows = session::workflows_over(channel);
+        let admin = session.admin().await?;
+        let client = session.client().await?;
         let mut living = Vec::with_capacity(LIVING.len());
         for status in LIVING {
-            living.push(of_status(&mut workflows, session, status).await?);
+            // Counted by the server: no run is fetched for it.
+            let runs = client.runs().status(status).count().await?;
+            living.push(Living { status, count: runs.count, more: runs.capped });
         }
         Ok(Sample {
             at: Instant::now(),
             clock: SystemTime::now(),
             address: session.address.to_string(),
             namespace: session.namespace.clone(),
-            server,
+            server: admin.server_info().await?,
             metrics: Metrics::read(&session.address).await?,
-            workers,
+            workers: admin.workers().page_size(WORKERS_MAX).page("").await?.rows,
             living,
-            queues: queues.queues,
-            namespace_gate: queues.namespace_gate,
+            queues: admin.queues().all().await?,
+            namespace_gate: GateView::unless_open(admin.namespace_gate().await?),
         })
     }
-}
-
-/// Counted by the server: no run is fetched for it.
-async fn of_status(
-    workflows: &mut Workflows,
-    session: &Session,
-    status: WorkflowStatus,
-) -> anyhow::Result<Living> {
-    let request = ListWorkflowRunsRequest {
-        namespace_id: session.namespace.clone(),
-        page_size: 1,
-        include_total: true,
-        status: status.into(),
-        ..Default::default()
-    };
-    let page = workflows.list_workflow_runs(request).await?.into_inner();
-    Ok(Living { status, count: page.total_count, more: page.total_capped })
 }

@@ -4,7 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
-use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext, WorkflowFailedEvent};
+use kagzi::workflow::WorkflowFailedEvent;
+use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext};
 use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 

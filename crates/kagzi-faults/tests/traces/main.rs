@@ -5,7 +5,8 @@ mod receiver;
 
 use std::path::Path;
 
-use kagzi::{Client, WorkflowStatus};
+use kagzi::Client;
+use kagzi::client::RunStatus;
 use kagzi_faults::{ExecutionLog, Process, QUEUE, Script, StepPlan, eventually, spans, start_request};
 use receiver::{Receiver, Span};
 use tracing::Instrument;
@@ -139,7 +140,7 @@ async fn after_a_worker_crash_the_new_execution_links_to_the_former() {
     log.open_gate("ship");
     eventually("the run ends", async || {
         let run = client.get(run.as_str()).await.unwrap();
-        (run.status() == WorkflowStatus::Completed).then_some(())
+        (run.status == RunStatus::Completed).then_some(())
     })
     .await;
 

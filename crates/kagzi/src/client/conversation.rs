@@ -9,20 +9,19 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use kagzi_proto::refusal;
-use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
 use kagzi_proto::v1::{self, ask::Body as Asked, reply::Body as Said};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
-use tonic::transport::Channel;
 
+use crate::client::wire::{Rpc, Wire, Workflows};
 use crate::limits;
 
 /// What is asked of one server.
 #[derive(Clone)]
 pub(crate) struct Conversation {
-    channel: Channel,
+    wire: Wire,
     open: Arc<Mutex<Option<Open>>>,
     next_seq: Arc<AtomicU64>,
 }
@@ -42,8 +41,8 @@ struct Waiting {
 }
 
 impl Conversation {
-    pub(crate) fn on(channel: Channel) -> Conversation {
-        Conversation { channel, open: Arc::default(), next_seq: Arc::default() }
+    pub(crate) fn on(wire: Wire) -> Conversation {
+        Conversation { wire, open: Arc::default(), next_seq: Arc::default() }
     }
 
     pub(crate) async fn start(
@@ -94,11 +93,7 @@ impl Conversation {
         let (asks, messages) = mpsc::channel(limits::ASKS_LEN_MAX);
         let replies = Mutex::new(Some(HashMap::from([(seq, reply)])));
         let open = Open { asks, waiting: Arc::new(Waiting { replies }) };
-        tokio::spawn(listen(
-            self.channel.clone(),
-            Batches { messages, asks: Vec::new() },
-            open.waiting.clone(),
-        ));
+        tokio::spawn(listen(self.wire.clone(), Batches { messages, asks: Vec::new() }, open.waiting.clone()));
         *slot = Some(open.clone());
         open
     }
@@ -126,8 +121,8 @@ impl Drop for Interest<'_> {
 }
 
 /// Reads replies until the stream breaks. Ends by itself when nobody can ask any more.
-async fn listen(channel: Channel, asks: Batches, waiting: Arc<Waiting>) {
-    let mut client = WorkflowServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
+async fn listen(wire: Wire, asks: Batches, waiting: Arc<Waiting>) {
+    let mut client = Workflows::from(Rpc(wire));
     let why = match client.converse(asks).await {
         Ok(answer) => {
             let mut answers = answer.into_inner();

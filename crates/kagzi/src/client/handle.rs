@@ -1,17 +1,18 @@
 //! One run, seen from outside.
 
-use kagzi_proto::v1::{self, RunEvent, WorkflowRun, WorkflowStatus};
+use kagzi_proto::v1;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::client::attempts::StepAttempts;
-use crate::client::history::RunHistory;
-use crate::client::{Client, Repeat, Server};
-use crate::error::{Error, RunFailed};
+use crate::client::Client;
+use crate::client::run::{Reason, Run, RunStatus};
+use crate::client::wire::rpc;
+use crate::error::{Error, RunFailed, RunPaused};
+use crate::history::{Event, RunHistory, StepAttempt, StepAttempts};
+use crate::limits;
 use crate::reconnect_delay::ReconnectDelay;
 use crate::retry_policy::millis;
-use crate::{limits, payload};
 
 /// A run that was started.
 #[derive(Clone)]
@@ -19,6 +20,25 @@ pub struct RunHandle {
     client: Client,
     run_id: String,
     already_existed: bool,
+}
+
+/// Why a run is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// For people.
+    pub sentence: String,
+    /// For programs; none when the run has ended.
+    pub reason: Option<Reason>,
+}
+
+/// What becomes of a wait for a run that is paused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pauses {
+    /// It ends.
+    Tell,
+    /// It goes on.
+    WaitFor,
 }
 
 impl RunHandle {
@@ -36,34 +56,71 @@ impl RunHandle {
         self.already_existed
     }
 
-    /// Waits for the run to end and decodes its output. A run that did not complete is
-    /// [`Error::RunFailed`]. Waits as long as it takes; a server that cannot be reached for a minute is
-    /// an error.
+    /// Waits for the run to end and decodes its output. Waits as long as it takes; a server that cannot be reached for a
+    /// minute is an error. A run that did not complete is [`Error::RunFailed`], and one that waits for a person is
+    /// [`Error::RunPaused`]: it may never end. [`finished`](RunHandle::finished) waits for that person too.
     pub async fn result<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        let run = self.finished().await?;
-        if run.status() == WorkflowStatus::Completed {
-            return payload::decode(run.output.as_ref())
-                .map_err(|error| Error::undecodable("the run's output", &error));
+        let run = self.wait(Pauses::Tell).await?;
+        match run.status {
+            RunStatus::Completed => run.output(),
+            RunStatus::Paused => Err(RunPaused::new(run.run_id, run.status_detail).into()),
+            RunStatus::Pending
+            | RunStatus::Running
+            | RunStatus::Sleeping
+            | RunStatus::Failed
+            | RunStatus::Cancelled
+            | RunStatus::TimedOut
+            | RunStatus::Compensating
+            | RunStatus::Unknown => Err(self.failed(run).await.into()),
         }
-        let status = run.status();
-        let error = run.error.unwrap_or_default();
-        Err(RunFailed { run_id: run.run_id, status, code: error.code, message: error.message }.into())
     }
 
-    /// Waits for the run to end, however it ends.
-    pub async fn finished(&self) -> Result<WorkflowRun, Error> {
+    /// Waits for the run to end, however it ends. While it is paused, this waits for whoever lets it go on.
+    pub async fn finished(&self) -> Result<Run, Error> {
+        self.wait(Pauses::WaitFor).await
+    }
+
+    async fn wait(&self, pauses: Pauses) -> Result<Run, Error> {
         let mut outage = Outage::default();
+        let mut warned = false;
         loop {
-            match self.wait_once().await {
-                Ok(v1::WaitWorkflowRunResponse { finished: true, workflow_run }) => {
-                    let mut run = workflow_run.unwrap_or_default();
-                    let decoded = self.client.codecs.decode_run(&mut run);
-                    return decoded.map(|()| *run).map_err(|error| Error::undecodable("the run", &error));
+            let (run, finished) = match self.wait_once().await {
+                Ok(answer) => (answer.workflow_run.unwrap_or_default(), answer.finished),
+                Err(error) => {
+                    outage.bear(error).await?;
+                    continue;
                 }
-                Ok(v1::WaitWorkflowRunResponse { finished: false, .. }) => outage = Outage::default(),
-                Err(error) => outage.bear(error).await?,
+            };
+            outage = Outage::default();
+            let paused = RunStatus::from_wire(run.status) == RunStatus::Paused;
+            if finished || (paused && pauses == Pauses::Tell) {
+                return self.read(*run);
+            }
+            if paused && !warned {
+                warned = true;
+                let why = &run.status_detail;
+                tracing::warn!(run = %self.run_id, %why, "a run that is waited for is paused until a person lets it go on");
             }
         }
+    }
+
+    fn read(&self, mut run: v1::WorkflowRun) -> Result<Run, Error> {
+        let decoded = self.client.codecs.decode_run(&mut run);
+        decoded.map_err(|error| Error::undecodable("the run", &error))?;
+        Ok(Run::from_proto(run))
+    }
+
+    /// All that the server knows about a failure. The step stands in the history only, so it is asked for; a history
+    /// that cannot be read leaves it out.
+    async fn failed(&self, run: Run) -> RunFailed {
+        let attempts = run.attempts;
+        let failed = RunFailed::new(run.run_id, run.status, run.error.unwrap_or_default());
+        let last = self.history().kind("run_failed").newest_first().page_size(1);
+        let step = match last.page("").await {
+            Ok(page) => page.rows.into_iter().next().and_then(|event| event.step),
+            Err(_) => None,
+        };
+        RunFailed { attempts, step, ..failed }
     }
 
     async fn wait_once(&self) -> Result<v1::WaitWorkflowRunResponse, Error> {
@@ -72,11 +129,9 @@ impl RunHandle {
             namespace_id: self.client.namespace_id().to_owned(),
             timeout_ms: millis(limits::WAIT_POLL),
         };
-        let wait = |server: Server| {
-            let request = request.clone();
-            async move { server.conversation.wait(request).await }
-        };
-        self.client.ask("wait for a run", Repeat::Safe, wait).await
+        let server = self.client.server().await?;
+        let question = server.conversation.wait(request);
+        self.client.ask_once("wait for a run", limits::WAIT_POLL + limits::WAIT_SLACK, question).await
     }
 
     /// Ends the run as CANCELLED; a worker that executes it is told to stop.
@@ -86,11 +141,7 @@ impl RunHandle {
             namespace_id: self.client.namespace_id().to_owned(),
             reason: reason.into(),
         };
-        let cancel = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.cancel_workflow_run(request).await }
-        };
-        self.client.call("cancel a run", Repeat::Safe, cancel).await?;
+        rpc!(self.client, Workflows.cancel_workflow_run, Safe, "cancel a run", request)?;
         Ok(())
     }
 
@@ -101,68 +152,85 @@ impl RunHandle {
             namespace_id: self.client.namespace_id().to_owned(),
             reason: reason.into(),
         };
-        let terminate = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.terminate_workflow_run(request).await }
-        };
-        self.client.call("terminate a run", Repeat::Safe, terminate).await?;
+        rpc!(self.client, Workflows.terminate_workflow_run, Safe, "terminate a run", request)?;
         Ok(())
     }
 
     /// Retries now: a waiting retry begins at once, and a run that failed goes on in place, from its failed
     /// step. Answers with the run's state.
-    pub async fn retry(&self) -> Result<WorkflowStatus, Error> {
+    pub async fn retry(&self) -> Result<RunStatus, Error> {
         self.retry_from("").await
     }
 
     /// The same from an earlier failed step, after which nothing but failures was recorded. Empty: the step that failed
     /// the run.
-    pub async fn retry_from(&self, step: &str) -> Result<WorkflowStatus, Error> {
+    pub async fn retry_from(&self, step: &str) -> Result<RunStatus, Error> {
         let request = v1::RetryWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             from_step: step.to_owned(),
             request_id: Uuid::now_v7().to_string(),
         };
-        let retry = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.retry_workflow_run(request).await }
-        };
-        Ok(self.client.call("retry a run", Repeat::Safe, retry).await?.status())
+        let answer = rpc!(self.client, Workflows.retry_workflow_run, Safe, "retry a run", request)?;
+        Ok(RunStatus::from_wire(answer.status))
     }
 
     /// Starts a new run with the type, queue, input and options of this one.
     pub async fn restart(&self) -> Result<RunHandle, Error> {
+        self.restart_as("").await
+    }
+
+    /// The same under a name of yours. Empty: none.
+    pub async fn restart_as(&self, business_id: impl Into<String>) -> Result<RunHandle, Error> {
         let request = v1::RestartWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            business_id: String::new(),
-        };
-        let restart = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.restart_workflow_run(request).await }
+            business_id: business_id.into(),
         };
         // A repeated restart would be a second new run.
-        let started = self.client.call("restart a run", Repeat::Unsafe, restart).await?;
+        let started = rpc!(self.client, Workflows.restart_workflow_run, Unsafe, "restart a run", request)?;
         Ok(RunHandle::new(self.client.clone(), started.run_id, false))
     }
 
     /// Lets a paused run, or one that waits for a retry, go on now. Answers with the run's state.
-    pub async fn resume(&self) -> Result<WorkflowStatus, Error> {
+    pub async fn resume(&self) -> Result<RunStatus, Error> {
         let request = v1::ResumeWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             request_id: Uuid::now_v7().to_string(),
         };
-        let resume = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.resume_workflow_run(request).await }
+        let answer = rpc!(self.client, Workflows.resume_workflow_run, Safe, "resume a run", request)?;
+        Ok(RunStatus::from_wire(answer.status))
+    }
+
+    /// Says in one sentence why the run is where it is.
+    pub async fn explain(&self) -> Result<Explanation, Error> {
+        let request = v1::ExplainWorkflowRunRequest {
+            run_id: self.run_id.clone(),
+            namespace_id: self.client.namespace_id().to_owned(),
         };
-        Ok(self.client.call("resume a run", Repeat::Safe, resume).await?.status())
+        let answer = rpc!(self.client, Workflows.explain_workflow_run, Safe, "explain a run", request)?;
+        let reason = (answer.reason != "finished").then(|| Reason::from_word(&answer.reason));
+        Ok(Explanation { sentence: answer.sentence, reason })
+    }
+
+    /// Reads one attempt of a step; 0 = the latest.
+    pub async fn attempt(&self, step: impl Into<String>, attempt: u32) -> Result<StepAttempt, Error> {
+        let request = v1::GetStepAttemptRequest {
+            run_id: self.run_id.clone(),
+            step_id: step.into(),
+            namespace_id: self.client.namespace_id().to_owned(),
+            attempt,
+        };
+        let answer = rpc!(self.client, Workflows.get_step_attempt, Safe, "read a step attempt", request)?;
+        let mut attempt = answer.step_attempt.unwrap_or_default();
+        let decoded = self.client.codecs.decode_attempt(&mut attempt);
+        decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
+        Ok(StepAttempt::from_proto(attempt))
     }
 
     /// Reads the run's whole history, oldest event first.
-    pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
+    pub async fn events(&self) -> Result<Vec<Event>, Error> {
         self.history().all().await
     }
 
@@ -177,7 +245,7 @@ impl RunHandle {
     }
 
     /// Reads the run as it is now.
-    pub async fn describe(&self) -> Result<WorkflowRun, Error> {
+    pub async fn describe(&self) -> Result<Run, Error> {
         self.client.get(self.run_id.clone()).await
     }
 }

@@ -3,19 +3,22 @@
 use std::time::SystemTime;
 
 use futures_util::Stream;
-use kagzi_proto::v1::{self, WorkflowRun, WorkflowStatus};
+use kagzi_proto::v1;
 
-use crate::client::{Client, Repeat};
+use crate::client::Client;
+use crate::client::run::{Reason, Run, RunStatus};
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::page::{self, Page};
 
 /// Runs that are being asked for. What is not set does not filter; everything that is set must match.
 ///
 /// ```no_run
 /// # async fn list(client: kagzi::Client) -> anyhow::Result<()> {
 /// use futures_util::TryStreamExt;
-/// use kagzi::WorkflowStatus;
+/// use kagzi::client::RunStatus;
 ///
-/// let failed = client.runs().status(WorkflowStatus::Failed).label("tenant", "acme").finished_first();
+/// let failed = client.runs().status(RunStatus::Failed).label("tenant", "acme").finished_first();
 /// let runs: Vec<_> = failed.stream().try_collect().await?;
 /// # Ok(()) }
 /// ```
@@ -24,17 +27,6 @@ use crate::error::Error;
 pub struct Runs {
     client: Client,
     request: v1::ListWorkflowRunsRequest,
-}
-
-/// One page of runs, in the order that was asked for.
-#[derive(Debug, Clone, Default)]
-pub struct RunPage {
-    /// Without input and output.
-    pub runs: Vec<WorkflowRun>,
-    /// For the next page; empty when this is the last.
-    pub next_page_token: String,
-    /// For the page before; empty when this is the first.
-    pub prev_page_token: String,
 }
 
 /// How many runs match.
@@ -56,8 +48,8 @@ impl Runs {
     }
 
     /// Runs in this state; called again, in any of them.
-    pub fn status(self, status: WorkflowStatus) -> Self {
-        self.change(|request| request.statuses.push(status.into()))
+    pub fn status(self, status: RunStatus) -> Self {
+        self.change(|request| request.statuses.push(status.to_proto().into()))
     }
 
     /// Runs of this type.
@@ -75,9 +67,9 @@ impl Runs {
         self.change(|request| request.error_code = code.into())
     }
 
-    /// Runs that wait for this: `ready`, `leased`, `timer`, `retry` or `paused`.
-    pub fn reason(self, reason: impl Into<String>) -> Self {
-        self.change(|request| request.reason = reason.into())
+    /// Runs that wait for this.
+    pub fn reason(self, reason: Reason) -> Self {
+        self.change(|request| request.reason = reason.name().to_owned())
     }
 
     /// Runs that this schedule started.
@@ -137,7 +129,7 @@ impl Runs {
 
     /// One page: the first for an empty token, else the one that the token of another page names. A token fits
     /// the filters and the order that it came from, and no others.
-    pub async fn page(&self, token: impl Into<String>) -> Result<RunPage, Error> {
+    pub async fn page(&self, token: impl Into<String>) -> Result<Page<Run>, Error> {
         let request = v1::ListWorkflowRunsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = self.ask(request).await?;
         for run in &mut page.workflow_runs {
@@ -148,34 +140,19 @@ impl Runs {
                 Err(error) => tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded"),
             }
         }
-        Ok(RunPage {
-            runs: page.workflow_runs,
-            next_page_token: page.next_page_token,
-            prev_page_token: page.prev_page_token,
-        })
+        let runs = page.workflow_runs.into_iter().map(Run::from_proto).collect();
+        Ok(Page::new(runs, page.next_page_token, page.prev_page_token))
     }
 
     /// All runs that match, fetched page by page as they are taken. Runs that come in meanwhile may be missing;
     /// none is seen twice.
-    pub fn stream(self) -> impl Stream<Item = Result<WorkflowRun, Error>> + Send {
-        struct Walk {
-            query: Runs,
-            page: std::vec::IntoIter<WorkflowRun>,
-            /// None after the last page.
-            next: Option<String>,
-        }
-        let walk = Walk { query: self, page: Vec::new().into_iter(), next: Some(String::new()) };
-        futures_util::stream::try_unfold(walk, |mut walk| async move {
-            loop {
-                if let Some(run) = walk.page.next() {
-                    return Ok(Some((run, walk)));
-                }
-                let Some(token) = walk.next.take() else { return Ok(None) };
-                let page = walk.query.page(token).await?;
-                walk.next = Some(page.next_page_token).filter(|token| !token.is_empty());
-                walk.page = page.runs.into_iter();
-            }
-        })
+    pub fn stream(self) -> impl Stream<Item = Result<Run, Error>> + Send {
+        page::stream(self, |runs, token| async move { runs.page(token).await })
+    }
+
+    /// All of them at once.
+    pub async fn all(&self) -> Result<Vec<Run>, Error> {
+        page::all(self.clone().stream()).await
     }
 
     /// How many match, counted up to 10,000.
@@ -187,12 +164,7 @@ impl Runs {
     }
 
     async fn ask(&self, request: v1::ListWorkflowRunsRequest) -> Result<v1::ListWorkflowRunsResponse, Error> {
-        self.client
-            .call("list runs", Repeat::Safe, |mut rpc| {
-                let request = request.clone();
-                async move { rpc.list_workflow_runs(request).await }
-            })
-            .await
+        rpc!(self.client, Workflows.list_workflow_runs, Safe, "list runs", request)
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListWorkflowRunsRequest)) -> Self {

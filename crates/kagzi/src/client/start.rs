@@ -1,22 +1,23 @@
 //! `client.workflow(..)`: a run that is being described, and started by `.await`.
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
 use serde::Serialize;
-use tonic::Code;
 use tracing::Instrument;
 
 use crate::client::handle::RunHandle;
 use crate::client::{Client, Repeat};
 use crate::codec::CodecError;
-use crate::error::Error;
-use crate::payload;
+use crate::error::{Code, Error};
+use crate::payload::{self, Payload};
 use crate::retry_policy::RetryPolicy;
 use crate::trace;
+use crate::workflow::typed::{Answers, AnyInput, Workflow};
 
 /// Limits on time. What is not set is inherited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +31,14 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
+    pub(crate) fn from_proto(timeouts: v1::TimeoutConfig) -> Timeouts {
+        Timeouts {
+            step: timeouts.start_to_close_timeout_seconds.map(Duration::from_secs),
+            heartbeat: timeouts.heartbeat_timeout_seconds.map(Duration::from_secs),
+            execution: timeouts.execution_timeout_seconds.map(Duration::from_secs),
+        }
+    }
+
     pub(crate) fn to_proto(self) -> Option<v1::TimeoutConfig> {
         (self != Timeouts::default()).then(|| v1::TimeoutConfig {
             start_to_close_timeout_seconds: self.step.map(seconds),
@@ -42,40 +51,62 @@ impl Timeouts {
 /// A run that is being described. Options may come in any order: each sets what it names and keeps the
 /// rest. The server knows timeouts in whole seconds; fractions are rounded up.
 #[must_use = "a run is started by .await"]
-pub struct StartBuilder {
+pub struct StartBuilder<W = AnyInput> {
     client: Client,
     request: Result<Box<v1::StartWorkflowRequest>, Error>,
     retry_policy: RetryPolicy,
     /// None = the run does not ask for retries of the whole run. An empty policy does.
     run_retry_policy: Option<RetryPolicy>,
     timeouts: Timeouts,
+    types: PhantomData<fn() -> W>,
 }
 
 impl StartBuilder {
-    pub(crate) fn new(
-        client: Client,
-        workflow_type: String,
-        task_queue: String,
-        input: &impl Serialize,
-    ) -> StartBuilder {
-        let request = payload::encode(input)
-            .map(|input| {
-                Box::new(v1::StartWorkflowRequest {
-                    task_queue,
-                    workflow_type,
-                    input: Some(input),
-                    namespace_id: client.namespace_id().to_owned(),
-                    ..Default::default()
-                })
-            })
-            .map_err(|error| Error::Encode { what: "the run's input", message: error.to_string() });
+    /// What the run's function is given. Without it: `null`, which fits `()` and `Option`.
+    pub fn input(self, input: impl Serialize) -> Self {
+        self.encode_input(&input)
+    }
+}
+
+impl<I: Serialize, O> StartBuilder<Workflow<I, O>> {
+    /// What the run's function is given.
+    pub fn input(self, input: I) -> Self {
+        self.encode_input(&input)
+    }
+}
+
+impl<W> StartBuilder<W> {
+    pub(crate) fn new(client: Client, workflow_type: String, task_queue: String) -> StartBuilder<W> {
+        let request = v1::StartWorkflowRequest {
+            task_queue,
+            workflow_type,
+            namespace_id: client.namespace_id().to_owned(),
+            ..Default::default()
+        };
         StartBuilder {
             client,
-            request,
+            request: Ok(Box::new(request)),
             retry_policy: RetryPolicy::default(),
             run_retry_policy: None,
             timeouts: Timeouts::default(),
+            types: PhantomData,
         }
+    }
+
+    fn encode_input(mut self, input: &impl Serialize) -> Self {
+        match (payload::encode(input), &mut self.request) {
+            (Ok(input), Ok(request)) => request.input = Some(input),
+            (Err(error), request) => {
+                *request = Err(Error::Encode { what: "the run's input", message: error.to_string() });
+            }
+            (Ok(_), Err(_)) => {}
+        }
+        self
+    }
+
+    /// The queue whose workers execute the run.
+    pub fn queue(self, task_queue: impl Into<String>) -> Self {
+        self.change(|request| request.task_queue = task_queue.into())
     }
 
     /// Your name for the run. At most one run has it: starting again answers with the run that is there.
@@ -89,7 +120,12 @@ impl StartBuilder {
         self.change(|request| drop(request.labels.insert(name.into(), value.into())))
     }
 
-    /// Executions of each step in total, the first included; -1 = no limit.
+    /// Executions of each step in total, the first included: `attempts(1)` retries nothing.
+    pub fn attempts(self, executions: u32) -> Self {
+        self.retries(i32::try_from(executions).unwrap_or(i32::MAX))
+    }
+
+    /// The same; -1 = no limit. It counts executions, not retries: the name is older than [`attempts`](Self::attempts).
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.retry_policy.maximum_attempts = Some(maximum_attempts);
         self
@@ -138,7 +174,7 @@ impl StartBuilder {
     }
 
     /// The workflow type that is started when this run fails or times out, with a
-    /// [`WorkflowFailedEvent`](crate::WorkflowFailedEvent) as its input.
+    /// [`WorkflowFailedEvent`](crate::workflow::WorkflowFailedEvent) as its input.
     pub fn on_failure(self, workflow_type: impl Into<String>) -> Self {
         self.change(|request| request.on_failure_workflow = workflow_type.into())
     }
@@ -185,52 +221,56 @@ pub(crate) async fn repeated(
     request: &v1::StartWorkflowRequest,
     refused: Error,
 ) -> Result<RunHandle, Error> {
-    let taken = matches!(refused, Error::Refused { code: Code::AlreadyExists, .. });
-    if !taken || request.business_id.is_empty() {
+    if refused.code() != Some(Code::AlreadyExists) || request.business_id.is_empty() {
         return Err(refused);
     }
     let there = client.get_by_id(request.business_id.clone()).await?;
     let same = there.workflow_type == request.workflow_type
         && there.task_queue == request.task_queue
-        && there.input.unwrap_or_default() == request.input.clone().unwrap_or_default();
+        && there.input.unwrap_or_default() == Payload::from_proto(request.input.clone().unwrap_or_default());
     if same { Ok(RunHandle::new(client.clone(), there.run_id, true)) } else { Err(refused) }
 }
 
-impl IntoFuture for StartBuilder {
-    type Output = Result<RunHandle, Error>;
+impl<W: Answers> IntoFuture for StartBuilder<W> {
+    type Output = Result<W::Handle, Error>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        async move {
-            let client = self.client.clone();
-            let request = self.into_request()?;
-            let plain = (!client.codecs.is_empty()).then(|| request.clone());
-            let request = encoded(&client, request)?;
-            // Without an id a repeated start would be a second run.
-            let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
-            let span = tracing::info_span!(
-                "start_run",
-                otel.kind = "client",
-                namespace = %request.namespace_id,
-                workflow_type = %request.workflow_type,
-                task_queue = %request.task_queue,
-            );
-            let started = client
-                .ask("start a run", repeat, |server| {
-                    let mut request = tonic::Request::new(request.clone());
-                    trace::send_with(&mut request);
-                    async move { server.start(request).await }
-                })
-                .instrument(span)
-                .await;
-            match (started, plain) {
-                (Ok(started), _) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),
-                // Boxed, because it is large and rare.
-                (Err(refused), Some(plain)) => Box::pin(repeated(&client, &plain, refused)).await,
-                (Err(refused), None) => Err(refused),
-            }
-        }
-        .boxed()
+        let client = self.client.clone();
+        let request = self.into_request();
+        async move { Ok(W::Handle::from(start(client, request).await?)) }.boxed()
+    }
+}
+
+async fn start(
+    client: Client,
+    request: Result<Box<v1::StartWorkflowRequest>, Error>,
+) -> Result<RunHandle, Error> {
+    let request = request?;
+    let plain = (!client.codecs.is_empty()).then(|| request.clone());
+    let request = encoded(&client, request)?;
+    // Without an id a repeated start would be a second run.
+    let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
+    let span = tracing::info_span!(
+        "start_run",
+        otel.kind = "client",
+        namespace = %request.namespace_id,
+        workflow_type = %request.workflow_type,
+        task_queue = %request.task_queue,
+    );
+    let started = client
+        .ask("start a run", repeat, |server| {
+            let mut request = tonic::Request::new(request.clone());
+            trace::send_with(&mut request);
+            async move { server.start(request).await }
+        })
+        .instrument(span)
+        .await;
+    match (started, plain) {
+        (Ok(started), _) => Ok(RunHandle::new(client, started.run_id, started.already_exists)),
+        // Boxed, because it is large and rare.
+        (Err(refused), Some(plain)) => Box::pin(repeated(&client, &plain, refused)).await,
+        (Err(refused), None) => Err(refused),
     }
 }
 
@@ -248,7 +288,7 @@ mod tests {
 
     fn start(input: impl Serialize) -> StartBuilder {
         let channel = Endpoint::from_static("http://unused:1").connect_lazy();
-        Client::from_channel(channel).namespace("shop").workflow("order", "orders", input)
+        Client::on_channel(channel).namespace("shop").workflow("order", "orders", input)
     }
 
     #[tokio::test]

@@ -5,8 +5,9 @@ use tracing::Instrument;
 
 use crate::client::handle::RunHandle;
 use crate::client::start::{StartBuilder, encoded, repeated};
+use crate::client::wire::Workflows;
 use crate::client::{Client, Repeat};
-use crate::error::Error;
+use crate::error::{Code, Error, Refusal};
 use crate::limits::{START_BATCH_BYTES_MAX, START_BATCH_LEN_MAX};
 use crate::trace;
 
@@ -68,7 +69,7 @@ impl Batch {
         let request = v1::StartWorkflowsRequest { requests: self.requests };
         let span = tracing::info_span!("start_runs", otel.kind = "client", starts = request.requests.len());
         let answered = client
-            .call("start runs", repeat, |mut rpc| {
+            .call("start runs", repeat, |mut rpc: Workflows| {
                 let mut request = tonic::Request::new(request.clone());
                 trace::send_with(&mut request);
                 async move { rpc.start_workflows(request).await }
@@ -98,8 +99,7 @@ fn handle_of(client: &Client, result: v1::StartResult) -> Result<RunHandle, Erro
 }
 
 fn unanswered() -> Error {
-    let message = "the server left this start unanswered".to_owned();
-    Error::Refused { attempted: "start a run", code: tonic::Code::Internal, message }
+    Refusal::new("start a run", Code::Internal, "the server left this start unanswered").into()
 }
 
 fn payload_bytes(request: &v1::StartWorkflowRequest) -> usize {

@@ -1,11 +1,10 @@
 //! Deflate, for payloads that are worth it.
 
 use kagzi_proto::COMPRESSED;
-use kagzi_proto::v1::Payload;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::{CodecError, PayloadCodec, envelope};
+use super::{CodecError, Payload, PayloadCodec, envelope};
 
 /// The usual compromise between time and size.
 const LEVEL: u8 = 6;

@@ -4,10 +4,9 @@ use std::fmt;
 
 use chacha20poly1305::aead::{Aead, Generate, Payload as Sealing};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
-use kagzi_proto::v1::Payload;
 use kagzi_proto::{ENCRYPTED, key_id};
 
-use super::{CodecError, PayloadCodec, envelope};
+use super::{CodecError, Payload, PayloadCodec, envelope};
 
 /// First byte of every encrypted payload, so that another layout can follow one day.
 const LAYOUT: u8 = 1;

@@ -1,9 +1,8 @@
 //! What is inside an encoded payload: its content type and its bytes, so that both come back as they were.
 
 use bytes::Bytes;
-use kagzi_proto::v1::Payload;
 
-use super::CodecError;
+use super::{CodecError, Payload};
 
 /// Hands length of the content type, content type and bytes, in one piece, to whoever encodes them.
 pub(super) fn wrap<T>(

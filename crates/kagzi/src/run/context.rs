@@ -42,7 +42,7 @@ impl WorkflowContext {
 
     /// Records a step: the future runs unless a result is already recorded. Whatever the run does next, another
     /// step, a sleep or its end, happens only once the value is durable, or becomes durable together with it. Fails only when the step has failed for good, with a
-    /// [`StepError`](crate::StepError) in the chain; until then it is retried out of sight.
+    /// [`StepError`](crate::workflow::StepError) in the chain; until then it is retried out of sight.
     pub fn run<T, Fut>(
         &self,
         name: &str,

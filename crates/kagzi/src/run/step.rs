@@ -13,9 +13,9 @@ use kagzi_proto::v1::{self, StepStatus, report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::cancellation::CancellationToken;
 use crate::retry_policy::{self, RetryPolicy};
 use crate::run::context::Called;
 use crate::run::inside;
@@ -64,19 +64,24 @@ impl StepContext {
     /// Is cancelled when nobody waits for the step any more: the run was cancelled, parked or taken over, or the code dropped
     /// the step. The step's future is dropped then by itself; this is for what it started elsewhere, in a thread or a task.
     pub fn cancellation(&self) -> CancellationToken {
-        self.progress.cancellation()
+        CancellationToken::of(self.progress.cancellation())
     }
 
     /// Says how far a long step is. It is kept next to the run, visible to people, and the next attempt reads
     /// it with [`last_progress`](StepContext::last_progress). Never waits, and may be called as often as you
-    /// like: at most every half second the latest word is sent.
-    pub fn heartbeat<P: Serialize + ?Sized>(&self, progress: &P) {
+    /// like: at most every half second the latest word is sent. It extends no timeout.
+    pub fn progress<P: Serialize + ?Sized>(&self, progress: &P) {
         match payload::encode(progress) {
             Ok(progress) => self.progress.say(progress),
             Err(error) => {
                 tracing::warn!(run = %self.run_id, step = %self.path, %error, "progress is no JSON");
             }
         }
+    }
+
+    /// The same as [`progress`](StepContext::progress), under its older name. Workers say by themselves that they live.
+    pub fn heartbeat<P: Serialize + ?Sized>(&self, progress: &P) {
+        self.progress(progress);
     }
 
     /// What the attempt before this one said last, if it said anything of this type. The last half second of

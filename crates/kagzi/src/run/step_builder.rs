@@ -33,7 +33,12 @@ impl<'a> StepBuilder<'a> {
         self
     }
 
-    /// Executions in total, the first included; -1 = no limit.
+    /// Executions in total, the first included: `attempts(1)` retries nothing.
+    pub fn attempts(self, executions: u32) -> Self {
+        self.retries(i32::try_from(executions).unwrap_or(i32::MAX))
+    }
+
+    /// The same; -1 = no limit. It counts executions, not retries: the name is older than [`attempts`](Self::attempts).
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.options.retry_policy.maximum_attempts = Some(maximum_attempts);
         self

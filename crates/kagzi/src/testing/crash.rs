@@ -5,17 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kagzi_proto::v1::WorkflowStatus;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::client::{RunHandle, RunStatus};
 use crate::error::Error;
 use crate::testing::engine::TestEngine;
 use crate::testing::history::History;
 use crate::testing::probe::{CrashPoint, Probe};
 use crate::testing::waiting::due_at;
-use crate::{CancellationToken, RetryPolicy, RunHandle, Worker};
+use crate::{RetryPolicy, Worker};
+use tokio_util::sync::CancellationToken;
 
 const QUEUE: &str = "crash-test";
 
@@ -60,11 +61,7 @@ pub async fn crash_everywhere(
     let play = |crash_at| Trial::play(&register, workflow_type, &input, crash_at);
 
     let undisturbed = play(None).await;
-    assert!(
-        undisturbed.outcome.status != WorkflowStatus::Paused,
-        "without any crash, {}",
-        undisturbed.history
-    );
+    assert!(undisturbed.outcome.status != RunStatus::Paused, "without any crash, {}", undisturbed.history);
     let mut trials = Vec::new();
     for (at, report) in undisturbed.reports.iter().enumerate() {
         let number = at as u32 + 1;
@@ -134,8 +131,8 @@ pub async fn crash_after_every_report(
             engine.advance(STALE_AFTER * 2);
         }
         let now = run.describe().await.unwrap_or_else(|error| panic!("the run is gone: {error}"));
-        match now.status() {
-            WorkflowStatus::Pending | WorkflowStatus::Sleeping => {
+        match now.status {
+            RunStatus::Pending | RunStatus::Sleeping => {
                 let due = due_at(&now).filter(|due| *due > engine.clock.now());
                 if let Some(due) = due {
                     // A worker that lives through a long jump would look lost. It leaves in peace: into a stream that only
@@ -150,15 +147,15 @@ pub async fn crash_after_every_report(
                 }
             }
             // Its worker is dead, and the engine has not noticed yet.
-            WorkflowStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
+            RunStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
             // A sleep beside steps that run ends by the engine's clock.
-            WorkflowStatus::Running => engine.advance(Duration::from_millis(1)),
-            WorkflowStatus::Unspecified | WorkflowStatus::Compensating => {}
-            WorkflowStatus::Completed
-            | WorkflowStatus::Failed
-            | WorkflowStatus::Cancelled
-            | WorkflowStatus::TimedOut
-            | WorkflowStatus::Paused => break,
+            RunStatus::Running => engine.advance(Duration::from_millis(1)),
+            RunStatus::Unknown | RunStatus::Compensating => {}
+            RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Cancelled
+            | RunStatus::TimedOut
+            | RunStatus::Paused => break,
         }
         if began.elapsed() > PATIENCE {
             break;
@@ -214,7 +211,7 @@ impl fmt::Display for CrashReport {
 /// What must not depend on crashes.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    status: WorkflowStatus,
+    status: RunStatus,
     output: String,
     error: String,
     results: BTreeMap<String, Vec<String>>,
@@ -251,8 +248,8 @@ impl Trial {
                 engine.advance(STALE_AFTER * 2);
             }
             let now = run.describe().await.unwrap_or_else(|error| panic!("the run is gone: {error}"));
-            match now.status() {
-                WorkflowStatus::Pending | WorkflowStatus::Sleeping => {
+            match now.status {
+                RunStatus::Pending | RunStatus::Sleeping => {
                     let due = due_at(&now).filter(|due| *due > engine.clock.now());
                     if let Some(due) = due {
                         // A worker that lives through a long jump would look lost.
@@ -266,13 +263,13 @@ impl Trial {
                     }
                 }
                 // Its worker is dead, and the engine has not noticed yet.
-                WorkflowStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
-                WorkflowStatus::Running | WorkflowStatus::Unspecified | WorkflowStatus::Compensating => {}
-                WorkflowStatus::Completed
-                | WorkflowStatus::Failed
-                | WorkflowStatus::Cancelled
-                | WorkflowStatus::TimedOut
-                | WorkflowStatus::Paused => break,
+                RunStatus::Running if victim.is_none() => engine.advance(STALE_AFTER),
+                RunStatus::Running | RunStatus::Unknown | RunStatus::Compensating => {}
+                RunStatus::Completed
+                | RunStatus::Failed
+                | RunStatus::Cancelled
+                | RunStatus::TimedOut
+                | RunStatus::Paused => break,
             }
             if began.elapsed() > PATIENCE {
                 let history = engine.history(run.run_id()).await;
@@ -314,15 +311,15 @@ impl Outcome {
     fn of(history: &History, handle: &RunHandle) -> Outcome {
         let run = history.run();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(handle.run_id(), "{run_id}");
-        let payload = |payload: &kagzi_proto::v1::Payload| text(&payload.data);
+        let payload = |payload: &crate::client::Payload| text(&payload.data);
         let mut results = BTreeMap::<String, Vec<String>>::new();
         for event in history.of_kind("step_completed") {
             let result = event.payload.as_ref().map(payload).unwrap_or_default();
-            results.entry(event.step.clone()).or_default().push(result);
+            results.entry(event.step.clone().unwrap_or_default()).or_default().push(result);
         }
         let error = run.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
         Outcome {
-            status: run.status(),
+            status: run.status,
             output: run.output.as_ref().map(payload).unwrap_or_default(),
             error: text(error.unwrap_or_default().as_bytes()),
             results,
@@ -342,7 +339,7 @@ impl Serving {
         worker.probe = Some(probe);
         register(&mut worker);
         let shutdown = worker.shutdown_token();
-        Serving { task: tokio::spawn(worker.run()), shutdown }
+        Serving { task: tokio::spawn(worker.run()), shutdown: shutdown.token().clone() }
     }
 
     /// Gone in the middle of a word: nothing is given back, nothing is said.

@@ -10,7 +10,8 @@ use tokio::task::AbortHandle;
 use crate::testing::clock::TestClock;
 use crate::testing::history::History;
 use crate::testing::waiting::Watch;
-use crate::{Client, Worker, WorkerBuilder};
+use crate::worker::WorkerBuilder;
+use crate::{Client, Worker};
 
 /// No jump of the clock makes a worker look lost: longer than the longest sleep there is.
 const FOR_EVER: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
@@ -56,12 +57,12 @@ impl TestEngine {
 
     /// A client of this engine.
     pub fn client(&self) -> Client {
-        Client::from_channel(self.server.channel())
+        Client::on_channel(self.server.channel())
     }
 
     /// Begins to build a worker for a queue of this engine.
     pub fn worker(&self, task_queue: &str) -> WorkerBuilder {
-        WorkerBuilder::from_channel(self.server.channel(), task_queue).handle_signals(false)
+        WorkerBuilder::on_channel(self.server.channel(), task_queue).handle_signals(false)
     }
 
     /// Runs a worker for a queue until the engine is dropped.

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-use crate::{Client, RunEvent, WorkflowRun, WorkflowStatus, payload};
+use crate::client::{Run, RunStatus};
+use crate::history::Event;
+use crate::{Client, payload};
 
 const STEP_COMPLETED: &str = "step_completed";
 const STEP_FAILED: &str = "step_failed";
@@ -12,8 +14,8 @@ const STEP_FAILED: &str = "step_failed";
 /// A run and its history. Assertions answer with the history, so that they can be chained.
 #[derive(Debug, Clone)]
 pub struct History {
-    run: WorkflowRun,
-    events: Vec<RunEvent>,
+    run: Run,
+    events: Vec<Event>,
 }
 
 impl History {
@@ -25,30 +27,34 @@ impl History {
     }
 
     /// The run as it was when its history was read.
-    pub fn run(&self) -> &WorkflowRun {
+    pub fn run(&self) -> &Run {
         &self.run
     }
 
     /// Every event, oldest first.
-    pub fn events(&self) -> &[RunEvent] {
+    pub fn events(&self) -> &[Event] {
         &self.events
     }
 
     /// The paths of the completed steps, in the order in which they were recorded. Sleeps are not among them.
     pub fn steps(&self) -> Vec<&str> {
-        self.of_kind(STEP_COMPLETED).map(|event| event.step.as_str()).collect()
+        self.of_kind(STEP_COMPLETED).map(|event| event.step.as_deref().unwrap_or_default()).collect()
     }
 
     /// How often the step was executed, as far as it was recorded.
     pub fn attempts_of(&self, step: &str) -> u32 {
         let ended = self.of_kind(STEP_COMPLETED).chain(self.of_kind(STEP_FAILED));
-        ended.filter(|event| event.step == step).map(|event| event.attempt).max().unwrap_or(0)
+        ended
+            .filter(|event| event.step.as_deref() == Some(step))
+            .map(|event| event.attempt)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The recorded result of a step.
     #[track_caller]
     pub fn result_of<T: DeserializeOwned>(&self, step: &str) -> T {
-        let recorded = self.of_kind(STEP_COMPLETED).find(|event| event.step == step);
+        let recorded = self.of_kind(STEP_COMPLETED).find(|event| event.step.as_deref() == Some(step));
         let Some(recorded) = recorded else { panic!("step '{step}' has no result in {self}") };
         payload::decode(recorded.payload.as_ref())
             .unwrap_or_else(|error| panic!("the result of step '{step}' is of another type: {error}"))
@@ -57,13 +63,13 @@ impl History {
     /// The run has completed.
     #[track_caller]
     pub fn assert_completed(&self) -> &History {
-        self.assert_status(WorkflowStatus::Completed)
+        self.assert_status(RunStatus::Completed)
     }
 
     /// The run has failed with this error code.
     #[track_caller]
     pub fn assert_failed(&self, code: &str) -> &History {
-        self.assert_status(WorkflowStatus::Failed);
+        self.assert_status(RunStatus::Failed);
         let found = self.run.error.as_ref().map_or("", |error| error.code.as_str());
         assert!(found == code, "failed with {found}, not {code}: {self}");
         self
@@ -71,8 +77,8 @@ impl History {
 
     /// The run is in this state.
     #[track_caller]
-    pub fn assert_status(&self, status: WorkflowStatus) -> &History {
-        assert!(self.run.status() == status, "not {}: {self}", status.as_str_name());
+    pub fn assert_status(&self, status: RunStatus) -> &History {
+        assert!(self.run.status == status, "not {}: {self}", status);
         self
     }
 
@@ -92,7 +98,7 @@ impl History {
         self
     }
 
-    pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a RunEvent> {
+    pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Event> {
         self.events.iter().filter(move |event| event.kind == kind)
     }
 }
@@ -100,14 +106,14 @@ impl History {
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = &self.run;
-        write!(f, "run {} is {}", run.run_id, run.status().as_str_name())?;
+        write!(f, "run {} is {}", run.run_id, run.status)?;
         if let Some(error) = &run.error {
             write!(f, " ({}: {})", error.code, error.message)?;
         }
         for event in &self.events {
             write!(f, "\n{:>4} {}", event.sequence, event.kind)?;
-            if !event.step.is_empty() {
-                write!(f, " {} (attempt {})", event.step, event.attempt)?;
+            if let Some(step) = &event.step {
+                write!(f, " {step} (attempt {})", event.attempt)?;
             }
         }
         Ok(())

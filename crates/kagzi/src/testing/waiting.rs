@@ -1,13 +1,13 @@
 //! Whether anything can still happen at this time of the clock, and if not, when something can.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use kagzi_proto::v1::{WorkflowRun, WorkflowStatus};
 use kagzi_server::Timestamp;
 use tokio::time::Instant;
 
 use crate::Client;
+use crate::client::{Run, RunStatus};
 use futures_util::TryStreamExt;
 
 /// A run that is ready for this long, in real time, has no worker; nothing waits for it.
@@ -60,11 +60,11 @@ impl Watch {
 
     async fn look_once(&mut self, client: &Client, now: Timestamp) -> Standing {
         // Running ones first: a run that moves on while we look is then seen twice rather than not at all.
-        if !runs(client, WorkflowStatus::Running).await.is_empty() {
+        if !runs(client, RunStatus::Running).await.is_empty() {
             return Standing::Busy;
         }
-        let mut waiting = runs(client, WorkflowStatus::Pending).await;
-        waiting.extend(runs(client, WorkflowStatus::Sleeping).await);
+        let mut waiting = runs(client, RunStatus::Pending).await;
+        waiting.extend(runs(client, RunStatus::Sleeping).await);
         let mut until: Option<Timestamp> = None;
         let mut busy = false;
         self.ready_since.retain(|run_id, _| waiting.iter().any(|run| run.run_id == *run_id));
@@ -85,14 +85,18 @@ impl Watch {
 }
 
 /// The next time at which something happens to a waiting run: its timer, its retry or its deadline.
-pub(crate) fn due_at(run: &WorkflowRun) -> Option<Timestamp> {
-    let times = [run.wake_up_at.as_ref(), run.deadline_at.as_ref()];
-    let micros = |at: &prost_types::Timestamp| at.seconds * 1_000_000 + i64::from(at.nanos).div_euclid(1000);
-    times.into_iter().flatten().map(|at| Timestamp(micros(at))).min()
+pub(crate) fn due_at(run: &Run) -> Option<Timestamp> {
+    let times = [run.wake_up_at, run.deadline_at];
+    times.into_iter().flatten().map(micros).min()
+}
+
+fn micros(at: SystemTime) -> Timestamp {
+    let since_1970 = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// All runs in this state. A call that fails sees none, which only delays the next look.
-async fn runs(client: &Client, status: WorkflowStatus) -> Vec<WorkflowRun> {
+async fn runs(client: &Client, status: RunStatus) -> Vec<Run> {
     let found = client.runs().status(status).page_size(1000).stream();
     found.try_collect().await.unwrap_or_default()
 }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use kagzi_proto::v1;
-use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
 use crate::addresses::Addresses;
+use crate::cancellation::CancellationToken;
+use crate::client::wire::{Interceptors, OutgoingCall};
 use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub struct WorkerBuilder {
     drain_timeout: Duration,
     handle_signals: bool,
     codecs: Codecs,
+    interceptors: Interceptors,
 }
 
 enum Server {
@@ -41,7 +43,7 @@ impl WorkerBuilder {
     }
 
     /// A worker on a channel that is already made. For embedded mode and tests.
-    pub fn from_channel(channel: Channel, task_queue: impl Into<String>) -> WorkerBuilder {
+    pub(crate) fn on_channel(channel: Channel, task_queue: impl Into<String>) -> WorkerBuilder {
         WorkerBuilder::with(Server::Channel(channel), task_queue.into())
     }
 
@@ -57,6 +59,7 @@ impl WorkerBuilder {
             drain_timeout: limits::DRAIN_TIMEOUT_DEFAULT,
             handle_signals: true,
             codecs: Codecs::default(),
+            interceptors: Interceptors::default(),
         }
     }
 
@@ -108,6 +111,19 @@ impl WorkerBuilder {
         self
     }
 
+    /// Sends a header when the worker connects, e.g. a token.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        self.interceptor(move |call| call.header(name.clone(), value.clone()))
+    }
+
+    /// Is shown every call before it is sent, and may add headers to it. A worker makes one call per connection, so a token
+    /// that changes is asked for when the worker connects again.
+    pub fn interceptor(mut self, intercept: impl Fn(&mut OutgoingCall) + Send + Sync + 'static) -> Self {
+        self.interceptors = self.interceptors.and(intercept);
+        self
+    }
+
     /// Whether SIGTERM and SIGINT drain the worker. Default: yes. Switch it off in a process with its own
     /// signal handling, and use the shutdown token.
     pub fn handle_signals(mut self, handle: bool) -> Self {
@@ -151,6 +167,7 @@ impl WorkerBuilder {
             drain_timeout: self.drain_timeout,
             handle_signals: self.handle_signals,
             codecs: self.codecs,
+            interceptors: self.interceptors,
             #[cfg(feature = "testing")]
             probe: None,
         })

@@ -2,21 +2,21 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kagzi_proto::v1::worker_service_client::WorkerServiceClient;
 use kagzi_proto::v1::{ServerMessage, WorkerMessage};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
+use crate::client::wire::{Interceptors, Rpc, Workers};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::limits;
 use crate::reconnect_delay::ReconnectDelay;
 
 /// The way to the server, as far as it goes right now.
 pub(crate) struct Link {
     connection: Connection,
+    interceptors: Interceptors,
     backoff: ReconnectDelay,
     /// The server has taken us in on the current stream.
     welcomed: bool,
@@ -39,16 +39,16 @@ pub(crate) enum LinkEvent {
 }
 
 impl Link {
-    pub(crate) fn new(connection: Connection) -> Link {
+    pub(crate) fn new(connection: Connection, interceptors: Interceptors) -> Link {
         let state = State::Waiting { until: Instant::now() };
-        Link { connection, backoff: ReconnectDelay::new(), welcomed: false, state }
+        Link { connection, interceptors, backoff: ReconnectDelay::new(), welcomed: false, state }
     }
 
     /// Opens a stream that carries these messages. The first must already be in the channel: the server
     /// answers the call only once it has read it.
     pub(crate) fn dial(&mut self, messages: mpsc::Receiver<WorkerMessage>) {
-        let connection = self.connection.clone();
-        self.state = State::Dialling(open(connection, messages).boxed());
+        let (connection, interceptors) = (self.connection.clone(), self.interceptors.clone());
+        self.state = State::Dialling(open(connection, interceptors, messages).boxed());
     }
 
     /// The server has taken us in; the next break begins with a short wait again.
@@ -100,10 +100,11 @@ impl Link {
 
 async fn open(
     connection: Connection,
+    interceptors: Interceptors,
     messages: mpsc::Receiver<WorkerMessage>,
 ) -> Result<Streaming<ServerMessage>, Error> {
     let channel = connection.connect().await?;
-    let mut client = WorkerServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES_MAX);
+    let mut client = Workers::from(Rpc(interceptors.before(channel)));
     let answer = client.work(ReceiverStream::new(messages)).await;
     Ok(answer.map_err(|status| Error::refused("open the worker's stream", &status))?.into_inner())
 }

@@ -11,9 +11,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use crate::client::wire::Interceptors;
 use crate::codec::Codecs;
 use crate::connection::Connection;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::limits;
 use crate::run::uplink::{Outgoing, Uplink};
 use crate::worker::drain::Phase;
@@ -32,6 +33,7 @@ pub(crate) struct Setup {
     pub(crate) signals: Signals,
     pub(crate) drain_timeout: Duration,
     pub(crate) codecs: Codecs,
+    pub(crate) interceptors: Interceptors,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -80,7 +82,7 @@ impl Session {
             shutdown: setup.shutdown,
             signals: setup.signals,
             drain_timeout: setup.drain_timeout,
-            link: Link::new(setup.connection),
+            link: Link::new(setup.connection, setup.interceptors),
             wire: None,
             welcomed: false,
             uplink,
@@ -285,23 +287,14 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
 
 /// The server understood us and said no.
 fn is_verdict(error: &Error) -> bool {
-    use tonic::Code;
-    match error {
-        Error::Refused { code, .. } => matches!(
-            code,
-            Code::InvalidArgument
-                | Code::NotFound
-                | Code::PermissionDenied
-                | Code::Unauthenticated
-                | Code::Unimplemented
-        ),
-        Error::InvalidAddress { .. }
-        | Error::Unreachable { .. }
-        | Error::Encode { .. }
-        | Error::Decode { .. }
-        | Error::InvalidWorker(_)
-        | Error::RunFailed(_) => false,
-    }
+    let refusals = [
+        Code::InvalidArgument,
+        Code::NotFound,
+        Code::PermissionDenied,
+        Code::Unauthenticated,
+        Code::Unimplemented,
+    ];
+    error.code().is_some_and(|code| refusals.contains(&code))
 }
 
 pub(crate) fn every(period: Duration) -> Interval {

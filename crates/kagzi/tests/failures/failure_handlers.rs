@@ -1,5 +1,7 @@
+use kagzi::WorkflowContext;
+use kagzi::client::RunStatus;
 use kagzi::testing::TestEngine;
-use kagzi::{WorkflowContext, WorkflowFailedEvent, WorkflowStatus};
+use kagzi::workflow::WorkflowFailedEvent;
 
 use crate::{Count, seconds};
 
@@ -16,8 +18,8 @@ async fn greet(_: WorkflowContext, _: ()) -> anyhow::Result<()> {
 }
 
 /// All runs of this type.
-async fn runs_of(engine: &TestEngine, workflow_type: &str) -> Vec<kagzi::WorkflowRun> {
-    engine.client().runs().workflow_type(workflow_type).page("").await.unwrap().runs
+async fn runs_of(engine: &TestEngine, workflow_type: &str) -> Vec<kagzi::client::Run> {
+    engine.client().runs().workflow_type(workflow_type).page("").await.unwrap().rows
 }
 
 #[tokio::test]
@@ -36,7 +38,7 @@ async fn the_workflows_own_handler_is_started_once_with_the_input_of_the_failed_
 
     let handlers = runs_of(&engine, "note").await;
     assert_eq!(handlers.len(), 1);
-    assert_eq!(handlers[0].handler_of, run.run_id());
+    assert_eq!(handlers[0].handler_of.as_deref(), Some(run.run_id()));
     let event = engine.client().handle(&handlers[0].run_id).result::<WorkflowFailedEvent>().await.unwrap();
     assert_eq!(event.failed_run_id, run.run_id());
     assert_eq!((event.workflow_type.as_str(), event.task_queue.as_str()), ("failing", "q"));
@@ -67,7 +69,7 @@ async fn a_handler_may_have_a_queue_of_its_own() {
     engine.settle().await;
 
     let handlers = runs_of(&engine, "note").await;
-    assert_eq!((handlers.len(), handlers[0].status()), (1, WorkflowStatus::Completed));
+    assert_eq!((handlers.len(), handlers[0].status), (1, RunStatus::Completed));
 }
 
 #[tokio::test]
@@ -101,7 +103,7 @@ async fn the_namespaces_handler_hears_of_every_failure_but_not_of_its_own() {
 
     let handlers = runs_of(&engine, "__kagzi_failure_handler").await;
     assert_eq!((handlers.len(), count.get()), (2, 2));
-    assert!(handlers.iter().all(|handler| handler.status() == WorkflowStatus::Failed));
+    assert!(handlers.iter().all(|handler| handler.status == RunStatus::Failed));
 }
 
 #[tokio::test]

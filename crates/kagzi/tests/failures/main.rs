@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use kagzi::RetryPolicy;
+use kagzi::client::RunHandle;
 use kagzi::testing::TestEngine;
-use kagzi::{RetryPolicy, RunHandle};
 
 /// How often something was executed. Shared with the workflow functions of a test.
 #[derive(Clone, Default)]

@@ -1,6 +1,7 @@
 use anyhow::ensure;
+use kagzi::client::RunStatus;
 use kagzi::testing::TestEngine;
-use kagzi::{RetryPolicy, WorkflowContext, WorkflowStatus};
+use kagzi::{RetryPolicy, WorkflowContext};
 
 use crate::{Count, seconds, start};
 
@@ -59,7 +60,7 @@ async fn a_restart_is_a_new_run_from_the_top() {
     assert_ne!(again.run_id(), run.run_id());
     assert_eq!(again.result::<u32>().await.unwrap(), 2);
     assert_eq!((charges.get(), shipments.get()), (2, 2));
-    engine.history(run.run_id()).await.assert_status(WorkflowStatus::Failed);
+    engine.history(run.run_id()).await.assert_status(RunStatus::Failed);
 }
 
 #[tokio::test]
@@ -99,6 +100,6 @@ async fn terminating_is_at_once_idempotent_and_keeps_the_reason() {
     run.terminate("wrong customer").await.unwrap();
 
     let ended = run.finished().await.unwrap();
-    assert_eq!(ended.status(), WorkflowStatus::Failed);
+    assert_eq!(ended.status, RunStatus::Failed);
     assert!(ended.error.unwrap().message.contains("wrong customer"));
 }

@@ -84,5 +84,5 @@ async fn the_server_ends_an_attempt_that_hangs_although_its_worker_lives() {
     let history = engine.history(run.run_id()).await;
     let failed =
         history.events().iter().find(|event| event.kind == "step_failed").expect("a timed-out attempt");
-    assert!(failed.detail_json.contains("TIMED_OUT"), "{}", failed.detail_json);
+    assert!(failed.detail.to_string().contains("TIMED_OUT"), "{}", failed.detail);
 }

@@ -1,6 +1,7 @@
 use anyhow::ensure;
 use kagzi::testing::TestEngine;
-use kagzi::{NonRetryableError, RetryPolicy, WorkflowContext};
+use kagzi::workflow::NonRetryableError;
+use kagzi::{RetryPolicy, WorkflowContext};
 
 use crate::{Count, seconds};
 

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use kagzi::client::{Reason, RunStatus};
 use kagzi::testing::TestEngine;
-use kagzi::{
-    Backoff, Finality, NonRetryableError, RetryAfterError, RetryPolicy, StepError, StepFailure,
-    WorkflowContext, WorkflowStatus,
-};
+use kagzi::workflow::{Backoff, Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
+use kagzi::{RetryPolicy, WorkflowContext};
 
 use crate::{Count, at_once, seconds, start};
 
@@ -92,8 +91,8 @@ async fn two_failures_and_a_success_are_three_attempts_at_the_policys_times() {
     engine.settle().await;
     assert_eq!(count.get(), 1);
     let waiting = run.describe().await.unwrap();
-    assert_eq!((waiting.status(), waiting.reason.as_str()), (WorkflowStatus::Pending, "retry"));
-    assert_eq!(waiting.locked_by, "", "nobody is held while a retry waits");
+    assert_eq!((waiting.status, waiting.reason), (RunStatus::Pending, Some(Reason::Retry)));
+    assert_eq!(waiting.worker_id, None, "nobody is held while a retry waits");
     engine.advance(Duration::from_millis(999));
     engine.settle().await;
     assert_eq!(count.get(), 1);
@@ -272,15 +271,16 @@ async fn waiting_retries_are_found_by_reason_and_error_code() {
     let (engine, _) = failing(RetryPolicy::default(), || StepFailure::new("BUSY", "later").into()).await;
     let run = start(&engine, "w").await;
     engine.settle().await;
-    let list = async |reason: &str, error_code: &str| {
-        let which = engine.client().runs().reason(reason).error_code(error_code);
-        which.page("").await.unwrap().runs.len()
+    let list = async |reason: Option<Reason>, error_code: &str| {
+        let which = engine.client().runs().error_code(error_code);
+        let which = if let Some(reason) = reason { which.reason(reason) } else { which };
+        which.page("").await.unwrap().rows.len()
     };
 
-    assert_eq!(list("retry", "").await, 1);
-    assert_eq!(list("", "BUSY").await, 1);
-    assert_eq!(list("timer", "").await, 0);
-    assert_eq!(list("retry", "OTHER").await, 0);
+    assert_eq!(list(Some(Reason::Retry), "").await, 1);
+    assert_eq!(list(None, "BUSY").await, 1);
+    assert_eq!(list(Some(Reason::Timer), "").await, 0);
+    assert_eq!(list(Some(Reason::Retry), "OTHER").await, 0);
     let seen = run.describe().await.unwrap();
     assert_eq!(seen.status_detail, "attempt 1 of step 'charge' failed: later");
     let error = seen.error.expect("what it waits for after");

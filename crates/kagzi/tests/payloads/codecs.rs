@@ -1,5 +1,7 @@
+use kagzi::WorkflowContext;
+use kagzi::client::RunStatus;
+use kagzi::codec::{CodecError, Payload, PayloadCodec};
 use kagzi::testing::TestEngine;
-use kagzi::{CodecError, Payload, PayloadCodec, WorkflowContext, WorkflowStatus};
 
 /// A codec of a user's own, which can also refuse.
 struct Rot13;
@@ -85,7 +87,7 @@ async fn what_a_codec_refuses_is_no_start_and_a_final_failure_of_a_step() {
     let run = engine.client().workflow("greet", "q", "forbidden").await.unwrap();
     let failed = client.handle(run.run_id()).finished().await.unwrap();
     let error = failed.error.clone().unwrap();
-    assert_eq!((failed.status(), error.code.as_str()), (WorkflowStatus::Failed, "INVALID_OUTPUT"));
+    assert_eq!((failed.status, error.code.as_str()), (RunStatus::Failed, "INVALID_OUTPUT"));
     assert!(error.message.contains("not for the server"), "{}", error.message);
 }
 
@@ -94,7 +96,7 @@ async fn error_messages_are_encoded_too() {
     let engine = engine_with_greeter().await;
     let run = engine.client().codec(Rot13).workflow("greet", "q", "nobody").retries(1).await.unwrap();
 
-    let message = |run: kagzi::WorkflowRun| run.error.unwrap().message;
+    let message = |run: kagzi::client::Run| run.error.unwrap().message;
     let seen = message(run.finished().await.unwrap());
     let stored = message(engine.client().get(run.run_id()).await.unwrap());
 
@@ -113,10 +115,9 @@ async fn a_schedules_input_is_encoded_and_making_it_twice_makes_one() {
     let other = make("Bob").await;
 
     assert!(other.is_err(), "the same id with another input");
-    let stored =
-        engine.client().schedule_handle("daily").describe().await.unwrap().spec.unwrap().input.unwrap();
+    let stored = engine.client().schedule_handle("daily").describe().await.unwrap().input.unwrap();
     assert_eq!(stored.data, "\"Nqn\"");
-    let read = client.schedule_handle("daily").describe().await.unwrap().spec.unwrap().input.unwrap();
+    let read = client.schedule_handle("daily").describe().await.unwrap().input.unwrap();
     assert_eq!(read.data, "\"Ada\"");
     let triggered = client.schedule_handle("daily").trigger().await.unwrap();
     assert_eq!(triggered.result::<String>().await.unwrap(), "hello Ada");

@@ -4,9 +4,10 @@ mod codecs;
 mod encryption;
 mod sizes;
 
+use kagzi::codec::EncryptionCodec;
 use kagzi::testing::TestEngine;
-use kagzi::{Client, EncryptionCodec, Worker};
-use tokio_util::sync::CancellationToken;
+use kagzi::worker::CancellationToken;
+use kagzi::{Client, Worker};
 
 fn key(id: &str) -> EncryptionCodec {
     EncryptionCodec::new(id, key_bytes(id)).unwrap()

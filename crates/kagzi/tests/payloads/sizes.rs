@@ -1,5 +1,7 @@
+use kagzi::codec::CompressionCodec;
 use kagzi::testing::TestEngine;
-use kagzi::{CompressionCodec, Error, StepError, WorkflowContext};
+use kagzi::workflow::StepError;
+use kagzi::{Error, WorkflowContext};
 
 const LIMIT: usize = 2 * 1024 * 1024;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use kagzi::{NonRetryableError, Raced, RetryPolicy, WorkflowContext};
+use kagzi::workflow::{NonRetryableError, Raced};
+use kagzi::{RetryPolicy, WorkflowContext};
 
 /// A small generator of random numbers, always the same for a seed.
 pub struct Random(u64);
@@ -224,7 +225,7 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
             Node::Failed { name } => {
                 let code = async move { Err::<u64, _>(NonRetryableError::new(format!("{seen:x}")).into()) };
                 let error = ctx.run(name, code).await.expect_err("the step fails for good");
-                let failed = error.downcast_ref::<kagzi::StepError>().expect("a failed step");
+                let failed = error.downcast_ref::<kagzi::workflow::StepError>().expect("a failed step");
                 let said = failed.message.rsplit(' ').next().unwrap_or_default();
                 assert!(said == format!("{seen:x}"), "MISPAIRED: {said} is not {seen:x}");
                 Ok(mixed(seen, 2))

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use kagzi::client::RunStatus;
 use kagzi::testing::{Crashes, History, TestEngine, crash_after_every_report, crash_everywhere};
-use kagzi::{NonRetryableError, RetryPolicy, WorkflowContext, WorkflowStatus};
+use kagzi::workflow::NonRetryableError;
+use kagzi::{RetryPolicy, WorkflowContext};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -275,7 +277,7 @@ async fn a_retried_run_executes_again_only_what_failed_it() {
     assert_eq!(run.result::<u64>().await.unwrap(), 5);
     let history = engine.history(run.run_id()).await;
     history.assert_steps(["card-b", "ship"]).assert_attempts("card-a", 1).assert_attempts("ship", 2);
-    assert_eq!(history.run().status(), WorkflowStatus::Completed);
+    assert_eq!(history.run().status, RunStatus::Completed);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use kagzi::WorkflowStatus;
+use kagzi::client::RunStatus;
 use kagzi::testing::{Crashes, crash_after_every_report};
 
 use crate::program::{program, workflow};
@@ -39,8 +39,8 @@ async fn try_program(seed: u64, crashes: Crashes) -> (Option<String>, u32, u32) 
         Err(_) => (told("hangs".to_owned()), 0, 0),
         Ok(trial) => {
             let run = trial.history.run();
-            let wrong = match run.status() {
-                WorkflowStatus::Completed => None,
+            let wrong = match run.status {
+                RunStatus::Completed => None,
                 _ => told(format!("{}", trial.history)),
             };
             (wrong, trial.crashes, run.dispatch_count)

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use kagzi::{Error, Worker, WorkerBuilder};
+use kagzi::{Error, Worker};
 use kagzi_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use kagzi_proto::v1::{self, report, server_message, worker_message};
 use tokio::sync::mpsc;
@@ -50,7 +50,7 @@ impl ScriptedServer {
     }
 
     pub async fn worker(&self) -> Worker {
-        let builder = WorkerBuilder::from_channel(self.channel.clone(), "orders");
+        let builder = kagzi::__private::worker_on(self.channel.clone(), "orders");
         builder.handle_signals(false).drain_timeout(Duration::from_secs(60)).build().await.unwrap()
     }
 

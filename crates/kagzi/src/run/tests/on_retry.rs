@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::scripted_server::{
     ScriptedServer, assert_parked, assign, entry, failed_step, recorded, retry_in, run_output,
 };
-use crate::StepFailure;
 use crate::run::uplink::Verdict;
+use crate::step_error::StepFailure;
 
 type Calls = Arc<Mutex<Vec<(u32, String, Duration)>>>;
 

@@ -241,7 +241,7 @@ async fn a_parked_run_names_what_it_waits_for_and_not_what_it_dropped() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_told_while_the_server_is_asked() {
     let mut server = ScriptedServer::execute(assign("0", vec![]), |ctx, _| async move {
-        let last = || crate::NonRetryableError::new("no");
+        let last = || crate::step_error::NonRetryableError::new("no");
         let failed = ctx.run::<u64, _>("failed", async move { Err(last().into()) });
         let slow = ctx.run("slow", async {
             tokio::time::sleep(Duration::from_millis(1)).await;

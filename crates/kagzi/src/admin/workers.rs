@@ -1,11 +1,13 @@
 //! `admin.workers()`: the registry, filtered, one page at a time or all.
 
-use kagzi_proto::v1::{self, Worker as RegisteredWorker, WorkerStatus};
+use futures_util::Stream;
+use kagzi_proto::v1;
 
-use crate::client::admin::call;
-use crate::client::page::{self, Page};
-use crate::client::{Client, Repeat};
+use crate::admin::registered_worker::{RegisteredWorker, WorkerStatus};
+use crate::client::Client;
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::page::{self, Page};
 
 /// Workers that are being asked for, newest first, those that went offline included. What is not set does not filter.
 #[must_use = "nothing is asked before .page(..) or .all()"]
@@ -29,9 +31,7 @@ impl Workers {
 
     /// Workers in this state.
     pub fn status(self, status: WorkerStatus) -> Self {
-        let name = status.as_str_name();
-        let name = name.strip_prefix("WORKER_STATUS_").unwrap_or(name).to_owned();
-        self.change(|request| request.filter_status = name)
+        self.change(|request| request.filter_status = status.name().to_owned())
     }
 
     /// Workers per page, at most 1000. Default: 50.
@@ -43,23 +43,23 @@ impl Workers {
     /// the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<RegisteredWorker>, Error> {
         let request = v1::ListWorkersRequest { page_token: token.into(), ..self.request.clone() };
-        let page = call!(self.client, WorkersRpc, Safe, "list workers", list_workers, request)?;
-        Ok(Page {
-            rows: page.workers,
-            next_page_token: page.next_page_token,
-            prev_page_token: page.prev_page_token,
-        })
+        let page = rpc!(self.client, Workers.list_workers, Safe, "list workers", request)?;
+        let workers = page.workers.into_iter().map(RegisteredWorker::from_proto).collect();
+        Ok(Page::new(workers, page.next_page_token, page.prev_page_token))
     }
 
-    /// All of them.
-    pub async fn all(&self) -> Result<Vec<RegisteredWorker>, Error> {
+    /// All workers that match, fetched page by page as they are taken.
+    pub fn stream(mut self) -> impl Stream<Item = Result<RegisteredWorker, Error>> + Send {
         // As many at once as the server gives, unless told otherwise: each page is counted anew.
-        let request = v1::ListWorkersRequest {
-            page_size: if self.request.page_size == 0 { 1_000 } else { self.request.page_size },
-            ..self.request.clone()
-        };
-        let list = Workers { client: self.client.clone(), request };
-        page::all(|token| list.page(token)).await
+        if self.request.page_size == 0 {
+            self.request.page_size = 1_000;
+        }
+        page::stream(self, |workers, token| async move { workers.page(token).await })
+    }
+
+    /// All of them at once.
+    pub async fn all(&self) -> Result<Vec<RegisteredWorker>, Error> {
+        page::all(self.clone().stream()).await
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListWorkersRequest)) -> Self {

@@ -2,12 +2,14 @@
 
 use std::time::SystemTime;
 
-use kagzi_proto::v1::{self, Schedule};
+use kagzi_proto::v1;
 
+use crate::client::Client;
 use crate::client::handle::RunHandle;
 use crate::client::runs::Runs;
-use crate::client::{Client, Repeat};
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::schedule::described::Schedule;
 
 /// A schedule that exists. Cheap to clone.
 #[derive(Clone)]
@@ -55,11 +57,8 @@ impl NextTimes {
     ) -> Result<NextTimes, Error> {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let request = v1::NextScheduleTimesRequest { count, ..request };
-        let ask = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.next_schedule_times(request).await }
-        };
-        let answer = client.call_schedules("ask for a schedule's times", Repeat::Safe, ask).await?;
+        let answer =
+            rpc!(client, Schedules.next_schedule_times, Safe, "ask for a schedule's times", request)?;
         let times = answer.times.into_iter().filter_map(|at| SystemTime::try_from(at).ok());
         Ok(NextTimes {
             times: times.collect(),
@@ -68,18 +67,6 @@ impl NextTimes {
             paused: answer.paused,
         })
     }
-}
-
-/// Awaits one call on the schedule service.
-macro_rules! call {
-    ($self:ident, $attempted:literal, $method:ident, $request:expr) => {{
-        let request = $request;
-        let rpc = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.$method(request).await }
-        };
-        $self.client.call_schedules($attempted, Repeat::Safe, rpc).await
-    }};
 }
 
 impl ScheduleHandle {
@@ -101,14 +88,14 @@ impl ScheduleHandle {
             let decoded = self.client.codecs.decode(input);
             spec.input = Some(decoded.map_err(|error| Error::undecodable("the schedule's input", &error))?);
         }
-        Ok(schedule)
+        Ok(Schedule::from_proto(schedule))
     }
 
     /// The same, its input still encoded.
-    pub(crate) async fn stored(&self) -> Result<Schedule, Error> {
+    pub(crate) async fn stored(&self) -> Result<v1::Schedule, Error> {
         let (schedule_id, namespace_id) = self.key();
         let request = v1::GetScheduleRequest { schedule_id, namespace_id };
-        let answer = call!(self, "read a schedule", get_schedule, request)?;
+        let answer = rpc!(self.client, Schedules.get_schedule, Safe, "read a schedule", request)?;
         Ok(answer.schedule.unwrap_or_default())
     }
 
@@ -116,7 +103,7 @@ impl ScheduleHandle {
     pub async fn pause(&self, note: impl Into<String>) -> Result<(), Error> {
         let (schedule_id, namespace_id) = self.key();
         let request = v1::PauseScheduleRequest { schedule_id, namespace_id, note: note.into() };
-        call!(self, "pause a schedule", pause_schedule, request).map(drop)
+        rpc!(self.client, Schedules.pause_schedule, Safe, "pause a schedule", request).map(drop)
     }
 
     /// Lets it go on, with or without the times that passed meanwhile.
@@ -124,7 +111,7 @@ impl ScheduleHandle {
         let (schedule_id, namespace_id) = self.key();
         let catch_up = missed == Missed::CatchUp;
         let request = v1::ResumeScheduleRequest { schedule_id, namespace_id, catch_up };
-        call!(self, "resume a schedule", resume_schedule, request).map(drop)
+        rpc!(self.client, Schedules.resume_schedule, Safe, "resume a schedule", request).map(drop)
     }
 
     /// Starts a run now, whatever the timetable and the overlap policy say.
@@ -133,7 +120,7 @@ impl ScheduleHandle {
         // A name of our own makes the call safe to repeat when its answer was lost.
         let trigger_id = uuid::Uuid::new_v4().simple().to_string();
         let request = v1::TriggerScheduleRequest { schedule_id, namespace_id, trigger_id };
-        let started = call!(self, "trigger a schedule", trigger_schedule, request)?;
+        let started = rpc!(self.client, Schedules.trigger_schedule, Safe, "trigger a schedule", request)?;
         Ok(RunHandle::new(self.client.clone(), started.run_id, started.already_exists))
     }
 
@@ -148,7 +135,7 @@ impl ScheduleHandle {
             to: Some(to.into()),
             one_by_one: how == Backfill::OneByOne,
         };
-        Ok(call!(self, "backfill a schedule", backfill_schedule, request)?.times)
+        Ok(rpc!(self.client, Schedules.backfill_schedule, Safe, "backfill a schedule", request)?.times)
     }
 
     /// When it fires next, in words and as so many times, without jitter.
@@ -167,7 +154,7 @@ impl ScheduleHandle {
     pub async fn delete(&self) -> Result<(), Error> {
         let (schedule_id, namespace_id) = self.key();
         let request = v1::DeleteScheduleRequest { schedule_id, namespace_id };
-        call!(self, "delete a schedule", delete_schedule, request).map(drop)
+        rpc!(self.client, Schedules.delete_schedule, Safe, "delete a schedule", request).map(drop)
     }
 
     fn key(&self) -> (String, String) {

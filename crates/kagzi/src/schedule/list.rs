@@ -1,10 +1,13 @@
 //! `client.schedules()`: lists of schedules, filtered, one page at a time or all.
 
-use kagzi_proto::v1::{self, Schedule};
+use futures_util::Stream;
+use kagzi_proto::v1;
 
-use crate::client::page::{self, Page};
-use crate::client::{Client, Repeat};
+use crate::client::Client;
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::page::{self, Page};
+use crate::schedule::described::Schedule;
 
 /// Schedules that are being asked for, newest first and without their inputs. What is not set does not filter.
 #[must_use = "nothing is asked before .page(..) or .all()"]
@@ -40,21 +43,19 @@ impl Schedules {
     /// the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Schedule>, Error> {
         let request = v1::ListSchedulesRequest { page_token: token.into(), ..self.request.clone() };
-        let read = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.list_schedules(request).await }
-        };
-        let page = self.client.call_schedules("list schedules", Repeat::Safe, read).await?;
-        Ok(Page {
-            rows: page.schedules,
-            next_page_token: page.next_page_token,
-            prev_page_token: page.prev_page_token,
-        })
+        let page = rpc!(self.client, Schedules.list_schedules, Safe, "list schedules", request)?;
+        let schedules = page.schedules.into_iter().map(Schedule::from_proto).collect();
+        Ok(Page::new(schedules, page.next_page_token, page.prev_page_token))
     }
 
-    /// All of them.
+    /// All schedules that match, fetched page by page as they are taken.
+    pub fn stream(self) -> impl Stream<Item = Result<Schedule, Error>> + Send {
+        page::stream(self, |schedules, token| async move { schedules.page(token).await })
+    }
+
+    /// All of them at once.
     pub async fn all(&self) -> Result<Vec<Schedule>, Error> {
-        page::all(|token| self.page(token)).await
+        page::all(self.clone().stream()).await
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListSchedulesRequest)) -> Self {

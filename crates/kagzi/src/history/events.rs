@@ -2,17 +2,21 @@
 
 use std::time::SystemTime;
 
-use kagzi_proto::v1::{self, RunEvent};
+use futures_util::Stream;
+use kagzi_proto::v1;
 
-use crate::client::{Client, Repeat};
+use crate::client::Client;
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::history::event::Event;
+use crate::page::{self, Page};
 
 /// Events that are being asked for. What is not set does not filter; everything that is set must match.
 ///
 /// ```no_run
-/// # async fn look(run: kagzi::RunHandle) -> anyhow::Result<()> {
+/// # async fn look(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
 /// let failures = run.history().kind("step_failed").step("charge").all().await?;
-/// let last_ten = run.history().newest_first().page_size(10).page("").await?.events;
+/// let last_ten = run.history().newest_first().page_size(10).page("").await?.rows;
 /// # Ok(()) }
 /// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
@@ -20,17 +24,6 @@ use crate::error::Error;
 pub struct RunHistory {
     client: Client,
     request: v1::ListRunEventsRequest,
-}
-
-/// One page of events, in the order that was asked for.
-#[derive(Debug, Clone, Default)]
-pub struct HistoryPage {
-    /// What happened.
-    pub events: Vec<RunEvent>,
-    /// For the next page; empty when this is the last.
-    pub next_page_token: String,
-    /// For the page before; empty when this is the first.
-    pub prev_page_token: String,
 }
 
 impl RunHistory {
@@ -77,36 +70,25 @@ impl RunHistory {
 
     /// One page: the first for an empty token, else the one that the token of another page names. A token fits
     /// the filters and the order that it came from, and no others.
-    pub async fn page(&self, token: impl Into<String>) -> Result<HistoryPage, Error> {
+    pub async fn page(&self, token: impl Into<String>) -> Result<Page<Event>, Error> {
         let request = v1::ListRunEventsRequest { page_token: token.into(), ..self.request.clone() };
-        let read = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.list_run_events(request).await }
-        };
-        let mut page = self.client.call("read a run's history", Repeat::Safe, read).await?;
+        let mut page = rpc!(self.client, Workflows.list_run_events, Safe, "read a run's history", request)?;
         for event in &mut page.events {
             let decoded = self.client.codecs.decode_event(event);
             decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
         }
-        Ok(HistoryPage {
-            events: page.events,
-            next_page_token: page.next_page_token,
-            prev_page_token: page.prev_page_token,
-        })
+        let events = page.events.into_iter().map(Event::from_proto).collect();
+        Ok(Page::new(events, page.next_page_token, page.prev_page_token))
     }
 
-    /// All of them.
-    pub async fn all(&self) -> Result<Vec<RunEvent>, Error> {
-        let mut events = Vec::new();
-        let mut token = String::new();
-        loop {
-            let page = self.page(token).await?;
-            events.extend(page.events);
-            token = page.next_page_token;
-            if token.is_empty() {
-                return Ok(events);
-            }
-        }
+    /// All events that match, fetched page by page as they are taken.
+    pub fn stream(self) -> impl Stream<Item = Result<Event, Error>> + Send {
+        page::stream(self, |history, token| async move { history.page(token).await })
+    }
+
+    /// All of them at once.
+    pub async fn all(&self) -> Result<Vec<Event>, Error> {
+        page::all(self.clone().stream()).await
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListRunEventsRequest)) -> Self {

@@ -1,16 +1,19 @@
 //! `run.attempts()`: what a run's steps did, filtered, one page at a time or all.
 
-use kagzi_proto::v1::{self, StepAttempt, StepStatus};
+use futures_util::Stream;
+use kagzi_proto::v1;
 
-use crate::client::page::{self, Page};
-use crate::client::{Client, Repeat};
+use crate::client::Client;
+use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::history::attempt::{StepAttempt, StepStatus};
+use crate::page::{self, Page};
 
 /// Step attempts that are being asked for, oldest first. What is not set does not filter; everything that is set must match.
 ///
 /// ```no_run
-/// # async fn look(run: kagzi::RunHandle) -> anyhow::Result<()> {
-/// use kagzi::StepStatus;
+/// # async fn look(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// use kagzi::history::StepStatus;
 ///
 /// for attempt in run.attempts().step("charge").status(StepStatus::Failed).all().await? {
 ///     println!("attempt {}: {:?}", attempt.attempt, attempt.error);
@@ -38,7 +41,7 @@ impl StepAttempts {
 
     /// Attempts in this state; called again, in any of them.
     pub fn status(self, status: StepStatus) -> Self {
-        self.change(|request| request.statuses.push(status.into()))
+        self.change(|request| request.statuses.push(status.to_proto().into()))
     }
 
     /// Attempts per page, at most 5000. Default: 1000. A page with large outputs has fewer.
@@ -50,25 +53,23 @@ impl StepAttempts {
     /// the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<StepAttempt>, Error> {
         let request = v1::ListStepAttemptsRequest { page_token: token.into(), ..self.request.clone() };
-        let read = |mut rpc: v1::workflow_service_client::WorkflowServiceClient<_>| {
-            let request = request.clone();
-            async move { rpc.list_step_attempts(request).await }
-        };
-        let mut page = self.client.call("list step attempts", Repeat::Safe, read).await?;
+        let mut page = rpc!(self.client, Workflows.list_step_attempts, Safe, "list step attempts", request)?;
         for attempt in &mut page.step_attempts {
             let decoded = self.client.codecs.decode_attempt(attempt);
             decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
         }
-        Ok(Page {
-            rows: page.step_attempts,
-            next_page_token: page.next_page_token,
-            prev_page_token: page.prev_page_token,
-        })
+        let attempts = page.step_attempts.into_iter().map(StepAttempt::from_proto).collect();
+        Ok(Page::new(attempts, page.next_page_token, page.prev_page_token))
     }
 
-    /// All of them.
+    /// All attempts that match, fetched page by page as they are taken.
+    pub fn stream(self) -> impl Stream<Item = Result<StepAttempt, Error>> + Send {
+        page::stream(self, |attempts, token| async move { attempts.page(token).await })
+    }
+
+    /// All of them at once.
     pub async fn all(&self) -> Result<Vec<StepAttempt>, Error> {
-        page::all(|token| self.page(token)).await
+        page::all(self.clone().stream()).await
     }
 
     fn change(mut self, set: impl FnOnce(&mut v1::ListStepAttemptsRequest)) -> Self {

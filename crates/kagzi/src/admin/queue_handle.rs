@@ -1,9 +1,9 @@
 //! One queue, one type on it, or all queues of a namespace: to be paused, limited and looked at.
 
-use kagzi_proto::v1::{self, Gate, Queue};
+use kagzi_proto::v1;
 
-use crate::client::Repeat;
-use crate::client::admin::{Admin, call};
+use crate::admin::{Admin, Gate, Queue};
+use crate::client::wire::rpc;
 use crate::error::Error;
 
 /// A queue, from [`Admin::queue`]; narrowed to one type by [`QueueHandle::workflow_type`]. Cheap to clone.
@@ -35,8 +35,8 @@ impl QueueHandle {
             note: note.into(),
             by: self.admin.who(),
         };
-        let answer = call!(self.admin.client(), AdminRpc, Safe, "pause a queue", pause_queue, request)?;
-        Ok(answer.gate.unwrap_or_default())
+        let answer = rpc!(self.admin.client(), Admins.pause_queue, Safe, "pause a queue", request)?;
+        Ok(Gate::from_proto(answer.gate))
     }
 
     /// Lets it go on.
@@ -46,8 +46,8 @@ impl QueueHandle {
             task_queue: self.task_queue.clone(),
             workflow_type: self.workflow_type.clone(),
         };
-        let answer = call!(self.admin.client(), AdminRpc, Safe, "resume a queue", resume_queue, request)?;
-        Ok(answer.gate.unwrap_or_default())
+        let answer = rpc!(self.admin.client(), Admins.resume_queue, Safe, "resume a queue", request)?;
+        Ok(Gate::from_proto(answer.gate))
     }
 
     /// So many runs at once, over all workers and servers. A lowered limit takes no run away.
@@ -61,9 +61,9 @@ impl QueueHandle {
     }
 
     /// What waits and runs on the queue, type by type; none when it has no living run, no worker and no gate.
-    pub async fn depth(&self) -> Result<Option<Queue>, Error> {
-        let found = self.admin.list_queues(self.task_queue.clone()).await?;
-        Ok(found.queues.into_iter().find(|queue| queue.task_queue == self.task_queue))
+    pub async fn describe(&self) -> Result<Option<Queue>, Error> {
+        let found = self.admin.queues().named(&self.task_queue).page("").await?;
+        Ok(found.rows.into_iter().find(|queue| queue.task_queue == self.task_queue))
     }
 
     async fn set_limit(&self, max_concurrent: Option<u32>) -> Result<Gate, Error> {
@@ -73,7 +73,7 @@ impl QueueHandle {
             workflow_type: self.workflow_type.clone(),
             max_concurrent,
         };
-        let answer = call!(self.admin.client(), AdminRpc, Safe, "limit a queue", limit_queue, request)?;
-        Ok(answer.gate.unwrap_or_default())
+        let answer = rpc!(self.admin.client(), Admins.limit_queue, Safe, "limit a queue", request)?;
+        Ok(Gate::from_proto(answer.gate))
     }
 }

@@ -7,15 +7,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
 use serde::Serialize;
-use tonic::Code;
 
-use crate::client::schedule_handle::{NextTimes, ScheduleHandle};
+use crate::client::Client;
 use crate::client::start::Timeouts;
-use crate::client::{Client, Repeat};
+use crate::client::wire::rpc;
 use crate::codec::CodecError;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::payload;
 use crate::retry_policy::RetryPolicy;
+use crate::schedule::handle::{NextTimes, ScheduleHandle};
 
 /// What becomes of a time that comes while an earlier run of the schedule still goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +36,17 @@ pub enum Overlap {
 }
 
 impl Overlap {
+    pub(crate) fn from_proto(overlap: v1::OverlapPolicy) -> Overlap {
+        match overlap {
+            v1::OverlapPolicy::Unspecified | v1::OverlapPolicy::Allow => Overlap::Allow,
+            v1::OverlapPolicy::Skip => Overlap::Skip,
+            v1::OverlapPolicy::BufferOne => Overlap::BufferOne,
+            v1::OverlapPolicy::BufferAll => Overlap::BufferAll,
+            v1::OverlapPolicy::CancelPrevious => Overlap::CancelPrevious,
+            v1::OverlapPolicy::TerminatePrevious => Overlap::TerminatePrevious,
+        }
+    }
+
     fn to_proto(self) -> v1::OverlapPolicy {
         match self {
             Overlap::Allow => v1::OverlapPolicy::Allow,
@@ -148,6 +159,11 @@ impl ScheduleBuilder {
         self.change(|spec| spec.on_failure_workflow = workflow_type.into())
     }
 
+    /// The queue of that handler. Default: the queue of the run.
+    pub fn on_failure_queue(self, task_queue: impl Into<String>) -> Self {
+        self.change(|spec| spec.on_failure_task_queue = task_queue.into())
+    }
+
     /// When it would fire, in words and as so many times. Nothing is made, and no schedule need exist.
     pub async fn preview(self, count: usize) -> Result<NextTimes, Error> {
         let client = self.client.clone();
@@ -167,12 +183,7 @@ impl ScheduleBuilder {
             spec: Some(encoded(&client, self.into_spec()?)?),
             if_version: 0,
         };
-        client
-            .call_schedules("update a schedule", Repeat::Safe, |mut rpc| {
-                let request = request.clone();
-                async move { rpc.update_schedule(request).await }
-            })
-            .await?;
+        rpc!(client, Schedules.update_schedule, Safe, "update a schedule", request)?;
         Ok(ScheduleHandle::new(client, id))
     }
 
@@ -199,9 +210,7 @@ impl ScheduleBuilder {
         };
         let handle = ScheduleHandle::new(client.clone(), id);
         let taken = match create(&client, request.clone()).await {
-            Err(taken @ Error::Refused { code: Code::AlreadyExists, .. }) if !client.codecs.is_empty() => {
-                taken
-            }
+            Err(taken) if taken.code() == Some(Code::AlreadyExists) && !client.codecs.is_empty() => taken,
             made => return made.map(|()| handle),
         };
         // An encoded input never looks the same twice, so the server sees another one. If the one that is there says
@@ -226,11 +235,7 @@ impl IntoFuture for ScheduleBuilder {
 }
 
 async fn create(client: &Client, request: v1::CreateScheduleRequest) -> Result<(), Error> {
-    let create = |mut rpc: v1::schedule_service_client::ScheduleServiceClient<_>| {
-        let request = request.clone();
-        async move { rpc.create_schedule(request).await }
-    };
-    client.call_schedules("make a schedule", Repeat::Safe, create).await.map(drop)
+    rpc!(client, Schedules.create_schedule, Safe, "make a schedule", request).map(drop)
 }
 
 /// The spec as it is sent.

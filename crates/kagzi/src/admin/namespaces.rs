@@ -1,0 +1,48 @@
+//! `admin.namespaces()`: the namespaces of a server, by name.
+
+use futures_util::Stream;
+use kagzi_proto::v1;
+
+use crate::admin::namespace::Namespace;
+use crate::client::Client;
+use crate::client::wire::rpc;
+use crate::error::Error;
+use crate::page::{self, Page};
+
+/// Namespaces that are being asked for, by name.
+#[must_use = "nothing is asked before .page(..), .stream() or .all()"]
+#[derive(Clone)]
+pub struct Namespaces {
+    client: Client,
+    page_size: i32,
+}
+
+impl Namespaces {
+    pub(crate) fn new(client: Client) -> Namespaces {
+        Namespaces { client, page_size: 0 }
+    }
+
+    /// Namespaces per page, at most 1000. Default: 50.
+    pub fn page_size(mut self, namespaces: u16) -> Self {
+        self.page_size = namespaces.into();
+        self
+    }
+
+    /// One page: the first for an empty token, else the one that the token of another page names.
+    pub async fn page(&self, token: impl Into<String>) -> Result<Page<Namespace>, Error> {
+        let request = v1::ListNamespacesRequest { page_size: self.page_size, page_token: token.into() };
+        let page = rpc!(self.client, Admins.list_namespaces, Safe, "list namespaces", request)?;
+        let namespaces = page.namespaces.into_iter().map(Namespace::from_proto).collect();
+        Ok(Page::new(namespaces, page.next_page_token, String::new()))
+    }
+
+    /// All namespaces, fetched page by page as they are taken.
+    pub fn stream(self) -> impl Stream<Item = Result<Namespace, Error>> + Send {
+        page::stream(self, |namespaces, token| async move { namespaces.page(token).await })
+    }
+
+    /// All of them at once.
+    pub async fn all(&self) -> Result<Vec<Namespace>, Error> {
+        page::all(self.clone().stream()).await
+    }
+}

@@ -1,0 +1,307 @@
+//! A run as clients see it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::SystemTime;
+
+use kagzi_proto::v1;
+use serde::de::DeserializeOwned;
+
+use crate::absent::{always, at, text};
+use crate::client::start::Timeouts;
+use crate::error::Error;
+use crate::payload::{self, Payload};
+use crate::retry_policy::RetryPolicy;
+use crate::step_error::StepFailure;
+
+/// A run as it was when it was read.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Run {
+    /// Its id.
+    pub run_id: String,
+    /// Your name for it, where it has one.
+    pub business_id: Option<String>,
+    /// Its namespace.
+    pub namespace: String,
+    /// Which function executes it.
+    pub workflow_type: String,
+    /// Which workers execute it.
+    pub task_queue: String,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// What it waits for; none when it has ended.
+    pub reason: Option<Reason>,
+    /// Why it is paused, cancelled or retrying, for people; or empty.
+    pub status_detail: String,
+    /// What it was started with. Lists leave it out.
+    pub input: Option<Payload>,
+    /// What it returned. Lists leave it out.
+    pub output: Option<Payload>,
+    /// What ended it, or after what it waits for its next attempt.
+    pub error: Option<StepFailure>,
+    /// Executions of the function that failed.
+    pub attempts: u32,
+    /// How often a worker was given the run.
+    pub dispatch_count: u32,
+    /// When its sleep or its retry is over.
+    pub wake_up_at: Option<SystemTime>,
+    /// The worker that executes it.
+    pub worker_id: Option<String>,
+    /// Until when that worker has it, unless it says that it lives.
+    pub leased_until: Option<SystemTime>,
+    /// Rises with every worker that is given the run.
+    pub lease_epoch: u64,
+    /// When it was started by its client.
+    pub created_at: SystemTime,
+    /// When a worker was first given it.
+    pub started_at: Option<SystemTime>,
+    /// When it ended.
+    pub finished_at: Option<SystemTime>,
+    /// When it ends as TIMED_OUT.
+    pub deadline_at: Option<SystemTime>,
+    /// Its limits on time.
+    pub timeouts: Timeouts,
+    /// How its steps are retried, where they do not say otherwise.
+    pub retry_policy: RetryPolicy,
+    /// How the whole run is retried; none = it is not.
+    pub run_retry_policy: Option<RetryPolicy>,
+    /// The workflow type that is started when it fails.
+    pub on_failure: Option<String>,
+    /// The queue of that handler.
+    pub on_failure_queue: Option<String>,
+    /// Of a failure handler: the run whose failure it handles.
+    pub handler_of: Option<String>,
+    /// Set at the start and by the workflow.
+    pub labels: BTreeMap<String, String>,
+    /// The schedule that started it.
+    pub schedule_id: Option<String>,
+    /// The nominal time of a scheduled run.
+    pub scheduled_at: Option<SystemTime>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// Waits for a worker, or for the time of its next retry.
+    #[default]
+    Pending,
+    /// A worker executes it.
+    Running,
+    /// Waits for a time.
+    Sleeping,
+    /// The function returned.
+    Completed,
+    /// The function returned an error, or an operator ended it.
+    Failed,
+    /// Somebody asked for it.
+    Cancelled,
+    /// Its deadline passed.
+    TimedOut,
+    /// Waits for a person.
+    Paused,
+    /// Takes back what it did.
+    Compensating,
+    /// Something that only a newer server knows.
+    Unknown,
+}
+
+/// What a run that has not ended waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A worker with room.
+    Ready,
+    /// The worker that executes it.
+    Leased,
+    /// The end of a sleep.
+    Timer,
+    /// The time of a retry.
+    Retry,
+    /// A person.
+    Paused,
+    /// Something that only a newer server knows.
+    Unknown,
+}
+
+impl Run {
+    /// What it was started with. Lists leave it out; ask for the run itself.
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        decode(self.input.as_ref(), "the run's input")
+    }
+
+    /// What it returned.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        decode(self.output.as_ref(), "the run's output")
+    }
+
+    pub(crate) fn from_proto(run: v1::WorkflowRun) -> Run {
+        Run {
+            status: RunStatus::from_wire(run.status),
+            reason: text(run.reason).map(|word| Reason::from_word(&word)),
+            business_id: text(run.business_id),
+            namespace: run.namespace_id,
+            workflow_type: run.workflow_type,
+            task_queue: run.task_queue,
+            status_detail: run.status_detail,
+            input: run.input.map(Payload::from_proto),
+            output: run.output.map(Payload::from_proto),
+            error: run.error.map(StepFailure::from_proto),
+            attempts: run.attempts,
+            dispatch_count: run.dispatch_count,
+            wake_up_at: at(run.wake_up_at),
+            worker_id: text(run.locked_by),
+            leased_until: at(run.locked_until),
+            lease_epoch: run.lease_epoch,
+            created_at: always(run.created_at),
+            started_at: at(run.started_at),
+            finished_at: at(run.finished_at),
+            deadline_at: at(run.deadline_at),
+            timeouts: run.timeouts.map(Timeouts::from_proto).unwrap_or_default(),
+            retry_policy: run.retry_policy.map(RetryPolicy::from_proto).unwrap_or_default(),
+            run_retry_policy: run.run_retry_policy.map(RetryPolicy::from_proto),
+            on_failure: text(run.on_failure_workflow),
+            on_failure_queue: text(run.on_failure_task_queue),
+            handler_of: text(run.handler_of),
+            labels: run.labels.into_iter().collect(),
+            schedule_id: text(run.schedule_id),
+            scheduled_at: at(run.scheduled_at),
+            run_id: run.run_id,
+        }
+    }
+}
+
+/// An empty run, for tests of programs that show runs.
+impl Default for Run {
+    fn default() -> Run {
+        Run::from_proto(v1::WorkflowRun { status: v1::WorkflowStatus::Pending.into(), ..Default::default() })
+    }
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(from: Option<&Payload>, what: &'static str) -> Result<T, Error> {
+    payload::decode(from).map_err(|error| Error::undecodable(what, &error))
+}
+
+impl RunStatus {
+    /// Every status that a server of today knows.
+    pub const ALL: [RunStatus; 9] = [
+        RunStatus::Pending,
+        RunStatus::Running,
+        RunStatus::Sleeping,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::Cancelled,
+        RunStatus::TimedOut,
+        RunStatus::Paused,
+        RunStatus::Compensating,
+    ];
+
+    /// As it is published, e.g. `TIMED_OUT`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Pending => "PENDING",
+            RunStatus::Running => "RUNNING",
+            RunStatus::Sleeping => "SLEEPING",
+            RunStatus::Completed => "COMPLETED",
+            RunStatus::Failed => "FAILED",
+            RunStatus::Cancelled => "CANCELLED",
+            RunStatus::TimedOut => "TIMED_OUT",
+            RunStatus::Paused => "PAUSED",
+            RunStatus::Compensating => "COMPENSATING",
+            RunStatus::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// The run goes on no more, unless an operator reopens it.
+    pub fn has_ended(self) -> bool {
+        match self {
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled | RunStatus::TimedOut => true,
+            RunStatus::Pending
+            | RunStatus::Running
+            | RunStatus::Sleeping
+            | RunStatus::Paused
+            | RunStatus::Compensating
+            | RunStatus::Unknown => false,
+        }
+    }
+
+    pub(crate) fn from_wire(number: i32) -> RunStatus {
+        match v1::WorkflowStatus::try_from(number) {
+            Ok(v1::WorkflowStatus::Pending) => RunStatus::Pending,
+            Ok(v1::WorkflowStatus::Running) => RunStatus::Running,
+            Ok(v1::WorkflowStatus::Sleeping) => RunStatus::Sleeping,
+            Ok(v1::WorkflowStatus::Completed) => RunStatus::Completed,
+            Ok(v1::WorkflowStatus::Failed) => RunStatus::Failed,
+            Ok(v1::WorkflowStatus::Cancelled) => RunStatus::Cancelled,
+            Ok(v1::WorkflowStatus::TimedOut) => RunStatus::TimedOut,
+            Ok(v1::WorkflowStatus::Paused) => RunStatus::Paused,
+            Ok(v1::WorkflowStatus::Compensating) => RunStatus::Compensating,
+            Ok(v1::WorkflowStatus::Unspecified) | Err(_) => RunStatus::Unknown,
+        }
+    }
+
+    pub(crate) fn to_proto(self) -> v1::WorkflowStatus {
+        match self {
+            RunStatus::Pending => v1::WorkflowStatus::Pending,
+            RunStatus::Running => v1::WorkflowStatus::Running,
+            RunStatus::Sleeping => v1::WorkflowStatus::Sleeping,
+            RunStatus::Completed => v1::WorkflowStatus::Completed,
+            RunStatus::Failed => v1::WorkflowStatus::Failed,
+            RunStatus::Cancelled => v1::WorkflowStatus::Cancelled,
+            RunStatus::TimedOut => v1::WorkflowStatus::TimedOut,
+            RunStatus::Paused => v1::WorkflowStatus::Paused,
+            RunStatus::Compensating => v1::WorkflowStatus::Compensating,
+            RunStatus::Unknown => v1::WorkflowStatus::Unspecified,
+        }
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Reason {
+    /// The word for it, e.g. `timer`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Ready => "ready",
+            Reason::Leased => "leased",
+            Reason::Timer => "timer",
+            Reason::Retry => "retry",
+            Reason::Paused => "paused",
+            Reason::Unknown => "unknown",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Reason {
+        let known = [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused];
+        known.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_and_reason_survives_the_wire_and_an_unknown_one_says_so() {
+        for status in RunStatus::ALL {
+            assert_eq!(RunStatus::from_wire(status.to_proto().into()), status);
+            assert_eq!(format!("WORKFLOW_STATUS_{status}"), status.to_proto().as_str_name());
+        }
+        assert_eq!(RunStatus::from_wire(77), RunStatus::Unknown);
+        for reason in [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused] {
+            assert_eq!(Reason::from_word(reason.name()), reason);
+        }
+        assert_eq!(Reason::from_word("child"), Reason::Unknown);
+    }
+}

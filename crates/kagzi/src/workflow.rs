@@ -1,0 +1,23 @@
+//! What workflow functions are made of.
+//!
+//! | to | see |
+//! |---|---|
+//! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
+//! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
+//! | fail in a way that says more | [`StepFailure`], [`NonRetryableError`], [`RetryAfterError`] |
+//! | sleep | [`WorkflowContext::sleep`] |
+//! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
+//! | handle the failure of another run | [`WorkflowFailedEvent`] |
+
+pub(crate) mod typed;
+
+pub use crate::cancellation::CancellationToken;
+pub use crate::retry_policy::{Backoff, RetryPolicy};
+pub use crate::run::context::WorkflowContext;
+pub use crate::run::race::Raced;
+pub use crate::run::spawn::Spawned;
+pub use crate::run::step::StepContext;
+pub use crate::run::step_builder::StepBuilder;
+pub use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
+pub use crate::workflow_failed::WorkflowFailedEvent;
+pub use typed::{Answers, AnyInput, Registers, Starts, TypedRun, Workflow};
