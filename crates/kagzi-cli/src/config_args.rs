@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ConfigArgs {
-    /// The configuration file. Without it: kagzi.toml in this directory, else /etc/kagzi/kagzi.toml, if there is one.
+    /// The configuration file. Without it: kagzi.toml in this directory, else /etc/kagzi/kagzi.toml, if there
+    /// is one.
     #[arg(long, value_name = "FILE", env = "KAGZI_CONFIG")]
     config: Option<PathBuf>,
     /// Set any key of the configuration, such as worker.lease=60s; may be repeated.

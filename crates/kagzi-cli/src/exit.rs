@@ -82,7 +82,8 @@ fn message(error: &anyhow::Error) -> Option<String> {
     {
         return Some(refusal.message.clone());
     }
-    // A status displays as `code: '…', message: "…"`, which is for programmers; the server's sentence is enough.
+    // A status displays as `code: '…', message: "…"`, which is for programmers; the server's sentence is
+    // enough.
     match error.downcast_ref::<tonic::Status>() {
         Some(status) if !status.message().is_empty() => Some(status.message().to_owned()),
         Some(_) | None => Some(format!("{error:#}")),

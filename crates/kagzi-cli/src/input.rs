@@ -3,7 +3,8 @@ use anyhow::Context;
 use bytes::Bytes;
 use std::io::Read;
 
-/// Reads the value of `--input`: JSON itself, `@FILE`, or `-` for stdin. The bytes are sent as they were written.
+/// Reads the value of `--input`: JSON itself, `@FILE`, or `-` for stdin. The bytes are sent as they were
+/// written.
 pub fn read(argument: &str) -> anyhow::Result<Bytes> {
     let (source, text) = match argument {
         "-" => {

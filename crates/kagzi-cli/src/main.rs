@@ -33,7 +33,8 @@ use kagzi_shell::{address, child, output, stop, table, terminal};
 use session::Session;
 use std::process::ExitCode;
 
-// Ten per cent less processor time for w3 than with glibc's allocator (four sittings of 15,000 runs); jemalloc is as good.
+// Ten per cent less processor time for w3 than with glibc's allocator (four sittings of 15,000 runs);
+// jemalloc is as good.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

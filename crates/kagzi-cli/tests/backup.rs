@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kagzi::worker::CancellationToken as WorkerToken;
+use kagzi::worker::CancellationToken;
 use kagzi::{Client, Worker, WorkflowContext};
 use parking_lot::Mutex;
 use stage::{DEADLINE, Server, complaint, kagzi, printed};
-use tokio_util::sync::CancellationToken;
 
 /// Starts runs without end, and a worker that executes them.
 struct Load {
     acknowledged: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicBool>,
-    worker: WorkerToken,
+    worker: CancellationToken,
 }
 
 impl Load {

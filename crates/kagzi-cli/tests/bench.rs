@@ -1,4 +1,5 @@
-//! `kagzi bench` with loads so small that they say nothing about speed, but run everything that a large one runs.
+//! `kagzi bench` with loads so small that they say nothing about speed, but run everything that a large one
+//! runs.
 
 mod stage;
 

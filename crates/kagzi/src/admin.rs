@@ -136,7 +136,8 @@ impl Admin {
         Ok(Namespace::from_proto(answer.namespace.unwrap_or_default()))
     }
 
-    /// Every queue that has a living run, a worker or a gate, with its depth and its gates. Nothing is asked yet.
+    /// Every queue that has a living run, a worker or a gate, with its depth and its gates. Nothing is asked
+    /// yet.
     pub fn queues(&self) -> Queues {
         Queues::new(self.client.clone())
     }
@@ -192,8 +193,8 @@ impl Admin {
         Ok(RegisteredWorker::from_proto(answer.worker.unwrap_or_default()))
     }
 
-    /// Takes a worker out of the registry although it may live: its runs go to others at once, and what it still writes
-    /// is refused.
+    /// Takes a worker out of the registry although it may live: its runs go to others at once, and what it
+    /// still writes is refused.
     pub async fn take_worker_offline(&self, id: impl Into<String>) -> Result<TakenOffline, Error> {
         let request =
             v1::TakeWorkerOfflineRequest { worker_id: id.into(), namespace_id: self.namespace_id() };

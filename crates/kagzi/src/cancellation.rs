@@ -2,8 +2,9 @@
 
 use tokio_util::sync::CancellationToken as Token;
 
-/// A sign that something should end: a worker ([`Worker::shutdown_token`](crate::Worker::shutdown_token)), or what a step
-/// started elsewhere ([`StepContext::cancellation`](crate::StepContext::cancellation)). Clones share one sign.
+/// A sign that something should end: a worker ([`Worker::shutdown_token`](crate::Worker::shutdown_token)), or
+/// what a step started elsewhere ([`StepContext::cancellation`](crate::StepContext::cancellation)). Clones
+/// share one sign.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Token);
 

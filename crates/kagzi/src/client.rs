@@ -89,8 +89,8 @@ impl Server {
         self,
         request: tonic::Request<Box<v1::StartWorkflowRequest>>,
     ) -> Result<v1::StartWorkflowResponse, Status> {
-        // What travels beside the message, a trace, has no place on a shared stream; and a start that is too large
-        // for the server should fail alone, not with everybody's stream.
+        // What travels beside the message, a trace, has no place on a shared stream; and a start that is too
+        // large for the server should fail alone, not with everybody's stream.
         let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
         if alone {
             let mut rpc = Workflows::from(Rpc(self.wire));

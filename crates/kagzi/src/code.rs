@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What kind of refusal a server answered with. These are the kinds of gRPC under names of our own, so that the
-/// transport can be replaced without anybody noticing.
+/// What kind of refusal a server answered with. These are the kinds of gRPC under names of our own, so that
+/// the transport can be replaced without anybody noticing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -21,7 +21,8 @@ pub enum Code {
     AlreadyExists,
     /// The caller may not do this.
     PermissionDenied,
-    /// A quota or a limit is used up; [`Refusal::retry_after`](crate::error::Refusal::retry_after) says whether to wait.
+    /// A quota or a limit is used up; [`Refusal::retry_after`](crate::error::Refusal::retry_after) says
+    /// whether to wait.
     ResourceExhausted,
     /// It cannot be done in this state.
     FailedPrecondition,

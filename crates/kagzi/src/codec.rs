@@ -24,13 +24,13 @@ pub use crate::payload::Payload;
 /// Changes payloads before they leave this process, and changes them back when they return.
 ///
 /// Set on clients ([`Client::codec`](crate::Client::codec)), workers
-/// ([`WorkerBuilder::codec`](crate::worker::WorkerBuilder::codec)) and the embedded engine. Several form a chain: the first
-/// that is set encodes first and decodes last, so compress before you encrypt. They are applied to inputs, results,
-/// outputs and progress, and to the messages and details of errors; error codes and classes stay readable, because
-/// retry policies compare them.
+/// ([`WorkerBuilder::codec`](crate::worker::WorkerBuilder::codec)) and the embedded engine. Several form a
+/// chain: the first that is set encodes first and decodes last, so compress before you encrypt. They are
+/// applied to inputs, results, outputs and progress, and to the messages and details of errors; error codes
+/// and classes stay readable, because retry policies compare them.
 ///
-/// An encoded payload is known by its content type. `decode` must hand back what it does not know unchanged: runs
-/// that began before the codec was set have plain payloads, and what the server itself says is plain.
+/// An encoded payload is known by its content type. `decode` must hand back what it does not know unchanged:
+/// runs that began before the codec was set have plain payloads, and what the server itself says is plain.
 pub trait PayloadCodec: Send + Sync + 'static {
     /// Called with what your code made, or with what the codec before made of it.
     fn encode(&self, payload: Payload) -> Result<Payload, CodecError>;

@@ -1,5 +1,5 @@
-//! Error codes that the SDK reports or understands, from the contract's catalogue. Programs compare these, never
-//! messages.
+//! Error codes that the SDK reports or understands, from the contract's catalogue. Programs compare these,
+//! never messages.
 
 pub(crate) use kagzi_proto::codes::{
     ERROR, INVALID_INPUT, INVALID_OUTPUT, INVALID_POLICY, NON_RETRYABLE, PANIC, PAYLOAD_TOO_LARGE,

@@ -102,7 +102,8 @@ impl EmbeddedBuilder {
         self
     }
 
-    /// Whether a namespace that nobody created is made by the first start or worker that names it. Default: yes.
+    /// Whether a namespace that nobody created is made by the first start or worker that names it. Default:
+    /// yes.
     pub fn create_namespaces(mut self, create: bool) -> Self {
         self.settings.create_namespaces = create;
         self

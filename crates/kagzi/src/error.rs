@@ -217,8 +217,8 @@ const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 impl Error {
     pub(crate) fn refused(attempted: &'static str, status: &tonic::Status) -> Error {
-        // A connection that breaks under a call is reported as UNKNOWN or CANCELLED, depending on where it broke;
-        // for the caller it is the same outage as a server that cannot be reached.
+        // A connection that breaks under a call is reported as UNKNOWN or CANCELLED, depending on where it
+        // broke; for the caller it is the same outage as a server that cannot be reached.
         let code = if answered(status) { Code::of(status.code()) } else { Code::Unavailable };
         let said = |name: &str| status.metadata().get(name).and_then(|value| value.to_str().ok());
         let pushback = said(PUSHBACK).and_then(|ms| ms.parse().ok()).map(Duration::from_millis);

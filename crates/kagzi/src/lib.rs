@@ -49,15 +49,16 @@
 //! What is promised about side effects: *a step's code runs at least once; its result is recorded exactly
 //! once; with the key we hand you and a receiver that deduplicates, its effect happens once.*
 //!
-//! A step that fails is retried by its policy, out of sight of the function; see [`NonRetryableError`](workflow::NonRetryableError),
-//! [`RetryAfterError`](workflow::RetryAfterError) and [`StepFailure`](workflow::StepFailure) for failures that say more, and
-//! [`StepError`](workflow::StepError) for the last word. A
-//! run that fails can start a handler, which is a workflow too: see [`WorkflowFailedEvent`](workflow::WorkflowFailedEvent).
+//! A step that fails is retried by its policy, out of sight of the function; see
+//! [`NonRetryableError`](workflow::NonRetryableError), [`RetryAfterError`](workflow::RetryAfterError) and
+//! [`StepFailure`](workflow::StepFailure) for failures that say more, and [`StepError`](workflow::StepError)
+//! for the last word. A run that fails can start a handler, which is a workflow too: see
+//! [`WorkflowFailedEvent`](workflow::WorkflowFailedEvent).
 //!
-//! Payloads leave the process as JSON; a [`PayloadCodec`](codec::PayloadCodec) compresses or encrypts them, so that the server never sees
-//! what they say.
-//! Log lines and spans of a worker carry `namespace`, `run`, `worker`, `step` and `attempt`. With the feature `otel` and a
-//! layer of `tracing-opentelemetry`, the span in which a run is started is the parent of its executions and steps.
+//! Payloads leave the process as JSON; a [`PayloadCodec`](codec::PayloadCodec) compresses or encrypts them,
+//! so that the server never sees what they say. Log lines and spans of a worker carry `namespace`, `run`,
+//! `worker`, `step` and `attempt`. With the feature `otel` and a layer of `tracing-opentelemetry`, the span
+//! in which a run is started is the parent of its executions and steps.
 //!
 //! Workflows are tested with `kagzi::testing` (feature `testing`): a month of sleep passes at once, and the
 //! worker is killed wherever it could hurt.
@@ -113,7 +114,8 @@ struct WorkflowFunctions;
 pub mod __private {
     pub use tokio;
 
-    /// A client on a channel that is already made. For our own tests and benchmarks: its type is another crate's.
+    /// A client on a channel that is already made. For our own tests and benchmarks: its type is another
+    /// crate's.
     pub fn client_on(channel: tonic::transport::Channel) -> crate::Client {
         crate::Client::on_channel(channel)
     }

@@ -27,8 +27,9 @@ pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// announced again, which the hook must bear anyway.
 pub(crate) const ANNOUNCED_LEN_MAX: usize = 4096;
 
-/// Largest gRPC message accepted from the server. A server's limit on payloads is at most 16 MiB, and a message holds
-/// at most an input of a failed run as base64 with a page of journal, or an input and an output.
+/// Largest gRPC message accepted from the server. A server's limit on payloads is at most 16 MiB, and a
+/// message holds at most an input of a failed run as base64 with a page of journal, or an input and an
+/// output.
 pub(crate) const DECODE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Longest error code.
@@ -51,7 +52,8 @@ pub(crate) const ASK_BYTES_MAX: usize = 16 * 1024;
 /// Asks of one message. Every server takes messages of 64 KiB, however low its limit on payloads.
 pub(crate) const ASK_BATCH_BYTES_MAX: usize = 32 * 1024;
 
-/// Results that travel with the end of a run. Every server takes as much beside an output of its largest size.
+/// Results that travel with the end of a run. Every server takes as much beside an output of its largest
+/// size.
 pub(crate) const TRAILING_BYTES_MAX: usize = 32 * 1024;
 
 /// Polls of a workflow function in one go, before others get the thread.

@@ -18,8 +18,8 @@ pub(crate) enum DecodeError {
     Json(#[from] serde_json::Error),
 }
 
-/// Bytes and how to read them. Payloads of this SDK are JSON unless a codec changed them; those of other programs may be
-/// anything.
+/// Bytes and how to read them. Payloads of this SDK are JSON unless a codec changed them; those of other
+/// programs may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
     /// What it says. Shared, not copied, when the payload is cloned.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::limits::{RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN, RECONNECT_QUICK, RECONNECT_QUICK_FOR};
 
-/// Doubles from 100 ms to 5 s, but stays at a quarter of a second at first: a server gives a worker whose connection broke
-/// two seconds before its runs go on elsewhere. The jitter keeps a thousand workers from returning in the same instant.
+/// Doubles from 100 ms to 5 s, but stays at a quarter of a second at first: a server gives a worker whose
+/// connection broke two seconds before its runs go on elsewhere. The jitter keeps a thousand workers from
+/// returning in the same instant.
 #[derive(Debug)]
 pub(crate) struct ReconnectDelay {
     ceiling: Duration,

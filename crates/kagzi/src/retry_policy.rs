@@ -62,7 +62,8 @@ pub enum Backoff {
     Fibonacci,
     /// The n-th delay of the schedule.
     Custom,
-    /// What the failure says ([`RetryAfterError`](crate::workflow::RetryAfterError)), else `initial_interval`.
+    /// What the failure says ([`RetryAfterError`](crate::workflow::RetryAfterError)), else
+    /// `initial_interval`.
     FromHeader,
 }
 

@@ -1,5 +1,5 @@
-//! The caller's trace travels with the run: with the feature `otel`, the span in which a run is started is the parent of
-//! everything that workers do for it.
+//! The caller's trace travels with the run: with the feature `otel`, the span in which a run is started is
+//! the parent of everything that workers do for it.
 
 use tracing::Span;
 

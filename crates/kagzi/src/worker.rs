@@ -100,10 +100,10 @@ impl Worker {
         self.shutdown.clone()
     }
 
-    /// Serves until drained, on a thread of its own; runs are executed by the runtime that calls this. Steps that block
-    /// that runtime do not silence the worker. It is drained by the shutdown token, SIGTERM, SIGINT or the server's order. A second SIGINT
-    /// does not wait for runs in flight but gives them back. A server that cannot be reached is tried
-    /// again for ever; one that refuses the registration is an error.
+    /// Serves until drained, on a thread of its own; runs are executed by the runtime that calls this. Steps
+    /// that block that runtime do not silence the worker. It is drained by the shutdown token, SIGTERM,
+    /// SIGINT or the server's order. A second SIGINT does not wait for runs in flight but gives them back. A
+    /// server that cannot be reached is tried again for ever; one that refuses the registration is an error.
     pub async fn run(self) -> Result<(), Error> {
         let workflow_types = self.handlers.workflow_types();
         if workflow_types.is_empty() {

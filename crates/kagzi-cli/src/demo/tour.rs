@@ -17,7 +17,8 @@ use tokio::time::Instant;
 /// A step begins within milliseconds, but the first one also waits for a worker process to start.
 const STEP_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A dead worker is noticed when its connection breaks; it then has two seconds to come back. The rest is for a slow machine.
+/// A dead worker is noticed when its connection breaks; it then has two seconds to come back. The rest is for
+/// a slow machine.
 const TAKEOVER_PATIENCE: Duration = Duration::from_secs(30);
 
 pub async fn conduct(stage: &mut Stage) -> anyhow::Result<()> {

@@ -4,7 +4,8 @@ use crate::session::Session;
 use crate::table;
 use serde::Serialize;
 
-/// A workflow type as somebody has seen it: a living run, a worker that registers it now or did lately, or a gate.
+/// A workflow type as somebody has seen it: a living run, a worker that registers it now or did lately, or a
+/// gate.
 #[derive(Debug, Serialize)]
 struct SeenType {
     task_queue: String,

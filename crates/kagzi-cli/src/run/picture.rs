@@ -141,7 +141,8 @@ fn legend(lines: &[(String, Line)], colours: bool) -> String {
     shown.join("   ")
 }
 
-/// The run first, then its steps in the order in which they were first heard of; and whether the run has ended.
+/// The run first, then its steps in the order in which they were first heard of; and whether the run has
+/// ended.
 fn lines(events: &[EventView]) -> (Vec<(String, Line)>, bool) {
     let mut lines: Vec<(String, Line)> = vec![("run".into(), Line::default())];
     let mut index: HashMap<String, usize> = HashMap::new();

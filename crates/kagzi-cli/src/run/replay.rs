@@ -1,4 +1,5 @@
-//! Bulk replay: after a bug is mended, the runs that it failed go on or begin again, at a rate of your choice.
+//! Bulk replay: after a bug is mended, the runs that it failed go on or begin again, at a rate of your
+//! choice.
 
 use super::status;
 use crate::exit::Trouble;

@@ -9,8 +9,8 @@ pub struct Args {
     /// A run id, a unique prefix of one, or a business id.
     id: String,
 
-    /// Go on from this failed step instead of the one that failed the run. Nothing but failures may have been recorded
-    /// after it.
+    /// Go on from this failed step instead of the one that failed the run. Nothing but failures may have been
+    /// recorded after it.
     #[arg(long, value_name = "STEP", default_value = "", hide_default_value = true)]
     from: String,
 }

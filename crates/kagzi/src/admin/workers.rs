@@ -9,7 +9,8 @@ use crate::client::wire::rpc;
 use crate::error::Error;
 use crate::page::{self, Page};
 
-/// Workers that are being asked for, newest first, those that went offline included. What is not set does not filter.
+/// Workers that are being asked for, newest first, those that went offline included. What is not set does not
+/// filter.
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct Workers {
@@ -39,8 +40,8 @@ impl Workers {
         self.change(|request| request.page_size = workers.into())
     }
 
-    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
-    /// the filters that it came from, and no others.
+    /// One page: the first for an empty token, else the one that the token of another page names. A token
+    /// fits the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<RegisteredWorker>, Error> {
         let request = v1::ListWorkersRequest { page_token: token.into(), ..self.request.clone() };
         let page = rpc!(self.client, Workers.list_workers, Safe, "list workers", request)?;

@@ -61,8 +61,8 @@ impl ClientBuilder {
         self.interceptor(move |call| call.header(name.clone(), value.clone()))
     }
 
-    /// Is shown every call before it is sent, and may add headers to it. Several are asked in their order; of two headers
-    /// of the same name the last counts.
+    /// Is shown every call before it is sent, and may add headers to it. Several are asked in their order; of
+    /// two headers of the same name the last counts.
     ///
     /// ```no_run
     /// # fn token() -> String { String::new() }
@@ -84,9 +84,9 @@ impl ClientBuilder {
         self
     }
 
-    /// For how long a call is repeated while no server answers, or while a server asks to come back later. Only calls that
-    /// do no harm when they are sent twice, and those that were refused before anything was done. Default: 10 s; zero =
-    /// never.
+    /// For how long a call is repeated while no server answers, or while a server asks to come back later.
+    /// Only calls that do no harm when they are sent twice, and those that were refused before anything was
+    /// done. Default: 10 s; zero = never.
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.calls.retry_for = time;
         self

@@ -56,8 +56,9 @@ impl RunHandle {
         self.already_existed
     }
 
-    /// Waits for the run to end and decodes its output. Waits as long as it takes; a server that cannot be reached for a
-    /// minute is an error. A run that did not complete is [`Error::RunFailed`], and one that waits for a person is
+    /// Waits for the run to end and decodes its output. Waits as long as it takes; a server that cannot be
+    /// reached for a minute is an error. A run that did not complete is [`Error::RunFailed`], and one that
+    /// waits for a person is
     /// [`Error::RunPaused`]: it may never end. [`finished`](RunHandle::finished) waits for that person too.
     pub async fn result<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let run = self.wait(Pauses::Tell).await?;
@@ -110,8 +111,8 @@ impl RunHandle {
         Ok(Run::from_proto(run))
     }
 
-    /// All that the server knows about a failure. The step stands in the history only, so it is asked for; a history
-    /// that cannot be read leaves it out.
+    /// All that the server knows about a failure. The step stands in the history only, so it is asked for; a
+    /// history that cannot be read leaves it out.
     async fn failed(&self, run: Run) -> RunFailed {
         let attempts = run.attempts;
         let failed = RunFailed::new(run.run_id, run.status, run.error.unwrap_or_default());
@@ -162,8 +163,8 @@ impl RunHandle {
         self.retry_from("").await
     }
 
-    /// The same from an earlier failed step, after which nothing but failures was recorded. Empty: the step that failed
-    /// the run.
+    /// The same from an earlier failed step, after which nothing but failures was recorded. Empty: the step
+    /// that failed the run.
     pub async fn retry_from(&self, step: &str) -> Result<RunStatus, Error> {
         let request = v1::RetryWorkflowRunRequest {
             run_id: self.run_id.clone(),

@@ -127,8 +127,8 @@ impl Runs {
         self.change(|request| request.page_size = runs.into())
     }
 
-    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
-    /// the filters and the order that it came from, and no others.
+    /// One page: the first for an empty token, else the one that the token of another page names. A token
+    /// fits the filters and the order that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Run>, Error> {
         let request = v1::ListWorkflowRunsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = self.ask(request).await?;
@@ -144,8 +144,8 @@ impl Runs {
         Ok(Page::new(runs, page.next_page_token, page.prev_page_token))
     }
 
-    /// All runs that match, fetched page by page as they are taken. Runs that come in meanwhile may be missing;
-    /// none is seen twice.
+    /// All runs that match, fetched page by page as they are taken. Runs that come in meanwhile may be
+    /// missing; none is seen twice.
     pub fn stream(self) -> impl Stream<Item = Result<Run, Error>> + Send {
         page::stream(self, |runs, token| async move { runs.page(token).await })
     }

@@ -125,7 +125,8 @@ impl<W> StartBuilder<W> {
         self.retries(i32::try_from(executions).unwrap_or(i32::MAX))
     }
 
-    /// The same; -1 = no limit. It counts executions, not retries: the name is older than [`attempts`](Self::attempts).
+    /// The same; -1 = no limit. It counts executions, not retries: the name is older than
+    /// [`attempts`](Self::attempts).
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.retry_policy.maximum_attempts = Some(maximum_attempts);
         self
@@ -138,8 +139,8 @@ impl<W> StartBuilder<W> {
     }
 
     /// Asks for retries of the whole run: when the function returns an error it is executed again by this
-    /// policy; completed steps keep their results, failed ones begin anew. Sets what the policy sets and keeps
-    /// the rest. Without it the first error of the function is the run's end.
+    /// policy; completed steps keep their results, failed ones begin anew. Sets what the policy sets and
+    /// keeps the rest. Without it the first error of the function is the run's end.
     pub fn run_retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.run_retry_policy.get_or_insert_default().merge(policy);
         self
@@ -214,8 +215,8 @@ pub(crate) fn encoded(
     Ok(request)
 }
 
-/// An encoded input never looks the same twice, so the server cannot know that a start is a repeat: it sees another
-/// input under the same id. The client can tell, because it reads what was started.
+/// An encoded input never looks the same twice, so the server cannot know that a start is a repeat: it sees
+/// another input under the same id. The client can tell, because it reads what was started.
 pub(crate) async fn repeated(
     client: &Client,
     request: &v1::StartWorkflowRequest,

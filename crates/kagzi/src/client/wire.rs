@@ -37,8 +37,8 @@ impl OutgoingCall {
         &self.service
     }
 
-    /// Which of its methods, e.g. `StartWorkflow`. The streams of a client and a worker are one call each (`Converse`, `Work`),
-    /// however much is said on them.
+    /// Which of its methods, e.g. `StartWorkflow`. The streams of a client and a worker are one call each
+    /// (`Converse`, `Work`), however much is said on them.
     pub fn method(&self) -> &str {
         &self.method
     }
@@ -105,7 +105,8 @@ macro_rules! clients {
 }
 clients! { WorkflowServiceClient ScheduleServiceClient AdminServiceClient WorkerServiceClient }
 
-/// Awaits one unary call. `Safe` or `Unsafe` says whether it may be sent a second time when its answer was lost.
+/// Awaits one unary call. `Safe` or `Unsafe` says whether it may be sent a second time when its answer was
+/// lost.
 macro_rules! rpc {
     ($client:expr, $service:ident.$method:ident, $repeat:ident, $attempted:literal, $request:expr) => {{
         let request = $request;

@@ -13,8 +13,8 @@ const BYTES_MIN: usize = 256;
 /// A payload that grows beyond this is an accident or an attack.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Compresses payloads with deflate (feature `compression`). One that would not get smaller is left as it is. Set it
-/// before an encrypting codec: what is encrypted cannot be compressed.
+/// Compresses payloads with deflate (feature `compression`). One that would not get smaller is left as it is.
+/// Set it before an encrypting codec: what is encrypted cannot be compressed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompressionCodec;
 

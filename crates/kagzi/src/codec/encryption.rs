@@ -13,11 +13,12 @@ const LAYOUT: u8 = 1;
 const NONCE_BYTES: usize = 24;
 const KEY_ID_BYTES_MAX: usize = 64;
 
-/// Encrypts payloads with XChaCha20-Poly1305 (feature `encryption`). The server, its database and its backups never
-/// see them; content types are hidden too. What stays visible: names, times, sizes, error codes, and the id of the key.
+/// Encrypts payloads with XChaCha20-Poly1305 (feature `encryption`). The server, its database and its backups
+/// never see them; content types are hidden too. What stays visible: names, times, sizes, error codes, and
+/// the id of the key.
 ///
-/// Every payload has a random nonce of 24 bytes and is bound to the id of its key. To rotate, make the new key the
-/// first and keep the old one until no run needs it: old payloads name the key that they need.
+/// Every payload has a random nonce of 24 bytes and is bound to the id of its key. To rotate, make the new
+/// key the first and keep the old one until no run needs it: old payloads name the key that they need.
 ///
 /// ```
 /// # fn main() -> Result<(), kagzi::CodecError> {

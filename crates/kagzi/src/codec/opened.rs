@@ -1,4 +1,5 @@
-//! Everything that the server says, decoded where it arrives: an assigned run, a run, a step attempt, a line of history.
+//! Everything that the server says, decoded where it arrives: an assigned run, a run, a step attempt, a line
+//! of history.
 
 use kagzi_proto::v1::{Assign, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
 use serde_json::Value;

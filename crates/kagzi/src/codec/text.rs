@@ -1,4 +1,5 @@
-//! Errors: their messages and details are text on the server, and leave this process as encoded as everything else.
+//! Errors: their messages and details are text on the server, and leave this process as encoded as everything
+//! else.
 
 use bytes::Bytes;
 use kagzi_proto::EncodedText;

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::history::attempt::{StepAttempt, StepStatus};
 use crate::page::{self, Page};
 
-/// Step attempts that are being asked for, oldest first. What is not set does not filter; everything that is set must match.
+/// Step attempts that are being asked for, oldest first. What is not set does not filter; everything that is
+/// set must match.
 ///
 /// ```no_run
 /// # async fn look(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
@@ -49,8 +50,8 @@ impl StepAttempts {
         self.change(|request| request.page_size = attempts.into())
     }
 
-    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
-    /// the filters that it came from, and no others.
+    /// One page: the first for an empty token, else the one that the token of another page names. A token
+    /// fits the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<StepAttempt>, Error> {
         let request = v1::ListStepAttemptsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = rpc!(self.client, Workflows.list_step_attempts, Safe, "list step attempts", request)?;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::absent::{always, text};
 use crate::payload::Payload;
 
-/// One thing that happened to a run. Histories are numbered 1, 2, 3, … and never changed; the kinds and their fields
-/// are listed in `docs/events.md`.
+/// One thing that happened to a run. Histories are numbered 1, 2, 3, … and never changed; the kinds and their
+/// fields are listed in `docs/events.md`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {

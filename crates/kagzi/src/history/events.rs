@@ -68,8 +68,8 @@ impl RunHistory {
         self.change(|request| request.page_size = events.into())
     }
 
-    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
-    /// the filters and the order that it came from, and no others.
+    /// One page: the first for an empty token, else the one that the token of another page names. A token
+    /// fits the filters and the order that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Event>, Error> {
         let request = v1::ListRunEventsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = rpc!(self.client, Workflows.list_run_events, Safe, "read a run's history", request)?;

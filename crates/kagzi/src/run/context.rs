@@ -25,10 +25,10 @@ const LABEL: &str = "label";
 /// (`tokio::join!`, `kagzi::select!`, `FuturesUnordered`).
 ///
 /// The function is executed again from the top whenever the run continues. So everything that may differ
-/// between two executions (time, randomness, the network) belongs into a step. Which of two parallel steps was first is
-/// recorded, and every replay tells the function in the same order. Only the order of *calls* is the function's own: use
-/// [`kagzi::select!`](crate::select) where branches call steps of the same name, because `tokio::select!` begins with a
-/// random branch.
+/// between two executions (time, randomness, the network) belongs into a step. Which of two parallel steps
+/// was first is recorded, and every replay tells the function in the same order. Only the order of *calls* is
+/// the function's own: use [`kagzi::select!`](crate::select) where branches call steps of the same name,
+/// because `tokio::select!` begins with a random branch.
 #[derive(Clone)]
 pub struct WorkflowContext {
     run: Arc<RunState>,
@@ -40,8 +40,9 @@ impl WorkflowContext {
         WorkflowContext { run, scope: Scope::root() }
     }
 
-    /// Records a step: the future runs unless a result is already recorded. Whatever the run does next, another
-    /// step, a sleep or its end, happens only once the value is durable, or becomes durable together with it. Fails only when the step has failed for good, with a
+    /// Records a step: the future runs unless a result is already recorded. Whatever the run does next,
+    /// another step, a sleep or its end, happens only once the value is durable, or becomes durable together
+    /// with it. Fails only when the step has failed for good, with a
     /// [`StepError`](crate::workflow::StepError) in the chain; until then it is retried out of sight.
     pub fn run<T, Fut>(
         &self,
@@ -72,8 +73,8 @@ impl WorkflowContext {
         async move { run_sleep(called?, duration).await }
     }
 
-    /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the last
-    /// write of a name counts. Recorded like a step, so that a replay neither repeats nor reorders it.
+    /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the
+    /// last write of a name counts. Recorded like a step, so that a replay neither repeats nor reorders it.
     pub fn set_label(
         &self,
         name: &str,
@@ -110,8 +111,8 @@ impl WorkflowContext {
         self.run.scheduled.as_ref().map(|(id, _)| id.as_str())
     }
 
-    /// The nominal time of a scheduled run: what the timetable says, whenever the run really starts. A report for
-    /// the day belongs to this time, also when it is made up for a week later.
+    /// The nominal time of a scheduled run: what the timetable says, whenever the run really starts. A report
+    /// for the day belongs to this time, also when it is made up for a week later.
     pub fn scheduled_at(&self) -> Option<SystemTime> {
         self.run.scheduled.as_ref().map(|(_, at)| *at)
     }
@@ -126,8 +127,8 @@ impl WorkflowContext {
         self.run.attempt
     }
 
-    /// Gives the step its identity and looks it up in the journal, at the moment of the call. The error is told when the
-    /// call is awaited.
+    /// Gives the step its identity and looks it up in the journal, at the moment of the call. The error is
+    /// told when the call is awaited.
     pub(crate) fn call(&self, name: &str) -> anyhow::Result<Called> {
         if let Some(misplaced) = inside::misplaced(self.run.key(), name) {
             return Err(misplaced);

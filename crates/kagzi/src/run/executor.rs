@@ -1,7 +1,7 @@
 //! Polls a workflow function until it ends, parks or must stop, and reports which.
 //!
-//! Between two polls with nothing new the function stands still. Only then it is told of the next thing, and of one thing
-//! only: see [`Turns`](crate::run::turns::Turns).
+//! Between two polls with nothing new the function stands still. Only then it is told of the next thing, and
+//! of one thing only: see [`Turns`](crate::run::turns::Turns).
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -31,7 +31,8 @@ type Function = BoxFuture<'static, anyhow::Result<v1::Payload>>;
 /// run counts as in flight, so that its lease is renewed and survives an outage.
 pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>, uplink: Uplink) {
     let handler = handlers.get(&assign.workflow_type);
-    // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this task.
+    // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this
+    // task.
     let decoded = catch_unwind(AssertUnwindSafe(|| uplink.codecs.decode_assign(&mut assign)));
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
@@ -93,7 +94,8 @@ struct Executor<'a> {
     function: Option<Function>,
     /// Parts of the function that it gave to `ctx.spawn`.
     parts: FuturesUnordered<BoxFuture<'static, ()>>,
-    /// At most one report about what the function was told is on its way: two could be committed in the other order.
+    /// At most one report about what the function was told is on its way: two could be committed in the other
+    /// order.
     flight: Option<Flight<'a>>,
     ended: Option<RunEnd>,
     stall: Option<Stall>,
@@ -137,7 +139,8 @@ impl<'a> Executor<'a> {
             }
             if function.take_woken() {
                 self.poll_function();
-                // Out of budget, a `select!` returns without having looked at its branches: that is no standstill.
+                // Out of budget, a `select!` returns without having looked at its branches: that is no
+                // standstill.
                 if self.ended.is_none() && !tokio::task::coop::has_budget_remaining() {
                     function.call();
                     break;
@@ -194,7 +197,8 @@ impl<'a> Executor<'a> {
                 return;
             }
             (Sent::Ask(slot), verdict) => {
-                // A failure that is retried and a sleep that is not over are nothing that the function hears of.
+                // A failure that is retried and a sleep that is not over are nothing that the function hears
+                // of.
                 let told = matches!(verdict, Verdict::Committed | Verdict::Final { .. });
                 let settled = if told { self.run.turns.lock().answered() } else { Vec::new() };
                 slot.answer(verdict);
@@ -263,8 +267,8 @@ impl<'a> Executor<'a> {
         self.flight = Some(Flight { what, verdict: Box::pin(self.run.submit(body)) });
     }
 
-    /// The function stands still, and what is recorded next was not called: its code has changed, or it waits for
-    /// something that is no operation, a timer of its own or a channel.
+    /// The function stands still, and what is recorded next was not called: its code has changed, or it waits
+    /// for something that is no operation, a timer of its own or a channel.
     fn stalled(&mut self, place: u32, cx: &mut Context<'_>) -> Standstill {
         let (path, evidence) = {
             let journal = self.run.journal.lock();

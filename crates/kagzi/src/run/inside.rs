@@ -1,7 +1,9 @@
-//! Who polls: a mark on the thread around every poll of a workflow function, and another around a step's code.
+//! Who polls: a mark on the thread around every poll of a workflow function, and another around a step's
+//! code.
 //!
-//! Operations are polled by the executor of their run and by nobody else. In a task of its own an operation would go on
-//! after its run was parked, and inside another step's code it would not be called again by a replay.
+//! Operations are polled by the executor of their run and by nobody else. In a task of its own an operation
+//! would go on after its run was parked, and inside another step's code it would not be called again by a
+//! replay.
 
 use std::cell::Cell;
 

@@ -1,7 +1,8 @@
 //! The recorded steps of a run, and what speaks for it that the code has changed.
 //!
-//! A call finds its entry by its path. That a call comes at another position than the record says is noted and no more:
-//! it is told as the reason when a replay cannot go on, because the function does not call what is recorded next.
+//! A call finds its entry by its path. That a call comes at another position than the record says is noted
+//! and no more: it is told as the reason when a replay cannot go on, because the function does not call what
+//! is recorded next.
 
 use std::collections::HashMap;
 

@@ -95,8 +95,8 @@ fn count(occurrences: &mut HashMap<String, u32>, name: &str) -> u32 {
     }
 }
 
-/// A name as part of a path. Names come from data (`ctx.scope(&sku)`), so what has a meaning in a path is written as in an
-/// address: `a/b` becomes `a%2Fb`.
+/// A name as part of a path. Names come from data (`ctx.scope(&sku)`), so what has a meaning in a path is
+/// written as in an address: `a/b` becomes `a%2Fb`.
 pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
     let special = |character: char| matches!(character, '/' | '#') || character.is_control();
     if !name.contains(special) {

@@ -15,9 +15,10 @@ pub enum Raced<A, B> {
     Second(B),
 }
 
-/// `tokio::select!` that looks at its branches in the order in which they are written. Where branches call steps of the same
-/// name when they are first polled (every `async fn` does), a random order would give one branch the other's result in a
-/// replay. What loses is dropped: a step in it is not executed again, and a sleep in it wakes nobody.
+/// `tokio::select!` that looks at its branches in the order in which they are written. Where branches call
+/// steps of the same name when they are first polled (every `async fn` does), a random order would give one
+/// branch the other's result in a replay. What loses is dropped: a step in it is not executed again, and a
+/// sleep in it wakes nobody.
 ///
 /// ```
 /// # use kagzi::WorkflowContext;
@@ -46,8 +47,9 @@ impl WorkflowContext {
         }
     }
 
-    /// Waits for a result for so long, over restarts and without holding a worker. `None`: the time is over, and the
-    /// future was dropped. Unlike `tokio::time::timeout`, the time does not begin anew with every replay.
+    /// Waits for a result for so long, over restarts and without holding a worker. `None`: the time is over,
+    /// and the future was dropped. Unlike `tokio::time::timeout`, the time does not begin anew with every
+    /// replay.
     pub fn timeout<T, F>(
         &self,
         limit: Duration,
@@ -67,9 +69,10 @@ impl WorkflowContext {
         }
     }
 
-    /// Executes a part of the workflow beside the rest. Like the function itself it may call steps, which those in a
-    /// `tokio::spawn` may not: such a task would go on after the run was parked. Give the part a [`scope`] of its own if it
-    /// calls steps. Dropping the handle ends the part, and so does the end of the function.
+    /// Executes a part of the workflow beside the rest. Like the function itself it may call steps, which
+    /// those in a `tokio::spawn` may not: such a task would go on after the run was parked. Give the part a
+    /// [`scope`] of its own if it calls steps. Dropping the handle ends the part, and so does the end of the
+    /// function.
     ///
     /// [`scope`]: WorkflowContext::scope
     pub fn spawn<T: Send + 'static>(&self, part: impl Future<Output = T> + Send + 'static) -> Spawned<T> {

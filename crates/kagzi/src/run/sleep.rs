@@ -54,8 +54,8 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
             }
         }
     };
-    // Its end has a place in the order of all that the function is told of, so the server is asked even where no time is
-    // left to wait for.
+    // Its end has a place in the order of all that the function is told of, so the server is asked even where
+    // no time is left to wait for.
     loop {
         wait(&slot, remaining).await;
         run.ask(&slot, report::Body::SleepOver(v1::SleepOver { step: Some(step.clone()) }));

@@ -14,8 +14,8 @@ use crate::run::inside;
 use crate::run::state::RunState;
 use crate::run::uplink::Verdict;
 
-/// The waker that the function is polled with. It tells whether the function was woken, and wakes the executor's task only
-/// when that is not polling anyway.
+/// The waker that the function is polled with. It tells whether the function was woken, and wakes the
+/// executor's task only when that is not polling anyway.
 #[derive(Default)]
 pub(crate) struct FunctionWaker {
     woken: AtomicBool,
@@ -105,7 +105,8 @@ pub(crate) enum List {
 /// What an operation does between two polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Phase {
-    /// Waits for the end of the replay, for what is to be durable first, for a permit, for its turn or for an answer.
+    /// Waits for the end of the replay, for what is to be durable first, for a permit, for its turn or for an
+    /// answer.
     #[default]
     Waits,
     /// Has a permit.
@@ -162,8 +163,8 @@ impl Slot {
         poll_fn(|_| self.state.lock().heard.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// It was woken, and the function has been polled to a standstill since without polling it: it is kept somewhere and
-    /// nobody looks at it.
+    /// It was woken, and the function has been polled to a standstill since without polling it: it is kept
+    /// somewhere and nobody looks at it.
     pub(crate) fn is_dormant(&self) -> bool {
         let woken_after = self.state.lock().woken_after;
         woken_after.is_some_and(|polls| polls < self.run.function.polls())

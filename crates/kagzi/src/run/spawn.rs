@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-/// The end of a part that was given to [`WorkflowContext::spawn`](crate::WorkflowContext::spawn). Dropped, it ends the part.
+/// The end of a part that was given to [`WorkflowContext::spawn`](crate::WorkflowContext::spawn). Dropped, it
+/// ends the part.
 #[must_use = "a part that was spawned ends when its handle is dropped"]
 pub struct Spawned<T> {
     shared: Arc<Mutex<Shared<T>>>,

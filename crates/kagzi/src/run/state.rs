@@ -103,7 +103,8 @@ impl RunState {
         failure
     }
 
-    /// Failures are encoded here, the last place that all of them pass; payloads were, when they were measured.
+    /// Failures are encoded here, the last place that all of them pass; payloads were, when they were
+    /// measured.
     pub(crate) fn submit(&self, mut body: report::Body) -> impl Future<Output = Verdict> {
         match &mut body {
             report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure),

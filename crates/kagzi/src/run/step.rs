@@ -61,8 +61,9 @@ impl StepContext {
         &self.run_id
     }
 
-    /// Is cancelled when nobody waits for the step any more: the run was cancelled, parked or taken over, or the code dropped
-    /// the step. The step's future is dropped then by itself; this is for what it started elsewhere, in a thread or a task.
+    /// Is cancelled when nobody waits for the step any more: the run was cancelled, parked or taken over, or
+    /// the code dropped the step. The step's future is dropped then by itself; this is for what it started
+    /// elsewhere, in a thread or a task.
     pub fn cancellation(&self) -> CancellationToken {
         CancellationToken::of(self.progress.cancellation())
     }
@@ -79,7 +80,8 @@ impl StepContext {
         }
     }
 
-    /// The same as [`progress`](StepContext::progress), under its older name. Workers say by themselves that they live.
+    /// The same as [`progress`](StepContext::progress), under its older name. Workers say by themselves that
+    /// they live.
     pub fn heartbeat<P: Serialize + ?Sized>(&self, progress: &P) {
         self.progress(progress);
     }
@@ -263,7 +265,8 @@ where
     }
 }
 
-/// An attempt whose code runs. Dropped before its end, it tells whoever must hear that nobody waits for it any more.
+/// An attempt whose code runs. Dropped before its end, it tells whoever must hear that nobody waits for it
+/// any more.
 struct Attempt<'a> {
     run: &'a RunState,
     progress: &'a Progress,

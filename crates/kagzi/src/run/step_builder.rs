@@ -38,7 +38,8 @@ impl<'a> StepBuilder<'a> {
         self.retries(i32::try_from(executions).unwrap_or(i32::MAX))
     }
 
-    /// The same; -1 = no limit. It counts executions, not retries: the name is older than [`attempts`](Self::attempts).
+    /// The same; -1 = no limit. It counts executions, not retries: the name is older than
+    /// [`attempts`](Self::attempts).
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
         self.options.retry_policy.maximum_attempts = Some(maximum_attempts);
         self

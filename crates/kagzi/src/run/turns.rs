@@ -1,9 +1,10 @@
-//! Whose turn it is: the function is told of one thing at a time, live as in a replay, and the order in which it is told
-//! is the order of the record.
+//! Whose turn it is: the function is told of one thing at a time, live as in a replay, and the order in which
+//! it is told is the order of the record.
 //!
-//! A step whose code has ended takes a place in the queue and returns in its turn. A failure, the end of a sleep and a
-//! label ask the server first, and nothing else is told while the answer is out. So the record is always a beginning of
-//! what the function was told, and a function that is told the same again does the same again.
+//! A step whose code has ended takes a place in the queue and returns in its turn. A failure, the end of a
+//! sleep and a label ask the server first, and nothing else is told while the answer is out. So the record is
+//! always a beginning of what the function was told, and a function that is told the same again does the same
+//! again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::poll_fn;
@@ -182,7 +183,8 @@ impl Turns {
         self.holders.push(slot);
     }
 
-    /// Nobody looks at some that have a permit: others get it. The first ones in the queue that may begin, to be woken.
+    /// Nobody looks at some that have a permit: others get it. The first ones in the queue that may begin, to
+    /// be woken.
     pub(crate) fn share_permits(&mut self) -> Vec<Arc<Slot>> {
         let mut begin = Vec::new();
         if self.queued.is_empty() {

@@ -110,7 +110,8 @@ impl Uplink {
     /// Waits for the verdict. It never comes when the lease was lost or the worker ends: the caller then
     /// stays where it is until its task is aborted, instead of running into code that must not run.
     ///
-    /// Packed before anything is awaited: a report in the future of every step would make each run kilobytes larger.
+    /// Packed before anything is awaited: a report in the future of every step would make each run kilobytes
+    /// larger.
     pub(crate) fn submit(&self, lease: v1::LeaseRef, body: report::Body) -> impl Future<Output = Verdict> {
         #[cfg(feature = "testing")]
         let said = self.probe.as_ref().map(|_| crate::testing::in_words(&body));

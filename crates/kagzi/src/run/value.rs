@@ -20,7 +20,8 @@ impl WorkflowContext {
         async move { Ok(Uuid::parse_str(&recorded.await?)?) }
     }
 
-    /// A random number, recorded as a step: a replay is told the same. Good for jitter and samples, not for keys.
+    /// A random number, recorded as a step: a replay is told the same. Good for jitter and samples, not for
+    /// keys.
     pub fn random(&self) -> impl Future<Output = anyhow::Result<u64>> + Send + use<> {
         self.run("random", async { Ok(RandomState::new().build_hasher().finish()) })
     }

@@ -59,8 +59,9 @@ impl Overlap {
     }
 }
 
-/// A schedule that is being described: give it [`cron`](Self::cron) or [`every`](Self::every), then `.await` it.
-/// Making it again with the same description is harmless; with another one it is refused, see [`update`](Self::update).
+/// A schedule that is being described: give it [`cron`](Self::cron) or [`every`](Self::every), then `.await`
+/// it. Making it again with the same description is harmless; with another one it is refused, see
+/// [`update`](Self::update).
 #[must_use = "a schedule is made by .await"]
 pub struct ScheduleBuilder {
     client: Client,
@@ -88,14 +89,15 @@ impl ScheduleBuilder {
         ScheduleBuilder { client, id, spec, paused: None, timeouts: Timeouts::default() }
     }
 
-    /// Fires by a cron expression: 5 fields, 6 with seconds first, 7 with years last, or `@daily` and its like.
-    /// Weekdays are POSIX (0 and 7 are Sunday). In UTC, unless [`time_zone`](Self::time_zone) says otherwise.
+    /// Fires by a cron expression: 5 fields, 6 with seconds first, 7 with years last, or `@daily` and its
+    /// like. Weekdays are POSIX (0 and 7 are Sunday). In UTC, unless [`time_zone`](Self::time_zone) says
+    /// otherwise.
     pub fn cron(self, expression: impl Into<String>) -> Self {
         self.change(|spec| spec.cron = expression.into())
     }
 
-    /// The zone whose wall clock the cron expression reads, e.g. `Europe/Berlin`. Each local day runs as written,
-    /// also when clocks change.
+    /// The zone whose wall clock the cron expression reads, e.g. `Europe/Berlin`. Each local day runs as
+    /// written, also when clocks change.
     pub fn time_zone(self, name: impl Into<String>) -> Self {
         self.change(|spec| spec.time_zone = name.into())
     }
@@ -115,7 +117,8 @@ impl ScheduleBuilder {
         self.change(|spec| spec.overlap = overlap.to_proto().into())
     }
 
-    /// Spreads the starts: each is up to this much later than its nominal time, always the same for the same time.
+    /// Spreads the starts: each is up to this much later than its nominal time, always the same for the same
+    /// time.
     pub fn jitter(self, width: Duration) -> Self {
         self.change(|spec| spec.jitter_ms = millis(width))
     }
@@ -125,7 +128,8 @@ impl ScheduleBuilder {
         self.change(|spec| spec.max_catchup = Some(times))
     }
 
-    /// A label of every run that it starts, for people who search runs. At most 64; the last of a name counts.
+    /// A label of every run that it starts, for people who search runs. At most 64; the last of a name
+    /// counts.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|spec| drop(spec.labels.insert(name.into(), value.into())))
     }
@@ -213,8 +217,8 @@ impl ScheduleBuilder {
             Err(taken) if taken.code() == Some(Code::AlreadyExists) && !client.codecs.is_empty() => taken,
             made => return made.map(|()| handle),
         };
-        // An encoded input never looks the same twice, so the server sees another one. If the one that is there says
-        // the same, ask again with it: then the server compares the rest.
+        // An encoded input never looks the same twice, so the server sees another one. If the one that is
+        // there says the same, ask again with it: then the server compares the rest.
         let stored = handle.stored().await?.spec.and_then(|spec| spec.input);
         let decoded = stored.clone().map(|input| client.codecs.decode(input)).transpose();
         if !decoded.is_ok_and(|decoded| decoded == plain.input) {

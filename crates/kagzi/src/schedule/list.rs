@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::page::{self, Page};
 use crate::schedule::described::Schedule;
 
-/// Schedules that are being asked for, newest first and without their inputs. What is not set does not filter.
+/// Schedules that are being asked for, newest first and without their inputs. What is not set does not
+/// filter.
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct Schedules {
@@ -39,8 +40,8 @@ impl Schedules {
         self.change(|request| request.page_size = schedules.into())
     }
 
-    /// One page: the first for an empty token, else the one that the token of another page names. A token fits
-    /// the filters that it came from, and no others.
+    /// One page: the first for an empty token, else the one that the token of another page names. A token
+    /// fits the filters that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Schedule>, Error> {
         let request = v1::ListSchedulesRequest { page_token: token.into(), ..self.request.clone() };
         let page = rpc!(self.client, Schedules.list_schedules, Safe, "list schedules", request)?;

@@ -30,8 +30,8 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Executes the workflow once undisturbed, and then again and again on a new engine each, with a worker that
-/// dies before or after one of its reports (a step's result, a failure, a sleep, the end); a new worker takes the
-/// run over. Time is skipped.
+/// dies before or after one of its reports (a step's result, a failure, a sleep, the end); a new worker takes
+/// the run over. Time is skipped.
 ///
 /// Panics unless every execution ends as the first did: the same status, output, error and recorded step
 /// results, each recorded once. So the workflow must be deterministic apart from Kagzi: a step that returns
@@ -81,7 +81,8 @@ pub async fn crash_everywhere(
 pub enum Crashes {
     /// Never.
     Never,
-    /// After its first report was committed, or between that and its second; so does the next worker, and so on.
+    /// After its first report was committed, or between that and its second; so does the next worker, and so
+    /// on.
     AfterEveryReport,
 }
 
@@ -94,8 +95,9 @@ pub struct CrashTrial {
     pub crashes: u32,
 }
 
-/// Executes the workflow once, with workers that die one after the other: the run goes on by a replay after each of its
-/// reports. Steps that set no policy of their own may be executed a thousand times. Nothing is compared; for workflows whose parallel steps may end in any order, see what the run itself says.
+/// Executes the workflow once, with workers that die one after the other: the run goes on by a replay after
+/// each of its reports. Steps that set no policy of their own may be executed a thousand times. Nothing is
+/// compared; for workflows whose parallel steps may end in any order, see what the run itself says.
 pub async fn crash_after_every_report(
     register: impl Fn(&mut Worker),
     workflow_type: &str,
@@ -135,8 +137,8 @@ pub async fn crash_after_every_report(
             RunStatus::Pending | RunStatus::Sleeping => {
                 let due = due_at(&now).filter(|due| *due > engine.clock.now());
                 if let Some(due) = due {
-                    // A worker that lives through a long jump would look lost. It leaves in peace: into a stream that only
-                    // seems to be there the run would be given in vain.
+                    // A worker that lives through a long jump would look lost. It leaves in peace: into a
+                    // stream that only seems to be there the run would be given in vain.
                     if let Some(idle) = victim.take() {
                         idle.drain_unless(&current.crashed).await;
                     }

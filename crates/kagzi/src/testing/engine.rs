@@ -20,8 +20,8 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// An engine for tests. Sleeps, retries, deadlines and timeouts of the server follow its clock, which moves
-/// by [`advance`](TestEngine::advance) and [`skip_time`](TestEngine::skip_time) only. The worker's own limit on
-/// a step (`.timeout(..)`) is real time, because the step's code is.
+/// by [`advance`](TestEngine::advance) and [`skip_time`](TestEngine::skip_time) only. The worker's own limit
+/// on a step (`.timeout(..)`) is real time, because the step's code is.
 pub struct TestEngine {
     server: Embedded,
     pub(crate) clock: TestClock,

@@ -1,5 +1,6 @@
-//! A thread of its own for the session. Steps are somebody else's code: one that blocks its thread, on a runtime with no
-//! other, would silence the heartbeats too, and the server would give its run to a second worker while it still runs.
+//! A thread of its own for the session. Steps are somebody else's code: one that blocks its thread, on a
+//! runtime with no other, would silence the heartbeats too, and the server would give its run to a second
+//! worker while it still runs.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -12,8 +13,8 @@ use tracing::instrument::WithSubscriber;
 use crate::error::Error;
 use crate::worker::session::{Session, Setup};
 
-/// Serves on a new thread until drained; the runs themselves are executed by the caller's runtime. Dropped early, it
-/// ends the session and drops its runs.
+/// Serves on a new thread until drained; the runs themselves are executed by the caller's runtime. Dropped
+/// early, it ends the session and drops its runs.
 pub(crate) async fn serve(setup: Setup) -> Result<(), Error> {
     let runs_on = Handle::current();
     let dropped = CancellationToken::new();

@@ -117,8 +117,8 @@ impl WorkerBuilder {
         self.interceptor(move |call| call.header(name.clone(), value.clone()))
     }
 
-    /// Is shown every call before it is sent, and may add headers to it. A worker makes one call per connection, so a token
-    /// that changes is asked for when the worker connects again.
+    /// Is shown every call before it is sent, and may add headers to it. A worker makes one call per
+    /// connection, so a token that changes is asked for when the worker connects again.
     pub fn interceptor(mut self, intercept: impl Fn(&mut OutgoingCall) + Send + Sync + 'static) -> Self {
         self.interceptors = self.interceptors.and(intercept);
         self

@@ -35,8 +35,8 @@ impl Session {
         }
     }
 
-    /// The order matters: first stop what is no longer ours, then repeat what was not acknowledged, then say what
-    /// still runs.
+    /// The order matters: first stop what is no longer ours, then repeat what was not acknowledged, then say
+    /// what still runs.
     fn on_welcome(&mut self, welcome: v1::Welcome) {
         tracing::info!(worker = %welcome.worker_id, "worker connected");
         self.worker_id = welcome.worker_id;

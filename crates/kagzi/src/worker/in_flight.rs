@@ -91,8 +91,8 @@ impl InFlight {
         self.runs.get(&lease.run_id).is_some_and(|held| held.epoch == lease.epoch)
     }
 
-    /// A step began. The server hears of it only if it still runs a moment later: a notice for every step cost a
-    /// tenth of all messages' work, and a short step has no use for it.
+    /// A step began. The server hears of it only if it still runs a moment later: a notice for every step
+    /// cost a tenth of all messages' work, and a short step has no use for it.
     pub(crate) fn step_began(&mut self, started: Box<StepStarted>) {
         let Some(lease) = &started.lease else { return };
         if let Some(held) = self.runs.get_mut(&lease.run_id)

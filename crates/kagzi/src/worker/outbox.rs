@@ -145,8 +145,9 @@ impl Outbox {
         });
     }
 
-    /// The same for a lease that no run is executed under: what it may have left behind is that it was given back.
-    /// Assignments come by the hundred, and a look at every report for each of them was a tenth of this thread's work.
+    /// The same for a lease that no run is executed under: what it may have left behind is that it was given
+    /// back. Assignments come by the hundred, and a look at every report for each of them was a tenth of this
+    /// thread's work.
     pub(crate) fn forget_unattended(&mut self, lease: &v1::LeaseRef) {
         if self.unattended > 0 {
             self.forget(lease);

@@ -40,8 +40,8 @@ pub(crate) struct Setup {
 
 pub(crate) struct Session {
     registration: v1::RegisterWorkerRequest,
-    /// Ours from the first greeting on, so that a server whose welcome was lost knows us again. The server gives
-    /// another one to a worker that it has declared lost.
+    /// Ours from the first greeting on, so that a server whose welcome was lost knows us again. The server
+    /// gives another one to a worker that it has declared lost.
     pub(crate) worker_id: String,
     /// Some server has taken us in.
     pub(crate) known: bool,
@@ -126,7 +126,8 @@ impl Session {
         &self.registration.namespace_id
     }
 
-    /// The event and what has arrived behind it: a look at everything else for each message cost as much as the messages.
+    /// The event and what has arrived behind it: a look at everything else for each message cost as much as
+    /// the messages.
     fn hear(&mut self, first: LinkEvent) -> Result<(), Error> {
         self.on_link(first)?;
         for _ in 0..limits::HEARD_LEN_MAX {

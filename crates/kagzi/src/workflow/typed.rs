@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use crate::client::handle::RunHandle;
 use crate::error::Error;
 
-/// The name of a workflow together with the types of its input and its output. Said once, as a constant, it is used where
-/// the function is registered and where runs are started, and the compiler sees to it that they fit.
+/// The name of a workflow together with the types of its input and its output. Said once, as a constant, it
+/// is used where the function is registered and where runs are started, and the compiler sees to it that they
+/// fit.
 ///
 /// ```no_run
 /// use kagzi::{Client, Worker, Workflow, WorkflowContext};
@@ -73,8 +74,8 @@ impl<I, O> fmt::Debug for Workflow<I, O> {
     }
 }
 
-/// What a function can be registered under: a name, which fits every function, or a [`Workflow`], which fits functions of
-/// its types.
+/// What a function can be registered under: a name, which fits every function, or a [`Workflow`], which fits
+/// functions of its types.
 pub trait Registers<I, O> {
     /// The name.
     fn workflow_type(&self) -> &str;

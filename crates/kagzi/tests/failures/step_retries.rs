@@ -211,7 +211,8 @@ async fn a_schedule_is_followed_to_the_second() {
     assert_eq!(count.get(), 3);
 }
 
-/// What a function sees of a step that failed for good: at first, and when it is executed again after a sleep.
+/// What a function sees of a step that failed for good: at first, and when it is executed again after a
+/// sleep.
 async fn seen_twice(policy: RetryPolicy, failure: fn() -> StepFailure) -> (String, String) {
     let engine = TestEngine::start().await;
     let function = move |ctx: WorkflowContext, (): ()| {

@@ -1,4 +1,5 @@
-//! The law of replay: whatever a workflow function is made of, every replay does what the first execution did.
+//! The law of replay: whatever a workflow function is made of, every replay does what the first execution
+//! did.
 
 mod program;
 mod programs;

@@ -1,6 +1,6 @@
-//! Random workflow programs. Each call of a step hands it a fingerprint of everything that its branch has seen so far, the
-//! step returns it, and the program compares: a replay that took another path, or that paired a result with another
-//! call, is found at the next step.
+//! Random workflow programs. Each call of a step hands it a fingerprint of everything that its branch has
+//! seen so far, the step returns it, and the program compares: a replay that took another path, or that
+//! paired a result with another call, is found at the next step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ pub fn program(seed: u64, operations: usize) -> Node {
     while nodes.iter().map(Node::operations).sum::<usize>() < operations {
         nodes.push(node(&mut random, 3));
     }
-    // Whatever was dropped before must not wake this one: a run that is woken for nothing again and again is paused.
+    // Whatever was dropped before must not wake this one: a run that is woken for nothing again and again is
+    // paused.
     nodes.push(Node::Sleep { ms: 3_600_000 });
     Node::Sequence(nodes)
 }

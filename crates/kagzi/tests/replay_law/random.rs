@@ -1,4 +1,5 @@
-//! Random programs, with a worker that dies after every report: each of them goes on by a replay after each commit.
+//! Random programs, with a worker that dies after every report: each of them goes on by a replay after each
+//! commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
