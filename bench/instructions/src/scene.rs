@@ -1,8 +1,8 @@
 //! A run of an ordinary size: ten recorded steps, payloads of 100 bytes.
 
 use kagzi_model::{
-    Aggregate, Command, EventKind, Failure, Labels, LeaseRef, Name, Payload, RetryPolicy, RunId, RunOptions,
-    StartRun, StepRef, StepResult, Timestamp, WorkerId, decide,
+    Aggregate, Command, EventKind, Failure, Labels, LeaseRef, Name, Payload, RetryPolicy, RunId, RunKey,
+    RunOptions, StartRun, StepRef, StepResult, Timestamp, WorkerId, act, decide,
 };
 use uuid::Uuid;
 
@@ -22,17 +22,16 @@ pub fn hot() -> Vec<Hot> {
     let retry = RetryPolicy { maximum_attempts: Some(9), ..RetryPolicy::default() };
     let failure = Failure::new("BUSY", "the till is busy");
     let until = NOW.plus_ms(30_000);
-    let fail_step = Command::FailStep {
-        lease: lease(),
+    let fail_step = lease().report(act::FailStep {
         step: step.clone(),
         attempt: 1,
         failure,
         policy: retry.clone(),
         elapsed_ms: 0,
         park: true,
-    };
+    });
     let trailing = StepResult { step: step.clone(), attempt: 1, result: payload(), elapsed_ms: 1 };
-    let complete = |steps| Command::Complete { lease: lease(), steps, output: payload() };
+    let complete = |steps| lease().report(act::Complete { steps, output: payload() });
     vec![
         hot("start", || None, start()),
         Hot { name: "start_again", seen: waiting, input: Some(payload()), command: start() },
@@ -40,17 +39,12 @@ pub fn hot() -> Vec<Hot> {
         hot(
             "begin_step",
             held,
-            Command::BeginStep {
-                lease: lease(),
-                step: step.clone(),
-                timeout_ms: Some(60_000),
-                policy: retry,
-            },
+            lease().report(act::BeginStep { step: step.clone(), timeout_ms: Some(60_000), policy: retry }),
         ),
         hot("record_step", held, record_step()),
         hot("fail_step_and_retry", held, fail_step),
-        hot("sleep_and_park", held, Command::Sleep { lease: lease(), step, duration_ms: 60_000, park: true }),
-        hot("renew", held, Command::Renew { lease: lease(), until: until.plus_ms(5_000) }),
+        hot("sleep_and_park", held, lease().report(act::Sleep { step, duration_ms: 60_000, park: true })),
+        hot("renew", held, lease().report(act::Renew { until: until.plus_ms(5_000) })),
         hot("complete", held, complete(Vec::new())),
         hot("complete_with_step", held, complete(vec![trailing])),
     ]
@@ -58,7 +52,7 @@ pub fn hot() -> Vec<Hot> {
 
 pub fn record_step() -> Command {
     let step = step_of(STEPS);
-    Command::RecordStep { lease: lease(), step, attempt: 1, result: payload(), elapsed_ms: 3 }
+    lease().report(act::RecordStep(StepResult { step, attempt: 1, result: payload(), elapsed_ms: 3 }))
 }
 
 /// On its worker, with its recorded steps.
@@ -86,7 +80,7 @@ fn take(run: &mut Aggregate, command: &Command) {
 }
 
 fn start() -> Command {
-    Command::Start(Box::new(StartRun {
+    Command::start(StartRun {
         namespace: namespace(),
         id: RUN,
         business_id: "order-1".into(),
@@ -96,11 +90,11 @@ fn start() -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
-    }))
+    })
 }
 
 fn claim() -> Command {
-    Command::Lease { namespace: namespace(), run: RUN, worker: WORKER, until: NOW.plus_ms(30_000) }
+    RunKey::new(namespace(), RUN).duty(act::Claim { worker: WORKER, until: NOW.plus_ms(30_000) })
 }
 
 fn lease() -> LeaseRef {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kagzi_model::{
-    Command, LeaseRef, Name, Registration, Reply, RunId, StartRun, Timestamp, Worker, WorkerId,
-    schedule::ScheduleRequest,
+    Act, Answer, Author, Command, Ends, Lease, LeaseRef, Name, Order, Registration, Reply, Report, Rule,
+    RunId, RunKey, StartRun, Started, Timestamp, Worker, WorkerId, act, schedule::ScheduleRequest,
 };
 use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
 use tokio::task::JoinHandle;
@@ -114,9 +114,10 @@ impl Engine {
     pub async fn start_runs(&self, starts: Vec<StartRun>) -> Result<Vec<Outcome>, EngineError> {
         let ids: Vec<_> = starts.iter().map(|start| start.id).collect();
         starts.iter().for_each(|start| self.hub().starting(start.id, start.namespace.clone()));
-        let commands = starts.into_iter().map(|start| Command::Start(Box::new(start))).collect();
+        let commands = starts.into_iter().map(Command::start).collect();
         let outcomes = self.store().apply(commands).await;
-        let started = |outcome: &Outcome| matches!(outcome, Ok(Reply::Started { existed: false, .. }));
+        let started =
+            |outcome: &Outcome| matches!(outcome, Ok(Reply::Started(Started { existed: false, .. })));
         for (at, id) in ids.iter().enumerate() {
             if !outcomes.as_ref().is_ok_and(|outcomes| started(&outcomes[at])) {
                 self.hub().not_live(*id);
@@ -148,6 +149,22 @@ impl Engine {
     pub async fn apply_one(&self, command: Command) -> Result<Reply, EngineError> {
         let mut outcomes = self.apply(vec![command]).await?;
         Ok(outcomes.pop().expect("one command has one outcome")?)
+    }
+
+    /// A worker reports under its lease, and is told what the report's rule answers.
+    pub async fn report<R>(&self, lease: &LeaseRef, report: R) -> Result<R::Reply, EngineError>
+    where
+        R: Rule<Sender = Lease, Reply: Answer> + Into<Report>,
+    {
+        self.apply_one(lease.report(report)).await.map(answer)
+    }
+
+    /// A person gives an order about a run, and is told what the order's rule answers.
+    pub async fn order<R>(&self, run: RunKey, by: Author, order: R) -> Result<R::Reply, EngineError>
+    where
+        R: Rule<Sender = Author, Reply: Answer> + Into<Order>,
+    {
+        self.apply_one(run.order(by, order)).await.map(answer)
     }
 
     /// A worker says that a step began: for people who look, not for the record.
@@ -276,7 +293,7 @@ impl Engine {
                 warn!(%error, "could not withdraw a demand");
             }
             let why = "the worker left before the run arrived";
-            let give_back = |lease| Command::Release { lease, why: why.to_owned() };
+            let give_back = |lease: LeaseRef| lease.report(act::Release { why: why.to_owned() });
             if !undelivered.is_empty()
                 && let Err(error) =
                     engine.store().apply(undelivered.into_iter().map(give_back).collect()).await
@@ -291,6 +308,11 @@ impl Engine {
     }
 }
 
+/// The one place where a reply is told apart: the type of an act's reply is that of its rule.
+fn answer<A: Answer>(reply: Reply) -> A {
+    A::of(reply).expect("an act is answered by its own rule")
+}
+
 /// How runs reach a worker, which decides what its silence about one means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
@@ -302,32 +324,12 @@ pub enum Delivery {
 
 /// The steps that a command ends, or the whole run (`None`), for the list of running steps.
 fn note_ended(command: &Command, ended: &mut Vec<(RunId, Option<Name>)>) {
-    match command {
-        Command::RecordStep { lease, step, .. }
-        | Command::CloseStep { lease, step }
-        | Command::FailStep { lease, step, .. } => ended.push((lease.run, Some(step.path.clone()))),
-        Command::RecordSteps { lease, steps } => {
-            ended.extend(steps.iter().map(|result| (lease.run, Some(result.step.path.clone()))));
-        }
-        Command::Complete { lease, .. }
-        | Command::Fail { lease, .. }
-        | Command::Park { lease, .. }
-        | Command::Release { lease, .. }
-        | Command::Block { lease, .. } => ended.push((lease.run, None)),
-        Command::Start(_)
-        | Command::Lease { .. }
-        | Command::BeginStep { .. }
-        | Command::Progress { .. }
-        | Command::Terminate { .. }
-        | Command::Reopen { .. }
-        | Command::NoteHandler { .. }
-        | Command::Sleep { .. }
-        | Command::SleepOver { .. }
-        | Command::SetLabel { .. }
-        | Command::Renew { .. }
-        | Command::Orphan { .. }
-        | Command::Expire { .. }
-        | Command::Cancel { .. }
-        | Command::Resume { .. } => {}
+    let Act::Report { report, .. } = &command.act else { return };
+    let run = command.run.id;
+    match report.ends() {
+        Ends::Nothing => {}
+        Ends::Step(step) => ended.push((run, Some(step.clone()))),
+        Ends::Steps(steps) => ended.extend(steps.iter().map(|result| (run, Some(result.step.path.clone())))),
+        Ends::Lease => ended.push((run, None)),
     }
 }

@@ -24,7 +24,7 @@ fn unreadable(why: &str) -> Explanation {
 impl Engine {
     /// Says why a run does not move, or how it ended.
     pub async fn explain(&self, namespace: &Name, id: RunId) -> Result<Explanation, EngineError> {
-        let key = RunKey { run: id, namespace: namespace.clone() };
+        let key = RunKey { id, namespace: namespace.clone() };
         if let Some(note) = self.store().stats().aside.why(&key) {
             return Ok(unreadable(&note.why));
         }

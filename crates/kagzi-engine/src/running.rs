@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timestamp};
+use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, RunKey, StepRef, Timestamp, act};
 use parking_lot::Mutex;
 
 /// Most runs whose steps are remembered, and most steps of one run; beyond it `why` and the step list know a little less,
@@ -75,7 +75,7 @@ impl Running {
         };
         let expire = |(run, list): (&RunId, &Vec<RunningStep>)| {
             let namespace = list.iter().find(|step| late(step))?.namespace.clone();
-            Some(Command::Expire { namespace, run: *run, losses_max })
+            Some(RunKey::new(namespace, *run).duty(act::Expire { losses_max }))
         };
         steps.iter().filter_map(expire).take(limit).collect()
     }
@@ -97,7 +97,7 @@ impl Running {
                 let passed_ms = step.told_at.remaining_ms(step.since);
                 let timeout_ms = step.timeout_ms.map(|ms| ms.saturating_sub(passed_ms).max(0));
                 let policy = step.policy;
-                commands.push(Command::BeginStep { lease, step: named, timeout_ms, policy });
+                commands.push(lease.report(act::BeginStep { step: named, timeout_ms, policy }));
             }
         }
         commands

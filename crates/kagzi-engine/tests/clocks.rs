@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Delivery, Engine, Hub, Session, Settings};
 use kagzi_model::{
-    Command, Labels, LeaseRef, Name, Payload, Registration, RetryPolicy, Run, RunId, RunOptions, StartRun,
-    State, StepRef, Timestamp, WorkerId,
+    Labels, LeaseRef, Name, Payload, Registration, RetryPolicy, Run, RunId, RunOptions, StartRun, State,
+    StepRef, Timestamp, WorkerId, act,
     schedule::{NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
 use kagzi_store::{Direction, MemoryStore, PageRequest, RunFilter, SystemClock, TimeSource};
@@ -241,7 +241,7 @@ async fn a_sleep_is_neither_cut_short_nor_held_up_by_a_clock_that_was_set_back()
     stage.machine.set_wall(Leap::Back(HOUR));
     stage.pass_beating(2 * SECOND, &[(worker, lease.clone())]).await;
     let nap = StepRef { path: name("nap"), position: 0 };
-    let sleep = Command::Sleep { lease: lease.clone(), step: nap, duration_ms: 600_000, park: true };
+    let sleep = lease.report(act::Sleep { step: nap, duration_ms: 600_000, park: true });
     stage.engine.apply_one(sleep).await.unwrap();
 
     stage.pass_beating(10 * MINUTE, &[(worker, lease.clone())]).await;
@@ -282,7 +282,7 @@ async fn a_step_has_its_whole_time_over_a_leap_and_not_more() {
         let living = [(worker, lease.clone())];
         let step = StepRef { path: name("slow"), position: 0 };
         let policy = RetryPolicy::default();
-        let begin = Command::BeginStep { lease: lease.clone(), step, timeout_ms: Some(600_000), policy };
+        let begin = lease.report(act::BeginStep { step, timeout_ms: Some(600_000), policy });
         stage.engine.apply_one(begin).await.unwrap();
         stage.pass_beating(MINUTE, &living).await;
 

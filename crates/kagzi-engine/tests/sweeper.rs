@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Engine, Hub, RunningStep, Session, Settings};
 use kagzi_model::{
-    Command, Event, EventKind, LeaseRef, Name, Payload, Registration, RetryPolicy, RunOptions, StartRun,
-    StepRef, Timestamp, WorkerId, WorkerStatus,
+    Event, EventKind, LeaseRef, Name, Payload, Registration, RetryPolicy, RunOptions, StartRun, StepRef,
+    Timestamp, WorkerId, WorkerStatus, act,
 };
 use kagzi_store::{Clock, ManualClock, MemoryStore};
 
@@ -76,7 +76,7 @@ impl Stage {
     async fn begin(&self, lease: &LeaseRef, timeout_ms: i64) {
         let step = StepRef { path: name("charge"), position: 0 };
         let (lease, policy) = (lease.clone(), RetryPolicy::default());
-        let begin = Command::BeginStep { lease, step, timeout_ms: Some(timeout_ms), policy };
+        let begin = lease.report(act::BeginStep { step, timeout_ms: Some(timeout_ms), policy });
         self.engine.apply_one(begin).await.unwrap();
     }
 

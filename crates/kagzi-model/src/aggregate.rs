@@ -93,7 +93,7 @@ impl Aggregate {
     }
 
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
-    pub fn apply(&mut self, now: Timestamp, change: &Change) {
+    pub fn apply<R>(&mut self, now: Timestamp, change: &Change<R>) {
         if let Some(run) = &change.run {
             self.run = run.clone();
         }
@@ -175,7 +175,7 @@ impl Aggregate {
                     }
                 }
             }
-            EventKind::RunResumed { request } => {
+            EventKind::RunResumed { request, .. } => {
                 self.heed(request.as_ref());
                 self.retry_now(at);
             }
@@ -183,7 +183,7 @@ impl Aggregate {
                 self.retry_now(at);
                 self.forgive(at, forgives);
             }
-            EventKind::RunReopened { forgives, request } => {
+            EventKind::RunReopened { forgives, request, .. } => {
                 self.heed(request.as_ref());
                 self.failed_by = None;
                 self.retry_now(at);
@@ -387,7 +387,7 @@ mod tests {
 
     fn started() -> Run {
         let id = RunId(uuid::Uuid::from_u128(1));
-        let start = Command::Start(Box::new(StartRun {
+        let start = Command::start(StartRun {
             namespace: "shop".into(),
             id,
             business_id: id.to_string().into(),
@@ -397,7 +397,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
-        }));
+        });
         decide(Timestamp(1), None, None, &start).unwrap().run.unwrap()
     }
 

@@ -1,6 +1,243 @@
 //! Commands: requests to change one run, as plain data. Each is safe to send twice.
+//!
+//! A command is a target, a sender and an act. The acts of a worker are [`Report`]s and name the lease; those of a
+//! person are [`Order`]s and say who and why; those of the engine itself are [`Duty`]s. Each act is a struct in the
+//! file of the same name under `decide/`, beside its rule.
 
-use crate::{Failure, Labels, Millis, Name, Payload, RetryPolicy, RunId, RunOptions, Timestamp, WorkerId};
+use crate::{
+    Aggregate, Change, Labels, Lease, Millis, Name, Payload, Rejection, Reply, Rule, RunId, RunOptions,
+    Timestamp, act,
+};
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    pub run: RunKey,
+    pub act: Act,
+}
+
+/// Names a run: a database that is spread over machines finds it by its namespace, and nothing ever crosses one.
+/// Ordered by id, which is the order in which rows are locked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey {
+    pub id: RunId,
+    pub namespace: Name,
+}
+
+/// Who sends it, and what is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    /// Anybody creates a run, unless the business id is taken.
+    Start(Box<StartRun>),
+    /// A worker writes, under the lease with this epoch.
+    Report { epoch: u64, report: Report },
+    /// A person, or a program in a person's place.
+    Order { by: Author, order: Order },
+    /// The engine itself.
+    Duty(Duty),
+}
+
+/// Who gave an order, and why. Both go into the order's event, where they stay as long as the run is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    pub by: Name,
+    /// Empty when nothing was said.
+    pub reason: String,
+}
+
+/// Declares the acts of one kind of sender: the enum, its names, and which rule decides each.
+macro_rules! acts {
+    ($(#[$doc:meta])* $kind:ident from $sender:ty { $($(#[$act_doc:meta])* $act:ident($held:ty),)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum $kind {
+            $($(#[$act_doc])* $act($held),)*
+        }
+
+        impl $kind {
+            /// The names of all acts of this kind.
+            pub const NAMES: &[&str] = &[$(stringify!($act)),*];
+
+            /// The act's name.
+            pub fn name(&self) -> &'static str {
+                match self { $($kind::$act(_) => stringify!($act),)* }
+            }
+
+            /// Bytes of the payloads that it carries, for whoever bounds what may wait.
+            pub fn payload_bytes(&self) -> usize {
+                match self { $($kind::$act(act) => act.payload_bytes(),)* }
+            }
+
+            /// What it ends, if it is accepted.
+            pub fn ends(&self) -> Ends<'_> {
+                match self { $($kind::$act(act) => act.ends(),)* }
+            }
+
+            /// Why a worker that is not the sender loses its lease by it.
+            pub fn takes_lease(&self) -> Option<&'static str> {
+                match self { $($kind::$act(act) => act.takes_lease(),)* }
+            }
+
+            /// The answer, if it was carried out before.
+            pub(crate) fn repeat(&self, now: Timestamp, seen: &Aggregate) -> Option<Reply> {
+                match self { $($kind::$act(act) => act.repeat(now, seen).map(Into::into),)* }
+            }
+
+            /// Applies the act's rule.
+            pub(crate) fn decide(
+                &self,
+                now: Timestamp,
+                seen: &Aggregate,
+                sender: &$sender,
+            ) -> Result<Change, Rejection> {
+                match self {
+                    $($kind::$act(act) => act.decide(now, seen, sender).map(Change::answered),)*
+                }
+            }
+        }
+
+        $(impl From<act::$act> for $kind {
+            fn from(act: act::$act) -> Self {
+                $kind::$act(act.into())
+            }
+        })*
+    };
+}
+
+acts! {
+    /// What a worker says about a run that it holds. The lease is checked once, for all of them.
+    Report from Lease {
+        /// Asks whether a step must run, and notes that it begins.
+        BeginStep(Box<act::BeginStep>),
+        /// Notes how far a long step is.
+        Progress(act::Progress),
+        /// Records a step's result.
+        RecordStep(act::RecordStep),
+        /// Records several results together.
+        RecordSteps(act::RecordSteps),
+        /// Says that the code dropped a running step.
+        CloseStep(act::CloseStep),
+        /// Records a failed attempt and decides on the next.
+        FailStep(Box<act::FailStep>),
+        /// Begins a sleep.
+        Sleep(act::Sleep),
+        /// Ends a sleep.
+        SleepOver(act::SleepOver),
+        /// Sets a label of the run.
+        SetLabel(act::SetLabel),
+        /// Ends the run with its output.
+        Complete(act::Complete),
+        /// Ends the run with an error.
+        Fail(Box<act::Fail>),
+        /// Ends the lease until something that the run waits for is due.
+        Park(act::Park),
+        /// Gives the run back.
+        Release(act::Release),
+        /// Pauses the run because code and record disagree.
+        Block(act::Block),
+        /// Keeps the lease.
+        Renew(act::Renew),
+    }
+}
+
+acts! {
+    /// What a person asks for. Who and why go into the event.
+    Order from Author {
+        /// Ends the run.
+        Cancel(act::Cancel),
+        /// Ends the run as FAILED.
+        Terminate(act::Terminate),
+        /// Lets a paused or retrying run go on now.
+        Resume(act::Resume),
+        /// Lets a run go on that ended badly, or does what a resume does.
+        Retry(act::Retry),
+    }
+}
+
+acts! {
+    /// What the engine does by itself.
+    Duty from () {
+        /// Gives a due run to a worker.
+        Claim(act::Claim),
+        /// Takes the lease of a lost worker away.
+        Orphan(act::Orphan),
+        /// Acts on what time alone ends.
+        Expire(act::Expire),
+        /// Notes on a failed run that its handler ended.
+        NoteHandler(act::NoteHandler),
+    }
+}
+
+/// What an accepted act ends of what its worker executes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ends<'a> {
+    Nothing,
+    Step(&'a Name),
+    Steps(&'a [StepResult]),
+    /// The lease, and with it every step.
+    Lease,
+}
+
+impl Command {
+    /// Creates a run.
+    pub fn start(start: impl Into<Box<StartRun>>) -> Self {
+        let start = start.into();
+        let run = RunKey { id: start.id, namespace: start.namespace.clone() };
+        Command { run, act: Act::Start(start) }
+    }
+
+    /// Bytes of the payloads that it carries, for whoever bounds what may wait.
+    pub fn payload_bytes(&self) -> usize {
+        match &self.act {
+            Act::Start(start) => start.input.data.len(),
+            Act::Report { report, .. } => report.payload_bytes(),
+            Act::Order { order, .. } => order.payload_bytes(),
+            Act::Duty(duty) => duty.payload_bytes(),
+        }
+    }
+}
+
+impl Act {
+    /// Why a worker loses its lease by it, if it is not the worker's own act.
+    pub fn takes_lease(&self) -> Option<&'static str> {
+        match self {
+            Act::Start(_) => None,
+            Act::Report { report, .. } => report.takes_lease(),
+            Act::Order { order, .. } => order.takes_lease(),
+            Act::Duty(duty) => duty.takes_lease(),
+        }
+    }
+
+    /// A worker sends it, under a lease: when that is refused because the lease is lost, it is a stale write.
+    pub fn is_report(&self) -> bool {
+        match self {
+            Act::Report { .. } => true,
+            Act::Start(_) | Act::Order { .. } | Act::Duty(_) => false,
+        }
+    }
+}
+
+impl RunKey {
+    pub fn new(namespace: impl Into<Name>, id: RunId) -> Self {
+        RunKey { id, namespace: namespace.into() }
+    }
+
+    /// A person's order about this run.
+    pub fn order(self, by: Author, order: impl Into<Order>) -> Command {
+        Command { run: self, act: Act::Order { by, order: order.into() } }
+    }
+
+    /// Something that the engine does to this run.
+    pub fn duty(self, duty: impl Into<Duty>) -> Command {
+        Command { run: self, act: Act::Duty(duty.into()) }
+    }
+}
+
+impl Author {
+    pub fn new(by: impl Into<Name>, reason: impl Into<String>) -> Self {
+        Author { by: by.into(), reason: reason.into() }
+    }
+}
 
 /// Names a run and the lease under which a worker writes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +247,18 @@ pub struct LeaseRef {
     pub epoch: u64,
 }
 
+impl LeaseRef {
+    /// The run that is leased.
+    pub fn key(&self) -> RunKey {
+        RunKey { id: self.run, namespace: self.namespace.clone() }
+    }
+
+    /// What the holder of this lease says.
+    pub fn report(&self, report: impl Into<Report>) -> Command {
+        Command { run: self.key(), act: Act::Report { epoch: self.epoch, report: report.into() } }
+    }
+}
+
 /// Names a step: its path is its identity, its position detects changed code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRef {
@@ -17,13 +266,18 @@ pub struct StepRef {
     pub position: u32,
 }
 
-/// A step's result, recorded together with the end of its run.
+/// A step's result, recorded together with others or with the end of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepResult {
     pub step: StepRef,
     pub attempt: u32,
     pub result: Payload,
     pub elapsed_ms: Millis,
+}
+
+/// Bytes of several results.
+pub(crate) fn result_bytes(steps: &[StepResult]) -> usize {
+    steps.iter().map(|step| step.result.data.len()).sum()
 }
 
 /// A new run.
@@ -40,42 +294,6 @@ pub struct StartRun {
     pub labels: Labels,
 }
 
-impl Command {
-    /// Bytes of the payloads that it carries, for whoever bounds what may wait.
-    pub fn payload_bytes(&self) -> usize {
-        match self {
-            Command::Start(start) => start.input.data.len(),
-            Command::Progress { progress, .. } => progress.data.len(),
-            Command::RecordStep { result, .. } => result.data.len(),
-            Command::RecordSteps { steps, .. } => result_bytes(steps),
-            Command::Complete { steps, output, .. } => output.data.len() + result_bytes(steps),
-            Command::Lease { .. }
-            | Command::BeginStep { .. }
-            | Command::CloseStep { .. }
-            | Command::FailStep { .. }
-            | Command::Sleep { .. }
-            | Command::SleepOver { .. }
-            | Command::SetLabel { .. }
-            | Command::Fail { .. }
-            | Command::Park { .. }
-            | Command::Release { .. }
-            | Command::Block { .. }
-            | Command::Renew { .. }
-            | Command::Orphan { .. }
-            | Command::Expire { .. }
-            | Command::Cancel { .. }
-            | Command::Terminate { .. }
-            | Command::Resume { .. }
-            | Command::Reopen { .. }
-            | Command::NoteHandler { .. } => 0,
-        }
-    }
-}
-
-fn result_bytes(steps: &[StepResult]) -> usize {
-    steps.iter().map(|step| step.result.data.len()).sum()
-}
-
 impl StartRun {
     /// The caller chose a business id. Without one, the run's id stands in its place.
     pub fn has_business_id(&self) -> bool {
@@ -84,137 +302,13 @@ impl StartRun {
     }
 }
 
-/// One request. Each variant's rule is the file of the same name under `decide/`.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Command {
-    /// Creates a run, unless the business id is taken.
-    Start(Box<StartRun>),
-    /// Gives a due run to a worker, under a new epoch.
-    Lease { namespace: Name, run: RunId, worker: WorkerId, until: Timestamp },
-    /// Asks whether a step must run, and notes that it begins.
-    BeginStep { lease: LeaseRef, step: StepRef, timeout_ms: Option<Millis>, policy: RetryPolicy },
-    /// Notes how far a long step is.
-    Progress { lease: LeaseRef, step: StepRef, progress: Payload },
-    /// Records a step's result.
-    RecordStep { lease: LeaseRef, step: StepRef, attempt: u32, result: Payload, elapsed_ms: Millis },
-    /// Records several results together, in this order.
-    RecordSteps { lease: LeaseRef, steps: Vec<StepResult> },
-    /// The code dropped a step that the record knows to run.
-    CloseStep { lease: LeaseRef, step: StepRef },
-    /// Records a failed attempt and decides on the next; with `park` the lease ends when there is one.
-    FailStep {
-        lease: LeaseRef,
-        step: StepRef,
-        attempt: u32,
-        failure: Failure,
-        policy: RetryPolicy,
-        elapsed_ms: Millis,
-        park: bool,
-    },
-    /// Begins a sleep; with `park` the lease ends unless it is over already.
-    Sleep { lease: LeaseRef, step: StepRef, duration_ms: Millis, park: bool },
-    /// A sleep ended while the worker still held the run.
-    SleepOver { lease: LeaseRef, step: Name },
-    /// Sets a label of the run; the call has a step's identity.
-    SetLabel { lease: LeaseRef, step: StepRef, name: Name, value: Name },
-    /// Ends the run with its output and the results that were not recorded before.
-    Complete { lease: LeaseRef, steps: Vec<StepResult>, output: Payload },
-    /// Ends the run with an error: that of `step`, if the function returned the error of a step.
-    Fail { lease: LeaseRef, failure: Failure, step: Option<Name> },
-    /// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not
-    /// among them are closed. Empty: until the earliest of all, from workers that cannot say what they wait for.
-    Park { lease: LeaseRef, waits: Vec<Name> },
-    /// Gives the run back at no charge. The more often that happens without progress, the longer it waits.
-    Release { lease: LeaseRef, why: String },
-    /// Pauses the run because code and record disagree.
-    Block { lease: LeaseRef, message: String },
-    /// Keeps the lease until `until`.
-    Renew { lease: LeaseRef, until: Timestamp },
-    /// Takes the lease of a lost worker away.
-    Orphan { namespace: Name, run: RunId, epoch: u64, loss: Loss },
-    /// Acts on a passed deadline or a lease that ran out. `losses_max` as in [`Loss`].
-    Expire { namespace: Name, run: RunId, losses_max: u32 },
-    /// Ends the run because somebody asked.
-    Cancel { namespace: Name, run: RunId, reason: String },
-    /// Ends the run as FAILED because an operator said so.
-    Terminate { namespace: Name, run: RunId, reason: String },
-    /// Lets a paused or retrying run go on now.
-    Resume { namespace: Name, run: RunId, request: Option<Name> },
-    /// Lets an ended run go on from its failed step, or from an earlier one that failed. A `request` that was carried
-    /// out before is recognised.
-    Reopen { namespace: Name, run: RunId, from: Option<Name>, request: Option<Name> },
-    /// Notes on a failed run that its handler ended.
-    NoteHandler { namespace: Name, run: RunId, handler: RunId, outcome: String },
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// How a worker was lost, and how often in a row a run may lose one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    /// Its connection broke a moment ago, and it did not come back. It may still live: a run that would not be executed
-    /// again stays with it until it has been silent for long enough.
-    pub cut_off: bool,
-    /// The run is quarantined when it loses its worker this often in a row without progress.
-    pub losses_max: u32,
-}
-
-impl Command {
-    /// The run it is about.
-    pub fn run(&self) -> RunId {
-        match self {
-            Command::Start(start) => start.id,
-            Command::BeginStep { lease, .. }
-            | Command::Progress { lease, .. }
-            | Command::RecordStep { lease, .. }
-            | Command::RecordSteps { lease, .. }
-            | Command::CloseStep { lease, .. }
-            | Command::FailStep { lease, .. }
-            | Command::Sleep { lease, .. }
-            | Command::SleepOver { lease, .. }
-            | Command::SetLabel { lease, .. }
-            | Command::Complete { lease, .. }
-            | Command::Fail { lease, .. }
-            | Command::Park { lease, .. }
-            | Command::Release { lease, .. }
-            | Command::Block { lease, .. }
-            | Command::Renew { lease, .. } => lease.run,
-            Command::Lease { run, .. }
-            | Command::Orphan { run, .. }
-            | Command::Expire { run, .. }
-            | Command::Cancel { run, .. }
-            | Command::Terminate { run, .. }
-            | Command::Resume { run, .. }
-            | Command::Reopen { run, .. }
-            | Command::NoteHandler { run, .. } => *run,
-        }
-    }
-
-    /// The namespace it is about; nothing ever crosses one.
-    pub fn namespace(&self) -> &Name {
-        match self {
-            Command::Start(start) => &start.namespace,
-            Command::BeginStep { lease, .. }
-            | Command::Progress { lease, .. }
-            | Command::RecordStep { lease, .. }
-            | Command::RecordSteps { lease, .. }
-            | Command::CloseStep { lease, .. }
-            | Command::FailStep { lease, .. }
-            | Command::Sleep { lease, .. }
-            | Command::SleepOver { lease, .. }
-            | Command::SetLabel { lease, .. }
-            | Command::Complete { lease, .. }
-            | Command::Fail { lease, .. }
-            | Command::Park { lease, .. }
-            | Command::Release { lease, .. }
-            | Command::Block { lease, .. }
-            | Command::Renew { lease, .. } => &lease.namespace,
-            Command::Lease { namespace, .. }
-            | Command::Orphan { namespace, .. }
-            | Command::Expire { namespace, .. }
-            | Command::Cancel { namespace, .. }
-            | Command::Terminate { namespace, .. }
-            | Command::Resume { namespace, .. }
-            | Command::Reopen { namespace, .. }
-            | Command::NoteHandler { namespace, .. } => namespace,
-        }
+    /// Thousands of commands wait in the lane's queue, and each is moved several times on its way.
+    #[test]
+    fn a_command_stays_small() {
+        assert!(size_of::<Command>() <= 160, "{} bytes", size_of::<Command>());
     }
 }

@@ -1,91 +1,90 @@
-//! One function decides every command; one file holds each rule.
+//! One function decides every command; one file holds each act and its rule.
 //!
-//! | status \ command | worker's writes | Lease | Cancel, Terminate | Resume | Reopen | Expire | Orphan |
+//! | status \ act | reports of a worker | Claim | Cancel, Terminate | Resume | Retry | Expire | Orphan |
 //! |---|---|---|---|---|---|---|---|
-//! | PENDING, SLEEPING | refused: not leased | when due → RUNNING | → CANCELLED, FAILED | retrying → due now | refused | at the deadline → TIMED_OUT | nothing |
+//! | PENDING, SLEEPING | refused: not leased | when due → RUNNING | → CANCELLED, FAILED | retrying → due now | as Resume | at the deadline → TIMED_OUT | nothing |
 //! | RUNNING | when the epoch matches | refused | → CANCELLED, FAILED | refused | refused | step or lease over → retry, or quarantine | → retry, or quarantine |
-//! | PAUSED | refused: not leased | refused | → CANCELLED, FAILED | → PENDING | refused | at the deadline → TIMED_OUT | nothing |
+//! | PAUSED | refused: not leased | refused | → CANCELLED, FAILED | → PENDING | as Resume | at the deadline → TIMED_OUT | nothing |
 //! | ended | refused, except a repeat of what is recorded | refused | told how it ended | refused | not COMPLETED → PENDING | nothing | nothing |
 //!
-//! The full table is the reviewed snapshot in `tests/snapshots`.
+//! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
-mod begin_step;
-mod block;
-mod cancel;
-mod close_step;
-mod complete;
+pub mod begin_step;
+pub mod block;
+pub mod cancel;
+pub mod claim;
+pub mod close_step;
+pub mod complete;
 mod ending;
-mod expire;
-mod fail;
-mod fail_step;
+pub mod expire;
+pub mod fail;
+pub mod fail_step;
 mod guard;
-mod lease;
-mod note_handler;
-mod orphan;
-mod park;
-mod progress;
-mod record_step;
-mod record_steps;
-mod release;
-mod renew;
-mod reopen;
-mod resume;
-mod set_label;
-mod sleep;
-mod sleep_over;
+pub mod note_handler;
+pub mod orphan;
+pub mod park;
+pub mod progress;
+pub mod record_step;
+pub mod record_steps;
+pub mod release;
+pub mod renew;
+pub mod resume;
+pub mod retry;
+pub mod set_label;
+pub mod sleep;
+pub mod sleep_over;
 mod start;
-mod terminate;
+pub mod terminate;
 
-use crate::{Aggregate, Change, Command, Payload, Rejection, Timestamp};
+use crate::{Act, Aggregate, Blocked, Change, Command, Payload, Rejection, Report, Timestamp};
 
-/// Decides one command. `seen` is the run it names; for [`Command::Start`] it is the run that already has the
-/// business id, with its input.
+/// Decides one command. `seen` is the run it names; for [`Act::Start`] it is the run that already has the business
+/// id, with its input.
 pub fn decide(
     now: Timestamp,
     seen: Option<&Aggregate>,
     input: Option<&Payload>,
     command: &Command,
 ) -> Result<Change, Rejection> {
-    if let Command::Start(start) = command {
-        return start::decide(now, seen, input, start);
-    }
-    let Some(seen) = seen.filter(|seen| seen.run.namespace == *command.namespace()) else {
-        return Err(Rejection::NotFound { run: command.run(), namespace: command.namespace().clone() });
+    let Command { run, act } = command;
+    let known = || match seen {
+        Some(seen) if seen.run.namespace == run.namespace => Ok(seen),
+        Some(_) | None => Err(Rejection::NotFound { run: run.id, namespace: run.namespace.clone() }),
     };
-    match command {
-        Command::Start(_) => unreachable!("decided above"),
-        Command::Lease { worker, until, .. } => lease::decide(now, seen, *worker, *until),
-        Command::BeginStep { lease, step, timeout_ms, policy } => {
-            begin_step::decide(now, seen, lease, step, (*timeout_ms, policy))
+    match act {
+        Act::Start(start) => start::decide(now, seen, input, start).map(Change::answered),
+        Act::Report { epoch, report } => reported(now, known()?, *epoch, report),
+        Act::Order { by, order } => {
+            let seen = known()?;
+            match order.repeat(now, seen) {
+                Some(reply) => Ok(Change::nothing(reply)),
+                None => order.decide(now, seen, by),
+            }
         }
-        Command::Progress { lease, step, progress } => progress::decide(seen, lease, step, progress),
-        Command::RecordStep { lease, step, attempt, result, elapsed_ms } => {
-            record_step::decide(seen, lease, step, (*attempt, *elapsed_ms), result)
+        Act::Duty(duty) => {
+            let seen = known()?;
+            match duty.repeat(now, seen) {
+                Some(reply) => Ok(Change::nothing(reply)),
+                None => duty.decide(now, seen, &()),
+            }
         }
-        Command::RecordSteps { lease, steps } => record_steps::decide(seen, lease, steps),
-        Command::CloseStep { lease, step } => close_step::decide(seen, lease, step),
-        Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms, park } => {
-            let (attempt, elapsed_ms, park) = (*attempt, *elapsed_ms, *park);
-            let failed = fail_step::Failed { step, attempt, failure, policy, elapsed_ms, park };
-            fail_step::decide(now, seen, lease, failed)
+    }
+}
+
+/// A worker's report: a repeat is recognised as long as nobody else was given the run, everything else needs the
+/// lease. Where it shows that code and record disagree, the run is paused in the same commit.
+fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Result<Change, Rejection> {
+    if seen.run.epoch == epoch
+        && let Some(reply) = report.repeat(now, seen)
+    {
+        return Ok(Change::nothing(reply));
+    }
+    let lease = guard::held(seen, epoch)?;
+    match report.decide(now, seen, lease) {
+        Err(refusal @ Rejection::StepMismatch { .. }) => {
+            let why = refusal.to_string();
+            Ok(block::paused(now, seen, why, Blocked { refusal }).answered())
         }
-        Command::Sleep { lease, step, duration_ms, park } => {
-            sleep::decide(now, seen, lease, step, (*duration_ms, *park))
-        }
-        Command::SleepOver { lease, step } => sleep_over::decide(now, seen, lease, step),
-        Command::SetLabel { lease, step, name, value } => set_label::decide(seen, lease, step, (name, value)),
-        Command::Complete { lease, steps, output } => complete::decide(now, seen, lease, steps, output),
-        Command::Fail { lease, failure, step } => fail::decide(now, seen, lease, (failure, step.as_ref())),
-        Command::Park { lease, waits } => park::decide(now, seen, lease, waits),
-        Command::Release { lease, why } => release::decide(now, seen, lease, why),
-        Command::Block { lease, message } => block::decide(now, seen, lease, message),
-        Command::Renew { lease, until } => renew::decide(seen, lease, *until),
-        Command::Orphan { epoch, loss, .. } => orphan::decide(now, seen, *epoch, *loss),
-        Command::Expire { losses_max, .. } => expire::decide(now, seen, *losses_max),
-        Command::Cancel { reason, .. } => cancel::decide(now, seen, reason),
-        Command::Terminate { reason, .. } => terminate::decide(now, seen, reason),
-        Command::Resume { request, .. } => resume::decide(now, seen, request.as_ref()),
-        Command::Reopen { from, request, .. } => reopen::decide(now, seen, from.as_ref(), request.as_ref()),
-        Command::NoteHandler { handler, outcome, .. } => note_handler::decide(seen, *handler, outcome),
+        decided => decided,
     }
 }

@@ -81,6 +81,12 @@ events! {
             /// the caller's own name for the request, so that a repeat is recognised
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             1 request: Option<Name>,
+            /// who said so
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            2 by: Name,
+            /// why, if it was said
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 reason: String,
         };
 
         /// The function failed and the run asked for retries of the whole run; what the function has gone
@@ -103,6 +109,12 @@ events! {
             /// the caller's own name for the request, so that a repeat is recognised
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             2 request: Option<Name>,
+            /// who said so
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 by: Name,
+            /// why, if it was said
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            4 reason: String,
         };
     }
 
@@ -116,11 +128,17 @@ events! {
             /// the step whose error the function returned, if it was one
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             2 step: Option<Name>,
+            /// who ended it, if an operator did; the failure's message says why
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 by: Option<Name>,
         };
 
         /// Somebody asked.
         15 RunCancelled "run_cancelled" ends Cancelled {
             1 reason: String,
+            /// who asked
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            2 by: Name,
         };
 
         /// The deadline passed, whatever the run was doing.

@@ -58,7 +58,7 @@ fn start(
         labels: Labels::default(),
     };
     let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };
-    Some((Command::Start(Box::new(start)), event))
+    Some((Command::start(start), event))
 }
 
 fn business_id(prefix: &str, failed: RunId) -> Name {

@@ -4,6 +4,7 @@
 //! ([`Aggregate`]) and answers with a [`Change`] or a [`Rejection`]. Stores only load rows, apply changes and
 //! find what is due, so a rule has one home and can be tested without a database.
 
+pub mod act;
 mod aggregate;
 mod backoff;
 mod change;
@@ -25,6 +26,7 @@ mod rejection;
 mod reply;
 mod reserved;
 mod retry;
+mod rule;
 mod run;
 pub mod schedule;
 mod step;
@@ -34,7 +36,9 @@ mod worker;
 pub use aggregate::Aggregate;
 pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
-pub use command::{Command, LeaseRef, Loss, StartRun, StepRef, StepResult};
+pub use command::{
+    Act, Author, Command, Duty, Ends, LeaseRef, Order, Report, RunKey, StartRun, StepRef, StepResult,
+};
 pub use decide::decide;
 pub use event::{Event, EventKind, Kind, KindInfo};
 pub use failure::Failure;
@@ -50,9 +54,12 @@ pub use namespace::{
 pub use payload::Payload;
 pub use preset::Preset;
 pub use rejection::Rejection;
-pub use reply::{BeginAnswer, Reply};
+pub use reply::{
+    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Reclaimed, Reply, RunFailed, Stands, Started,
+};
 pub use reserved::reserved;
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
+pub use rule::Rule;
 pub use run::{Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
 pub use step::{Step, StepState};
 pub use time::{Millis, Timestamp};

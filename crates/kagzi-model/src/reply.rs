@@ -1,35 +1,75 @@
-//! What the sender of an accepted command is told.
+//! What the sender of an accepted command is told: one type per question, and one enum for those who carry them.
 
-use crate::{Failure, Finality, RunId, Status, Timestamp};
+use crate::{Failure, Finality, Rejection, RunId, Status, Timestamp};
 
-/// The answer to an accepted command.
+/// Declares the enum of all replies, and how each type gets in and out of it.
+macro_rules! replies {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The answer to an accepted command.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Reply {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        $(impl From<$name> for Reply {
+            fn from(reply: $name) -> Self {
+                Reply::$name(reply)
+            }
+        }
+
+        impl Answer for $name {
+            fn of(reply: Reply) -> Option<Self> {
+                if let Reply::$name(reply) = reply { Some(reply) } else { None }
+            }
+        })*
+    };
+}
+
+/// A reply of one type, taken out of the enum again by whoever sent the command.
+pub trait Answer: Into<Reply> {
+    /// None for the answer to another question.
+    fn of(reply: Reply) -> Option<Self>;
+}
+
+replies! {
+    /// To a start.
+    Started,
+    /// To a claim.
+    Claimed,
+    /// To the question whether a step must run.
+    Begin,
+    /// To what is done or was done.
+    Done,
+    /// To a failed attempt.
+    Attempted,
+    /// To a sleep.
+    Asleep,
+    /// To an order.
+    Stands,
+    /// To the end of a function with an error.
+    RunFailed,
+    /// To what time or a lost worker ends.
+    Reclaimed,
+    /// To a report of a worker whose code no longer matches the record.
+    Blocked,
+}
+
+/// The run exists; `existed` when it did before.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// The run exists; `existed` when it did before.
-    Started { run: RunId, existed: bool },
-    /// The run is leased under this epoch.
-    Leased { epoch: u64 },
-    /// What to do about a step.
-    Begin(BeginAnswer),
-    /// Done; `already` when it had been done before and nothing was written.
-    Done { already: bool },
-    /// The attempt failed and is retried at `at`.
-    StepRetry { at: Timestamp, attempt: u32 },
-    /// The step failed for good after this many attempts.
-    StepFinal { attempts: u32, finality: Finality },
-    /// The sleep lasts until `until`.
-    Sleeping { until: Timestamp },
-    /// The run stands at this status; `already` when it did before.
-    Stands { status: Status, already: bool },
-    /// The function failed; the run is executed again at `at`, or has ended.
-    RunFailed { retry_at: Option<Timestamp> },
-    /// The lost run goes on at `at`, or is paused.
-    Orphaned { at: Option<Timestamp> },
+pub struct Started {
+    pub run: RunId,
+    pub existed: bool,
+}
+
+/// The run is leased under this epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub epoch: u64,
 }
 
 /// Whether a step must run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum BeginAnswer {
+pub enum Begin {
     /// Run it; this is the number of the attempt.
     Execute { attempt: u32 },
     /// It has a result: read it from the journal.
@@ -38,4 +78,65 @@ pub enum BeginAnswer {
     Failed { failure: Failure, attempts: u32, finality: Finality },
     /// Its next attempt may begin at `at`.
     NotReady { at: Timestamp },
+}
+
+/// Done; `already` when it had been done before and nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Done {
+    pub already: bool,
+}
+
+impl Done {
+    pub const NOW: Done = Done { already: false };
+    pub const BEFORE: Done = Done { already: true };
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Attempted {
+    /// It is retried at `at`.
+    Retry { at: Timestamp, attempt: u32 },
+    /// The step failed for good after this many attempts.
+    Final { attempts: u32, finality: Finality },
+}
+
+/// How a sleep stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Asleep {
+    Until(Timestamp),
+    /// `already` when it was over before and nothing was written.
+    Over {
+        already: bool,
+    },
+}
+
+/// The run stands at this status; `already` when it did before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stands {
+    pub status: Status,
+    pub already: bool,
+}
+
+/// The function failed; the run is executed again at `retry_at`, or has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunFailed {
+    pub retry_at: Option<Timestamp>,
+}
+
+/// What was to be done about a run whose time or worker is gone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reclaimed {
+    /// Nothing.
+    Nothing,
+    /// The run ended, or steps that ran too long have failed.
+    Ended,
+    /// The lease was taken back: the run goes on at `at`, or is paused.
+    TakenBack { at: Option<Timestamp> },
+}
+
+/// The report is refused, and the run is paused by it: a person must look before code and record drift further apart.
+/// Whoever applies the change answers with the refusal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocked {
+    pub refusal: Rejection,
 }

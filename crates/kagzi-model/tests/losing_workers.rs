@@ -1,8 +1,9 @@
 //! What a run owes to workers that are lost or give it back: limits of their own, apart from the steps' retry policy.
 
 use kagzi_model::{
-    Aggregate, BeginAnswer, Command, EventKind, Finality, LeaseRef, Loss, Payload, Reply, RetryPolicy, RunId,
-    RunOptions, StartRun, State, StepRef, StepState, Timestamp, WorkerId, decide,
+    Aggregate, Author, Begin, Command, Done, EventKind, Finality, LeaseRef, Payload, Reclaimed, Reply,
+    RetryPolicy, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult, StepState, Timestamp,
+    WorkerId, act, decide,
     limits::{LOSSES_STANDARD, PROGRESS_EVENTS_MAX, RELEASES_MAX},
 };
 use uuid::Uuid;
@@ -18,7 +19,7 @@ struct Story {
 
 impl Story {
     fn begin(retry: RetryPolicy) -> Story {
-        let start = Command::Start(Box::new(StartRun {
+        let start = Command::start(StartRun {
             namespace: "shop".into(),
             id: RUN,
             business_id: RUN.to_string().into(),
@@ -28,7 +29,7 @@ impl Story {
             deadline_at: None,
             options: RunOptions { retry, ..RunOptions::default() },
             labels: Default::default(),
-        }));
+        });
         let now = Timestamp::from_millis(1_000_000);
         let run = decide(now, None, None, &start).unwrap().run.unwrap();
         Story { now, seen: Aggregate::new(run, 0) }
@@ -46,7 +47,7 @@ impl Story {
         let waited_ms = due_at.remaining_ms(self.now);
         self.now = self.now.max(due_at);
         let until = self.now.plus_ms(30_000);
-        self.apply(&Command::Lease { namespace: "shop".into(), run: RUN, worker: WORKER, until });
+        self.apply(&RunKey::new("shop", RUN).duty(act::Claim { worker: WORKER, until }));
         waited_ms
     }
 
@@ -55,26 +56,31 @@ impl Story {
     }
 
     fn release(&mut self) {
-        self.apply(&Command::Release { lease: self.lease(), why: "the task of the run died".into() });
+        self.apply(&self.lease().report(act::Release { why: "the task of the run died".into() }));
     }
 
     fn lose(&mut self, cut_off: bool) -> Reply {
-        let loss = Loss { cut_off, losses_max: LOSSES_STANDARD };
+        let loss = act::Loss { cut_off, losses_max: LOSSES_STANDARD };
         let epoch = self.seen.run.epoch;
-        self.apply(&Command::Orphan { namespace: "shop".into(), run: RUN, epoch, loss })
+        self.apply(&RunKey::new("shop", RUN).duty(act::Orphan { epoch, loss }))
     }
 
     fn begin_step(&mut self, path: &str) -> u32 {
         let (lease, policy) = (self.lease(), RetryPolicy::default());
-        match self.apply(&Command::BeginStep { lease, step: step(path), timeout_ms: None, policy }) {
-            Reply::Begin(BeginAnswer::Execute { attempt }) => attempt,
+        match self.apply(&lease.report(act::BeginStep { step: step(path), timeout_ms: None, policy })) {
+            Reply::Begin(Begin::Execute { attempt }) => attempt,
             other => panic!("not to be executed: {other:?}"),
         }
     }
 
     fn record(&mut self, path: &str) {
         let (lease, result) = (self.lease(), Payload::new(&b"1"[..]));
-        self.apply(&Command::RecordStep { lease, step: step(path), attempt: 1, result, elapsed_ms: 1 });
+        self.apply(&lease.report(act::RecordStep(StepResult {
+            step: step(path),
+            attempt: 1,
+            result,
+            elapsed_ms: 1,
+        })));
     }
 }
 
@@ -126,7 +132,7 @@ fn progress_and_a_persons_word_end_the_row_of_releases() {
             story.claim();
         }
     }
-    story.apply(&Command::Resume { namespace: "shop".into(), run: RUN, request: None });
+    story.apply(&RunKey::new("shop", RUN).order(Author::new("tester", ""), act::Resume { request: None }));
     story.claim();
     story.release();
     assert_eq!(story.claim(), 0);
@@ -175,7 +181,7 @@ fn the_first_takeover_after_a_broken_connection_does_not_wait_and_the_next_does(
 
     let reply = story.lose(true);
 
-    assert_eq!(reply, Reply::Orphaned { at: Some(story.now) });
+    assert_eq!(reply, Reply::Reclaimed(Reclaimed::TakenBack { at: Some(story.now) }));
     let charge = &story.seen.steps["charge"];
     assert!(matches!(charge.state, StepState::Retry { at, .. } if at == story.now), "{:?}", charge.state);
     assert_eq!((story.seen.run.crashes, story.claim()), (1, 0));
@@ -197,7 +203,7 @@ fn a_run_that_would_not_be_executed_again_stays_with_a_worker_that_was_only_cut_
 
     for story in [&mut out_of_losses, &mut out_of_attempts] {
         let crashes = story.seen.run.crashes;
-        assert_eq!(story.lose(true), Reply::Done { already: true });
+        assert_eq!(story.lose(true), Reply::Reclaimed(Reclaimed::Nothing));
         assert!(story.seen.run.lease().is_some());
         assert_eq!(story.seen.run.crashes, crashes);
 
@@ -214,9 +220,9 @@ fn a_lost_worker_uses_up_nothing_of_what_all_steps_share() {
     story.begin_step("a");
     story.begin_step("b");
 
-    let loss = Loss { cut_off: false, losses_max: LOSSES_STANDARD };
+    let loss = act::Loss { cut_off: false, losses_max: LOSSES_STANDARD };
     let epoch = story.seen.run.epoch;
-    let orphan = Command::Orphan { namespace: "shop".into(), run: RUN, epoch, loss };
+    let orphan = RunKey::new("shop", RUN).duty(act::Orphan { epoch, loss });
     let change = decide(story.now, Some(&story.seen), None, &orphan).unwrap();
 
     let retried = change.events.iter().map(|(kind, _)| match kind {
@@ -232,16 +238,14 @@ fn a_lost_worker_uses_up_nothing_of_what_all_steps_share() {
 fn words_of_progress_end_before_a_history_is_too_long_to_be_loaded() {
     let mut story = Story::begin(RetryPolicy::default());
     story.claim();
-    let progress = |story: &Story| Command::Progress {
-        lease: story.lease(),
-        step: step("copy"),
-        progress: Payload::new(&b"half"[..]),
+    let progress = |story: &Story| {
+        story.lease().report(act::Progress { step: step("copy"), progress: Payload::new(&b"half"[..]) })
     };
     story.seen.last_seq = PROGRESS_EVENTS_MAX - 1;
 
     let last = story.apply(&progress(&story));
     let late = decide(story.now, Some(&story.seen), None, &progress(&story)).unwrap();
 
-    assert_eq!(last, Reply::Done { already: false });
-    assert_eq!((late.events.len(), late.reply), (0, Reply::Done { already: true }));
+    assert_eq!(last, Reply::Done(Done { already: false }));
+    assert_eq!((late.events.len(), late.reply), (0, Reply::Done(Done { already: true })));
 }

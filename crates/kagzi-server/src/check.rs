@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use kagzi_engine::moment;
 use kagzi_model::{
-    Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
+    Author, Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
     limits::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
@@ -325,6 +325,11 @@ pub fn reason(value: &str) -> Result<String, Status> {
 /// A note for people, likewise.
 pub fn note(value: &str) -> Result<String, Status> {
     short_text("note", value)
+}
+
+/// Who gives an order, and why. Nobody says who yet, and the record says so.
+pub fn author(reason: &str) -> Result<Author, Status> {
+    Ok(Author::new("unknown", self::reason(reason)?))
 }
 
 fn short_text(field: &str, value: &str) -> Result<String, Status> {

@@ -348,7 +348,7 @@ impl Backend for PostgresBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
         let session = self.session()?;
         let namespaces: Vec<&str> = keys.iter().map(|key| &*key.namespace).collect();
-        let ids: Vec<Uuid> = keys.iter().map(|key| key.run.0).collect();
+        let ids: Vec<Uuid> = keys.iter().map(|key| key.id.0).collect();
         let bind: Bind<'_> = &[&namespaces, &ids];
         let both = try_join(session.query(LOAD_RUNS, bind), session.query(events::LOAD_EVENTS, bind));
         let (runs, events) = self.flight(&session, both).await?;
@@ -364,7 +364,7 @@ impl Backend for PostgresBackend {
             match aggregate(found, mine) {
                 Ok(aggregate) => loaded.runs.push(aggregate),
                 Err(StoreError::Corrupt(why)) => {
-                    let key = RunKey { run: RunId(id), namespace: row::name(found, 0)? };
+                    let key = RunKey { id: RunId(id), namespace: row::name(found, 0)? };
                     loaded.unreadable.push((key, why));
                 }
                 Err(other) => return Err(other),
@@ -390,7 +390,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
-        let rows = self.query(INPUT_OF_RUN, &[&&*key.namespace, &key.run.0]).await?;
+        let rows = self.query(INPUT_OF_RUN, &[&&*key.namespace, &key.id.0]).await?;
         let Some(found) = rows.first() else { return Ok(None) };
         Ok(Some(events::input(found, 0)?.unwrap_or_else(|| Payload::new(&b""[..]))))
     }

@@ -111,5 +111,5 @@ pub fn found(rows: &[Row]) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
 
 /// The columns of keys.
 pub fn columns(keys: &[RunKey]) -> (Vec<&str>, Vec<Uuid>) {
-    (keys.iter().map(|key| &*key.namespace).collect(), keys.iter().map(|key| key.run.0).collect())
+    (keys.iter().map(|key| &*key.namespace).collect(), keys.iter().map(|key| key.id.0).collect())
 }

@@ -48,7 +48,7 @@ fn labels(row: &Row, at: usize) -> Result<Labels, StoreError> {
 
 /// Reads the key of a run: run_id, namespace_id.
 pub fn run_key(row: &Row) -> Result<RunKey, StoreError> {
-    Ok(RunKey { run: RunId(get(row, 0)?), namespace: name(row, 1)? })
+    Ok(RunKey { id: RunId(get(row, 0)?), namespace: name(row, 1)? })
 }
 
 /// The business id as stored: none when it is only the run id again.

@@ -85,7 +85,7 @@ impl PostgresBackend {
         let all: Vec<Uuid> = query.whole.iter().chain(query.known).map(|id| id.0).collect();
         let holders: Vec<Uuid> = query.held.iter().map(|(worker, _)| worker.0).collect();
         let namespaces: Vec<&str> = query.held.iter().map(|(_, key)| &*key.namespace).collect();
-        let runs: Vec<Uuid> = query.held.iter().map(|(_, key)| key.run.0).collect();
+        let runs: Vec<Uuid> = query.held.iter().map(|(_, key)| key.id.0).collect();
         let (all_bind, whole_bind, held_bind): (Bind<'_>, Bind<'_>, Bind<'_>) =
             (&[&all], &[&whole], &[&holders, &namespaces, &runs]);
         let found = try_join3(

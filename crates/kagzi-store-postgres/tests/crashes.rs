@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kagzi_model::{RunId, Timestamp, WorkerId};
+use kagzi_model::{Act, Command, RunId, Started, Timestamp, WorkerId};
 use kagzi_store::{Beat, LaneStats, Silent, Store, StoreError, SweepKind, SystemClock, WorkerCommand};
 use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture};
 use stage::{Server, complete, record};
@@ -74,10 +74,12 @@ async fn crashes_of_the_database_lose_nothing_and_double_nothing() {
         let (server, started, acknowledged) = (servers[0].clone(), started.clone(), acknowledged.clone());
         tokio::spawn(async move {
             for n in 0..RUNS {
-                let kagzi_model::Command::Start(mut start) = stage::start("charge") else { unreachable!() };
+                let Act::Start(mut start) = stage::start("charge").act else { unreachable!() };
                 start.business_id = format!("order-{n}").into();
-                let outcome = insist(&server, vec![kagzi_model::Command::Start(start)]).await.remove(0);
-                let kagzi_model::Reply::Started { run, .. } = outcome.unwrap() else { unreachable!() };
+                let outcome = insist(&server, vec![Command::start(start)]).await.remove(0);
+                let kagzi_model::Reply::Started(Started { run, .. }) = outcome.unwrap() else {
+                    unreachable!()
+                };
                 started.lock().push(run);
                 acknowledged.fetch_add(1, Relaxed);
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -5,8 +5,8 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
-    Command, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand, Rejection,
-    RetryPolicy, RuleError, State,
+    Act, Author, Command, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand,
+    Rejection, RetryPolicy, RuleError, RunKey, State, act,
 };
 use kagzi_store::{LaneStats, Reads, RuleCommand, RuleReply, Store, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
@@ -211,9 +211,9 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
     assert_eq!(answers.iter().filter(|answer| **answer == exists).count(), 1, "{answers:?}");
     // Made by first use on both at once, it is one as well.
     let start = || {
-        let Command::Start(mut start) = stage::start("charge") else { unreachable!() };
+        let Act::Start(mut start) = stage::start("charge").act else { unreachable!() };
         start.namespace = "market".into();
-        Command::Start(start)
+        Command::start(start)
     };
     let (first, second) = tokio::join!(one.apply(start()), two.apply(start()));
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
@@ -229,8 +229,9 @@ async fn two_servers_delete_what_is_past_a_retention_together_and_each_run_once(
     one.store.rule(RuleCommand::Namespace { name: shop.clone(), command }).await.unwrap().unwrap();
     for (namespace, count) in [(&shop, OLD), (&namespace(), 10)] {
         let starts: Vec<_> = (0..count).map(|_| stage::start_in(namespace, "charge")).collect();
-        let cancel = |run| Command::Cancel { namespace: namespace.clone(), run, reason: "asked to".into() };
-        let ends = starts.iter().map(|start| cancel(start.run())).collect();
+        let cancel =
+            |run| RunKey::new(namespace.clone(), run).order(Author::new("tester", "asked to"), act::Cancel);
+        let ends = starts.iter().map(|start| cancel(start.run.id)).collect();
         one.store.apply(starts).await.unwrap();
         one.store.apply(ends).await.unwrap().into_iter().for_each(|ended| drop(ended.unwrap()));
     }

@@ -4,7 +4,7 @@ mod stage;
 
 use std::{sync::Arc, time::Duration};
 
-use kagzi_model::{Command, Rejection, Status};
+use kagzi_model::{Act, Author, Rejection, RunKey, Status, act};
 use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_postgres::{
     EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, PostgresStore,
@@ -121,7 +121,7 @@ async fn text_with_a_nul_is_no_trouble() {
     let lease = next(&mut assignments, SOON).await.lease();
 
     let why = "a\0b".to_owned();
-    server.apply(kagzi_model::Command::Release { lease, why }).await.unwrap();
+    server.apply(lease.report(act::Release { why })).await.unwrap();
 
     let events = server.store.events(&namespace(), run, 0, 100).await.unwrap();
     let released = kagzi_model::EventKind::RunReleased { why: "a\0b".into() };
@@ -132,7 +132,7 @@ async fn text_with_a_nul_is_no_trouble() {
 async fn an_unknown_run_is_refused_and_its_neighbours_are_not() {
     let server = Server::open(&fixture::database().await, PostgresOptions::default()).await;
     let missing = kagzi_model::RunId(uuid::Uuid::now_v7());
-    let cancel = kagzi_model::Command::Cancel { namespace: namespace(), run: missing, reason: "no".into() };
+    let cancel = RunKey::new(namespace(), missing).order(Author::new("tester", "no"), act::Cancel);
 
     let outcomes =
         server.store.apply(vec![stage::start("charge"), cancel, stage::start("charge")]).await.unwrap();
@@ -179,7 +179,7 @@ async fn round_trips_of(server: &Server, starts: usize) -> u64 {
     let before = LaneStats::get(&server.store.stats().round_trips);
     let commands = (0..starts).map(|n| {
         let mut command = stage::start("charge");
-        if let Command::Start(start) = &mut command {
+        if let Act::Start(start) = &mut command.act {
             start.business_id = format!("order-{starts}-{n}").into();
         }
         command

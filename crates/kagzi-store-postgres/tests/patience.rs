@@ -4,7 +4,7 @@ mod stage;
 
 use std::{sync::Arc, time::Duration};
 
-use kagzi_model::Timestamp;
+use kagzi_model::{Author, RunKey, Timestamp, act};
 use kagzi_store::{
     Clock, Direction, LaneStats, ManualClock, PageRequest, Reads, RunFilter, Store, StoreError,
 };
@@ -149,7 +149,7 @@ async fn a_column_that_changes_under_a_prepared_statement_costs_one_error() {
     fixture::sql(&url, "ALTER TABLE kagzi.runs ALTER COLUMN task_queue TYPE VARCHAR").await;
 
     assert!(server.store.run(&namespace(), run).await.unwrap().is_some(), "the read is made again by itself");
-    let cancel = kagzi_model::Command::Cancel { namespace: namespace(), run, reason: String::new() };
+    let cancel = RunKey::new(namespace(), run).order(Author::new("tester", String::new()), act::Cancel);
     let mut errors = 0;
     while let Err(error) = server.store.apply(vec![cancel.clone()]).await {
         assert!(matches!(error, StoreError::Unavailable(_)), "{error}");

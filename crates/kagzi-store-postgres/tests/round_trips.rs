@@ -9,7 +9,7 @@ use std::time::Duration;
 use database::Database;
 use futures_util::future::join_all;
 use kagzi_model::{
-    Command, Failure, Payload, WorkerId,
+    Command, Failure, Payload, WorkerId, act,
     schedule::{NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
 use kagzi_store::{Beat, LaneStats, Store, SweepKind, WorkerCommand, WorkerReply};
@@ -114,7 +114,7 @@ async fn a_thousand_failing_runs_take_as_many_round_trips_as_two() {
     for _ in 0..MANY + 2 {
         let lease = next(&mut assignments, SOON).await.lease();
         let failure = Failure::new("TEST", "no");
-        fails.push(Command::Fail { lease, failure, step: None });
+        fails.push(lease.report(act::Fail { failure, step: None }));
     }
     let apply = async |commands: Vec<Command>| {
         let outcomes = server.store.apply(commands).await.unwrap();

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kagzi_model::{Command, Rejection, Reply, RunId, Status, Timestamp, WorkerId, WorkerStatus};
+use kagzi_model::{
+    Act, Author, Command, Done, Rejection, Reply, RunId, RunKey, Started, Status, Timestamp, WorkerId,
+    WorkerStatus, act,
+};
 use kagzi_store::{
     Beat, Finished, LaneStats, LostLease, Observer, Reads, Store, SweepKind, WorkerCommand, WorkerReply,
 };
@@ -79,7 +82,7 @@ async fn a_cancel_on_one_server_stops_the_writes_through_the_other() {
     let lease = next(&mut assignments, SOON).await.lease();
     one.apply(record(lease.clone(), "first", 0)).await.unwrap();
 
-    let cancel = Command::Cancel { namespace: namespace(), run, reason: "no more".into() };
+    let cancel = RunKey::new(namespace(), run).order(Author::new("tester", "no more"), act::Cancel);
     two.apply(cancel).await.unwrap();
     let late = one.apply(record(lease.clone(), "second", 1)).await;
     let later = one.apply(complete(lease)).await;
@@ -96,15 +99,16 @@ async fn an_answer_that_writes_nothing_is_not_given_from_an_old_memory() {
     let mut assignments = one.stand_by(worker, "charge").await;
     let run = one.start("charge").await;
     let lease = next(&mut assignments, SOON).await.lease();
-    let begin = |position| Command::BeginStep {
-        lease: lease.clone(),
-        step: kagzi_model::StepRef { path: "first".into(), position },
-        timeout_ms: None,
-        policy: Default::default(),
+    let begin = |position| {
+        lease.report(act::BeginStep {
+            step: kagzi_model::StepRef { path: "first".into(), position },
+            timeout_ms: None,
+            policy: Default::default(),
+        })
     };
     one.apply(begin(0)).await.unwrap();
 
-    two.apply(Command::Cancel { namespace: namespace(), run, reason: "no".into() }).await.unwrap();
+    two.apply(RunKey::new(namespace(), run).order(Author::new("tester", "no"), act::Cancel)).await.unwrap();
     let again = one.apply(begin(0)).await;
 
     assert_eq!(again, Err(Rejection::Ended { run, status: Status::Cancelled }));
@@ -127,7 +131,7 @@ async fn a_worker_that_moves_to_the_other_server_keeps_its_lease() {
     let moved = one.apply(record(new.clone(), "second", 1)).await;
     let stale = one.apply(record(old.clone(), "third", 2)).await;
 
-    assert_eq!(moved, Ok(Reply::Done { already: false }));
+    assert_eq!(moved, Ok(Reply::Done(Done { already: false })));
     assert_eq!(stale, Err(Rejection::StaleEpoch { run, named: old.epoch, current: new.epoch }));
 }
 
@@ -139,7 +143,7 @@ async fn a_heartbeat_hears_of_what_the_other_server_did() {
     let (lost, kept) = (one.start("charge").await, one.start("charge").await);
     let leases = [next(&mut assignments, SOON).await.lease(), next(&mut assignments, SOON).await.lease()];
 
-    two.apply(Command::Cancel { namespace: namespace(), run: lost, reason: "no".into() }).await.unwrap();
+    two.apply(RunKey::new(namespace(), lost).order(Author::new("tester", "no"), act::Cancel)).await.unwrap();
     two.store.worker(WorkerCommand::Drain { id: worker }).await.unwrap().unwrap();
     let beat = Beat {
         id: worker,
@@ -168,7 +172,7 @@ async fn a_slot_freed_by_the_other_server_is_used_again() {
     next(&mut assignments, SOON).await;
     let second = one.start("charge").await;
 
-    two.apply(Command::Cancel { namespace: namespace(), run: first, reason: "no".into() }).await.unwrap();
+    two.apply(RunKey::new(namespace(), first).order(Author::new("tester", "no"), act::Cancel)).await.unwrap();
     let beat = Beat {
         id: worker,
         of: None,
@@ -294,15 +298,15 @@ async fn a_lease_of_a_lost_server_is_swept_by_the_other_whatever_it_remembers() 
 async fn one_business_id_names_one_run_on_both_servers() {
     let (url, one, two) = pair(PostgresOptions::default()).await;
     let named = || {
-        let Command::Start(mut start) = stage::start("charge") else { unreachable!() };
+        let Act::Start(mut start) = stage::start("charge").act else { unreachable!() };
         start.business_id = "order-42".into();
-        Command::Start(start)
+        Command::start(start)
     };
 
     for _ in 0..20 {
         let (first, second) = tokio::join!(one.apply(named()), two.apply(named()));
         let run = |reply: Reply| match reply {
-            Reply::Started { run, .. } => run,
+            Reply::Started(Started { run, .. }) => run,
             other => panic!("{other:?}"),
         };
         assert_eq!(run(first.unwrap()), run(second.unwrap()));
@@ -367,7 +371,7 @@ async fn a_renewal_through_the_other_server_is_noticed_by_the_rows_version() {
 
     // No event, only a new version of the row: the number of the next event is still free.
     let until = kagzi_model::Timestamp(i64::MAX / 2);
-    two.apply(Command::Renew { lease: lease.clone(), until }).await.unwrap();
+    two.apply(lease.report(act::Renew { until })).await.unwrap();
     let ended = one.apply(complete(lease)).await;
 
     assert!(ended.is_ok(), "{ended:?}");
@@ -386,7 +390,9 @@ async fn what_happens_on_one_server_is_told_on_the_other() {
     next(&mut assignments, SOON).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
 
-    two.apply(Command::Cancel { namespace: namespace(), run: cancelled, reason: "no".into() }).await.unwrap();
+    two.apply(RunKey::new(namespace(), cancelled).order(Author::new("tester", "no"), act::Cancel))
+        .await
+        .unwrap();
 
     let heard = || told.lost.lock().contains(&(worker, cancelled)) && told.ended.lock().contains(&cancelled);
     let began = Instant::now();

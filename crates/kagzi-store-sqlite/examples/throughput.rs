@@ -6,7 +6,8 @@
 use std::{fs, sync::Arc, time::Instant};
 
 use kagzi_model::{
-    Command, LeaseRef, Name, Payload, Registration, RunId, RunOptions, StartRun, StepRef, WorkerId,
+    Command, LeaseRef, Name, Payload, Registration, RunId, RunOptions, StartRun, StepRef, StepResult,
+    WorkerId, act,
 };
 use kagzi_store::{Demand, LaneStats, Silent, Store, SystemClock, WorkerCommand};
 use kagzi_store_sqlite::SqliteStore;
@@ -81,7 +82,7 @@ async fn register(store: &impl Store, slots: usize) -> WorkerId {
 
 fn start() -> Command {
     let id = RunId(Uuid::now_v7());
-    Command::Start(Box::new(StartRun {
+    Command::start(StartRun {
         namespace: "default".into(),
         id,
         business_id: id.to_string().into(),
@@ -91,7 +92,7 @@ fn start() -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
-    }))
+    })
 }
 
 fn step(position: u32) -> StepRef {
@@ -100,12 +101,12 @@ fn step(position: u32) -> StepRef {
 
 fn record(lease: &LeaseRef, position: u32) -> Command {
     let step = step(position);
-    Command::RecordStep { lease: lease.clone(), step, attempt: 1, result: payload(), elapsed_ms: 0 }
+    lease.report(act::RecordStep(StepResult { step, attempt: 1, result: payload(), elapsed_ms: 0 }))
 }
 
 fn complete(lease: &LeaseRef) -> Command {
     let last = kagzi_model::StepResult { step: step(2), attempt: 1, result: payload(), elapsed_ms: 0 };
-    Command::Complete { lease: lease.clone(), steps: vec![last], output: payload() }
+    lease.report(act::Complete { steps: vec![last], output: payload() })
 }
 
 fn payload() -> Payload {

@@ -227,7 +227,7 @@ impl Backend for SqliteBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
         let mut loaded = Loaded::default();
         for key in keys {
-            match self.load_one(key.run) {
+            match self.load_one(key.id) {
                 Ok(found) => loaded.runs.extend(found),
                 Err(StoreError::Corrupt(why)) => loaded.unreadable.push((key.clone(), why)),
                 Err(other) => return Err(other),
@@ -249,7 +249,7 @@ impl Backend for SqliteBackend {
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
         let read = |row: &Row<'_>| Ok(events::input(row, 0)?.unwrap_or_else(|| Payload::new(&b""[..])));
-        self.db.first(INPUT_OF_RUN, bind![key.run, key.namespace], read)
+        self.db.first(INPUT_OF_RUN, bind![key.id, key.namespace], read)
     }
 
     async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
@@ -298,7 +298,7 @@ impl Backend for SqliteBackend {
         aside: &[RunId],
     ) -> Result<Vec<RunKey>, StoreError> {
         let mut keys = self.db.all(SWEEP_DUE, bind![now, limit + aside.len()], run_key)?;
-        keys.retain(|key| !aside.contains(&key.run));
+        keys.retain(|key| !aside.contains(&key.id));
         keys.truncate(limit);
         Ok(keys)
     }
@@ -337,7 +337,7 @@ impl Backend for SqliteBackend {
                 Ok(None) => {}
                 Ok(Some(worker)) => {
                     let held = self.db.all(LEASED_BY, bind![*id], run_key)?;
-                    let holds = held.into_iter().map(|key: RunKey| key.run).collect();
+                    let holds = held.into_iter().map(|key: RunKey| key.id).collect();
                     loaded.workers.push(LoadedWorker { worker, holds });
                 }
                 Err(StoreError::Corrupt(why)) => loaded.unreadable.push((*id, why)),
@@ -436,7 +436,7 @@ fn update_run(update: &mut Statement<'_>, run: &Run) -> Result<usize, StoreError
 }
 
 fn run_key(row: &Row<'_>) -> Result<RunKey, StoreError> {
-    Ok(RunKey { run: row.get(0)?, namespace: row.get(1)? })
+    Ok(RunKey { id: row.get(0)?, namespace: row.get(1)? })
 }
 
 impl Drop for SqliteBackend {

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use kagzi_model::{Command, LeaseRef, WorkerId};
+use kagzi_model::{LeaseRef, WorkerId, act};
 use kagzi_store::{
     Clock, Lane, LaneOptions, LaneStore, Silent, Store, StoreError, SystemClock, WorkerCommand,
 };
@@ -74,7 +74,7 @@ async fn release(
     leases: Vec<LeaseRef>,
     workers: Vec<WorkerId>,
 ) -> Result<(), StoreError> {
-    let release = |lease: &LeaseRef| Command::Release { lease: lease.clone(), why: WHY.to_owned() };
+    let release = |lease: &LeaseRef| lease.report(act::Release { why: WHY.to_owned() });
     for chunk in leases.chunks(CHUNK) {
         for outcome in store.apply(chunk.iter().map(release).collect()).await? {
             outcome.map_err(|refused| StoreError::Bug(format!("could not give a run back: {refused}")))?;

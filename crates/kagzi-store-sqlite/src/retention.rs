@@ -57,7 +57,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 
 pub fn living(db: &Db, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
     let mut living = Vec::new();
-    for RunKey { run, namespace } in keys {
+    for RunKey { id: run, namespace } in keys {
         if db.first(LIVING, bind![run, namespace], |row| row.get::<i64>(0))?.is_some() {
             living.push(*run);
         }
@@ -76,7 +76,7 @@ pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timest
         space = name;
         let Some(until) = query.until(own) else { continue };
         db.each(RETIRABLE, bind![space, until, query.limit - found.len()], |row| {
-            found.push((RunKey { run: row.get(0)?, namespace: row.get(1)? }, row.get(2)?));
+            found.push((RunKey { id: row.get(0)?, namespace: row.get(1)? }, row.get(2)?));
             Ok(())
         })?;
     }
@@ -84,7 +84,7 @@ pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timest
 }
 
 pub fn retire(db: &Db, keys: &[RunKey]) -> Result<(), StoreError> {
-    for RunKey { run, namespace } in keys {
+    for RunKey { id: run, namespace } in keys {
         if db.execute(DELETE_RUN, bind![run])? == 1 {
             db.execute(DELETE_LABELS, bind![run])?;
             db.execute(INSERT_RETIRED, bind![run, namespace])?;

@@ -166,7 +166,7 @@ mod tests {
     fn every_broken_promise_is_found_by_name() {
         assert_eq!(complaints("UPDATE runs SET status = 4, due_at = NULL, finished_at = 2"), ["I1 "]);
         let failure = kagzi_model::Failure::new("A", "b");
-        let end = [event(3, EventKind::RunFailed { failure, step: None })];
+        let end = [event(3, EventKind::RunFailed { failure, step: None, by: None })];
         assert_eq!(complaints_with(&end, ""), ["I1 "], "an end without an ended run");
         let ended = "UPDATE runs SET status = 4, due_at = NULL, finished_at = 2";
         assert_eq!(complaints_with(&end, ended), ["I1 "], "failed in the history, completed in the row");

@@ -1,6 +1,6 @@
 //! Commands of one call: applied in order, each on its own.
 
-use kagzi_model::{Command, Rejection, Reply, RunId, Status};
+use kagzi_model::{Command, Done, Rejection, Reply, RunId, Status};
 
 use crate::Stage;
 
@@ -19,8 +19,8 @@ pub async fn a_refused_command_does_not_disturb_its_neighbours(stage: Stage) {
             stage.record(&lease, "a", b"1"),
             stage.record(&stale, "b", b"2"),
             stage.cancel(missing),
-            Command::Start(Box::new(good)),
-            Command::Start(Box::new(conflicting)),
+            Command::start(good),
+            Command::start(conflicting),
             stage.record(&lease, "c", b"3"),
             stage.resume(run),
             stage.complete(&lease),
@@ -50,7 +50,7 @@ pub async fn commands_of_one_call_see_each_other_in_order(stage: Stage) {
         .await;
 
     let ended = Err(Rejection::Ended { run, status: Status::Completed });
-    let done = |already| Ok(Reply::Done { already });
+    let done = |already| Ok(Reply::Done(Done { already }));
     assert_eq!(outcomes, [done(false), done(true), done(false), ended.clone(), ended]);
 }
 
@@ -58,7 +58,7 @@ pub async fn a_run_can_start_and_end_in_one_call(stage: Stage) {
     let start = stage.new_run("order-1");
     let run = start.id;
 
-    let outcomes = stage.apply_all(vec![Command::Start(Box::new(start)), stage.cancel(run)]).await;
+    let outcomes = stage.apply_all(vec![Command::start(start), stage.cancel(run)]).await;
 
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(stage.event_names(run).await, ["run_started", "run_cancelled"]);

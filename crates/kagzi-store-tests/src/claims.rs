@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kagzi_model::{Name, State, WorkerId};
+use kagzi_model::{Command, Name, State, WorkerId};
 use kagzi_store::{LaneStats, RegistryError};
 use uuid::Uuid;
 
@@ -152,7 +152,7 @@ pub async fn a_closed_receiver_gives_its_runs_back_at_no_charge(stage: Stage) {
     runs.extend(starts.iter().map(|start| start.id));
 
     // In one call, so that one turn leases all three to the worker that has left.
-    let commands = starts.into_iter().map(|start| kagzi_model::Command::Start(Box::new(start))).collect();
+    let commands = starts.into_iter().map(Command::start).collect();
     stage.apply_all(commands).await;
     let mut standing = stage.stand_by(10).await;
 

@@ -1,8 +1,8 @@
 //! A deadline ends a run wherever it stands.
 
-use kagzi_model::{Command, LeaseRef, RunId, State, Status};
+use kagzi_model::{Author, Failure, LeaseRef, RetryPolicy, RunId, RunKey, State, Status, act};
 
-use crate::{Stage, Standing};
+use crate::{Stage, Standing, stage::step};
 
 const DEADLINE_MS: u64 = 20_000;
 
@@ -68,13 +68,10 @@ pub async fn a_deadline_ends_a_sleeping_run(stage: Stage) {
 pub async fn a_deadline_ends_a_retrying_run(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let (run, lease) = start(&stage, Some(&mut standing)).await;
-    let Command::FailStep { lease, step, attempt, failure, policy, .. } =
-        stage.fail_step(&lease.unwrap(), "charge", 1)
-    else {
-        unreachable!()
-    };
-    let failure = failure.retry_after(3_600_000);
-    stage.ok(Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 0, park: true }).await;
+    let failure = Failure::new("BROKEN", "it broke").retry_after(3_600_000);
+    let (step, policy) = (step("charge"), RetryPolicy::default());
+    let failed = act::FailStep { step, attempt: 1, failure, policy, elapsed_ms: 0, park: true };
+    stage.ok(lease.unwrap().report(failed)).await;
 
     passes(&stage, run).await;
 }
@@ -82,7 +79,7 @@ pub async fn a_deadline_ends_a_retrying_run(stage: Stage) {
 pub async fn a_deadline_ends_a_paused_run(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let (run, lease) = start(&stage, Some(&mut standing)).await;
-    stage.ok(Command::Block { lease: lease.unwrap(), message: "code changed".into() }).await;
+    stage.ok(lease.unwrap().report(act::Block { message: "code changed".into() })).await;
     assert!(matches!(stage.run(run).await.state, State::Paused { .. }));
 
     passes(&stage, run).await;
@@ -94,7 +91,10 @@ pub async fn a_reopened_run_forgets_the_deadline_that_passed(stage: Stage) {
     let (run, _) = start(&stage, None).await;
     passes(&stage, run).await;
 
-    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None }).await;
+    stage
+        .ok(RunKey::new(stage.namespace.clone(), run)
+            .order(Author::new("tester", ""), act::Retry { from: None, request: None }))
+        .await;
     stage.pass_ms(DEADLINE_MS);
     stage.sweep_expired().await;
 

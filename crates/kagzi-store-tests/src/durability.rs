@@ -1,6 +1,9 @@
 //! What was acknowledged is there after a restart. (Power cuts and kills are tested with real processes.)
 
-use kagzi_model::{Command, GateCommand, NamespaceCommand, Rejection, Reply, StartRun, State, WorkerStatus};
+use kagzi_model::{
+    Command, Done, GateCommand, NamespaceCommand, Rejection, Reply, StartRun, Started, State, WorkerStatus,
+    act,
+};
 use kagzi_store::StoreError;
 
 use crate::{Stage, TYPE};
@@ -16,8 +19,8 @@ pub async fn an_acknowledged_start_survives_reopening(mut stage: Stage) {
     let view = stage.store.run(&stage.namespace, run).await.unwrap().unwrap();
     assert_eq!(view.input, Some(first.input.clone()));
     let again = StartRun { id: stage.new_run("order-1").id, ..first };
-    let reply = stage.ok(Command::Start(Box::new(again))).await;
-    assert_eq!(reply, Reply::Started { run, existed: true });
+    let reply = stage.ok(Command::start(again)).await;
+    assert_eq!(reply, Reply::Started(Started { run, existed: true }));
     assert_eq!(stage.stand_by(1).await.next().await.run.id, run);
 }
 
@@ -30,7 +33,7 @@ pub async fn a_worker_goes_on_with_its_lease_after_reopening(mut stage: Stage) {
     stage.reopen().await;
 
     let again = stage.ok(stage.record(&lease, "a", b"first")).await;
-    assert_eq!(again, Reply::Done { already: true });
+    assert_eq!(again, Reply::Done(Done { already: true }));
     stage.ok(stage.record(&lease, "b", b"second")).await;
     let answer = stage.beat(standing.worker, vec![lease.clone()]).await.unwrap();
     assert_eq!((answer.status, answer.lost.len()), (WorkerStatus::Online, 0));
@@ -85,7 +88,7 @@ pub async fn every_row_and_event_is_the_same_after_reopening(mut stage: Stage) {
             1 => stage.fail(&lease),
             2 => stage.sleep(&lease, "nap", 1_000),
             3 => stage.fail_step(&lease, "b", 1),
-            4 => Command::Block { lease, message: "code changed".into() },
+            4 => lease.report(act::Block { message: "code changed".into() }),
             _ => stage.cancel(lease.run),
         };
         stage.ok(command).await;
@@ -143,7 +146,7 @@ pub async fn namespaces_and_gates_survive_reopening(mut stage: Stage) {
     let mut again = stage.stand_by(10).await;
     stage.settle().await;
     assert!(again.ready().is_none(), "the lease from before counts");
-    let refused = stage.apply(Command::Start(Box::new(stage.new_run("order-3")))).await;
+    let refused = stage.apply(Command::start(stage.new_run("order-3"))).await;
     assert!(matches!(refused, Err(Rejection::NamespaceDisabled { .. })), "{refused:?}");
 }
 

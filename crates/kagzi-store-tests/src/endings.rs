@@ -2,8 +2,8 @@
 
 use futures_util::future::join;
 use kagzi_model::{
-    Command, EventKind, LeaseRef, OnFailure, Payload, Rejection, Reply, RunId, State, Status, StepRef,
-    StepResult,
+    Author, Done, EventKind, LeaseRef, OnFailure, Payload, Rejection, Reply, RunId, RunKey, Stands, State,
+    Status, StepRef, StepResult, act,
 };
 use kagzi_store::WorkerCommand;
 
@@ -22,8 +22,8 @@ async fn cancelled(stage: &Stage, run: RunId) {
     let second = stage.ok(stage.cancel(run)).await;
 
     let status = Status::Cancelled;
-    assert_eq!(first, Reply::Stands { status, already: false });
-    assert_eq!(second, Reply::Stands { status, already: true });
+    assert_eq!(first, Reply::Stands(Stands { status, already: false }));
+    assert_eq!(second, Reply::Stands(Stands { status, already: true }));
     let ended = stage.run(run).await;
     assert_eq!(ended.state, State::Cancelled { reason: "asked to".into() });
     assert_eq!(ended.finished_at, Some(stage.now()));
@@ -75,7 +75,7 @@ pub async fn a_retrying_run_can_be_cancelled(stage: Stage) {
 
 pub async fn a_paused_run_can_be_cancelled(stage: Stage) {
     let (run, lease, _standing) = leased(&stage).await;
-    stage.ok(Command::Block { lease, message: "code changed".into() }).await;
+    stage.ok(lease.report(act::Block { message: "code changed".into() })).await;
 
     cancelled(&stage, run).await;
 }
@@ -184,7 +184,10 @@ pub async fn a_reopened_run_goes_on_with_its_recorded_steps(stage: Stage) {
     stage.ok(stage.record(&lease, "charge", b"paid")).await;
     stage.ok(stage.fail(&lease)).await;
 
-    stage.ok(Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None }).await;
+    stage
+        .ok(RunKey::new(stage.namespace.clone(), run)
+            .order(Author::new("tester", ""), act::Retry { from: None, request: None }))
+        .await;
 
     let again = standing.next().await;
     assert_eq!((again.run.id, again.run.epoch, again.fresh), (run, 2, false));
@@ -201,18 +204,19 @@ pub async fn the_last_results_and_the_end_are_recorded_together_or_not_at_all(st
         result: Payload::new(path.as_bytes().to_vec()),
         elapsed_ms: 1,
     };
-    let complete =
-        |steps| Command::Complete { lease: lease.clone(), steps, output: Payload::new(&b"output"[..]) };
+    let complete = |steps| lease.report(act::Complete { steps, output: Payload::new(&b"output"[..]) });
+    let nap = StepRef { path: "nap".into(), position: 5 };
+    stage.ok(lease.report(act::Sleep { step: nap, duration_ms: 1_000, park: false })).await;
     let before = stage.events(run).await;
 
-    // The first step again, at another position: the code was reordered.
-    let wrong = complete(vec![result("second", 1), result("first", 7)]);
+    // The last of them is a sleep, which has no result.
+    let wrong = complete(vec![result("second", 1), result("nap", 5)]);
     let refused = stage.apply(wrong).await.unwrap_err();
-    assert!(matches!(refused, Rejection::StepMismatch { .. }), "{refused:?}");
+    assert!(matches!(refused, Rejection::StepDecided { .. }), "{refused:?}");
     assert_eq!(stage.events(run).await, before, "a refused end left something behind");
     let right = complete(vec![result("second", 1), result("third", 2)]);
-    assert_eq!(stage.ok(right.clone()).await, Reply::Done { already: false });
-    assert_eq!(stage.ok(right).await, Reply::Done { already: true });
+    assert_eq!(stage.ok(right.clone()).await, Reply::Done(Done { already: false }));
+    assert_eq!(stage.ok(right).await, Reply::Done(Done { already: true }));
 
     let added: Vec<_> = stage.events(run).await.into_iter().skip(before.len()).collect();
     let names: Vec<_> = added
@@ -225,4 +229,33 @@ pub async fn the_last_results_and_the_end_are_recorded_together_or_not_at_all(st
         .collect();
     assert_eq!(names, ["second", "third", "end"]);
     assert_eq!(stage.run(run).await.state, State::Completed);
+}
+
+pub async fn every_order_says_in_its_event_who_gave_it_and_why(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let key = || RunKey::new(stage.namespace.clone(), run);
+    let by = |reason: &str| Author::new("ada", reason);
+
+    stage.ok(standing.next().await.lease().report(act::Block { message: "look".into() })).await;
+    stage.ok(key().order(by("looked"), act::Resume { request: None })).await;
+    stage.ok(key().order(by("hopeless"), act::Terminate)).await;
+    stage.ok(key().order(by("not so hopeless"), act::Retry { from: None, request: None })).await;
+    stage.ok(key().order(by("enough"), act::Cancel)).await;
+
+    let told: Vec<_> = stage
+        .events(run)
+        .await
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::RunResumed { by, reason, .. } => Some((by, reason)),
+            EventKind::RunReopened { by, reason, .. } => Some((by, reason)),
+            EventKind::RunCancelled { by, reason } => Some((by, reason)),
+            EventKind::RunFailed { by, failure, .. } => Some((by.unwrap_or_default(), failure.message)),
+            _ => None,
+        })
+        .collect();
+    let told: Vec<_> = told.iter().map(|(by, reason)| (&**by, reason.as_str())).collect();
+    let reasons = ["looked", "hopeless", "not so hopeless", "enough"];
+    assert_eq!(told, reasons.map(|reason| ("ada", reason)));
 }

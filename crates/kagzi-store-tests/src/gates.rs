@@ -1,6 +1,8 @@
 //! Gates: a paused queue gives out nothing, and limits hold at every commit.
 
-use kagzi_model::{Command, GateCommand, GateKey, LeaseRef, Name, RunId, StartRun, State};
+use kagzi_model::{
+    Author, Command, GateCommand, GateKey, LeaseRef, Name, RunId, RunKey, StartRun, State, act,
+};
 use kagzi_store::{Depth, LaneStats, WorkerCommand};
 
 use crate::{
@@ -162,7 +164,7 @@ pub async fn a_start_is_not_claimed_in_its_commit_when_the_gate_is_full(stage: S
     let ids: Vec<RunId> = starts.iter().map(|start| start.id).collect();
     let commits = LaneStats::get(&stage.store.stats().commits);
 
-    stage.apply_all(starts.into_iter().map(|start| Command::Start(Box::new(start))).collect()).await;
+    stage.apply_all(starts.into_iter().map(Command::start).collect()).await;
 
     assert_eq!(LaneStats::get(&stage.store.stats().commits), commits + 1);
     assert_eq!(stage.leased().await, 2);
@@ -198,10 +200,9 @@ pub async fn however_a_lease_ends_its_slot_is_free_again(stage: Stage) {
         |stage, lease| stage.cancel(lease.run),
         |stage, lease| stage.sleep(lease, "nap", 3_600_000_000),
         |stage, lease| stage.fail_step(lease, "pay", 1),
-        |_, lease| Command::Terminate {
-            namespace: lease.namespace.clone(),
-            run: lease.run,
-            reason: "enough".into(),
+        |_, lease| {
+            RunKey::new(lease.namespace.clone(), lease.run)
+                .order(Author::new("tester", "enough"), act::Terminate)
         },
     ];
     for (number, end) in ends.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! A run's events: without a gap, in order, with every payload as it came.
 
 use futures_util::future::join_all;
-use kagzi_model::{Command, Event, EventKind, Kind, Name, Payload, Reply, RunId};
+use kagzi_model::{Done, Event, EventKind, Kind, Name, Payload, Reply, RunId, act};
 use kagzi_store::{EventFilter, EventOutline, EventPiece, EventRequest, TimeRange};
 
 use crate::Stage;
@@ -35,7 +35,7 @@ pub async fn a_step_has_one_result_however_often_it_is_sent(stage: Stage) {
     let sends = (0..50).map(|_| stage.apply(stage.record(&lease, "charge", b"paid")));
     let replies = join_all(sends).await;
 
-    let written = replies.iter().filter(|reply| **reply == Ok(Reply::Done { already: false })).count();
+    let written = replies.iter().filter(|reply| **reply == Ok(Reply::Done(Done { already: false }))).count();
     assert_eq!(written, 1);
     assert!(replies.iter().all(Result::is_ok));
     let names = stage.event_names(run).await;
@@ -76,7 +76,7 @@ pub async fn payloads_come_back_byte_for_byte(stage: Stage) {
         stage.ok(stage.record(&lease, &format!("step-{number}"), result)).await;
     }
     let output = payload(b"\xc3\x28 is not UTF-8");
-    stage.ok(Command::Complete { lease, steps: Vec::new(), output: output.clone() }).await;
+    stage.ok(lease.report(act::Complete { steps: Vec::new(), output: output.clone() })).await;
 
     let view = stage.store.run(&stage.namespace, run).await.unwrap().unwrap();
     assert_eq!(view.input, Some(payload(&every_byte)));

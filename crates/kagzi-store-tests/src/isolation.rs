@@ -1,6 +1,8 @@
 //! Nobody's command stops anybody else's.
 
-use kagzi_model::{Command, Failure, LeaseRef, Name, OnFailure, Rejection, Reply, RunId, State, Status};
+use kagzi_model::{
+    Command, Failure, LeaseRef, Name, OnFailure, Rejection, Reply, RunId, Started, State, Status, act,
+};
 use uuid::Uuid;
 
 use crate::{Stage, stage::TYPE};
@@ -71,19 +73,19 @@ pub async fn a_deadline_starts_its_handler_although_the_id_is_taken(stage: Stage
 fn impossible(stage: &Stage, taken: RunId, business_id: &str) -> Command {
     let mut start = stage.new_run(business_id);
     start.id = taken;
-    Command::Start(Box::new(start))
+    Command::start(start)
 }
 
 pub async fn one_command_that_cannot_be_stored_is_refused_and_its_neighbours_are_not(stage: Stage) {
     let taken = stage.start("first").await;
-    let good = |id: &str| Command::Start(Box::new(stage.new_run(id)));
+    let good = |id: &str| Command::start(stage.new_run(id));
 
     let outcomes =
         stage.apply_all(vec![good("before"), impossible(&stage, taken, "culprit"), good("after")]).await;
 
-    assert!(matches!(outcomes[0], Ok(Reply::Started { existed: false, .. })), "{outcomes:?}");
+    assert!(matches!(outcomes[0], Ok(Reply::Started(Started { existed: false, .. }))), "{outcomes:?}");
     assert!(matches!(&outcomes[1], Err(Rejection::NotStorable { why }) if !why.is_empty()), "{outcomes:?}");
-    assert!(matches!(outcomes[2], Ok(Reply::Started { existed: false, .. })), "{outcomes:?}");
+    assert!(matches!(outcomes[2], Ok(Reply::Started(Started { existed: false, .. }))), "{outcomes:?}");
 }
 
 pub async fn calls_that_share_a_batch_with_a_culprit_are_answered(stage: Stage) {
@@ -93,7 +95,7 @@ pub async fn calls_that_share_a_batch_with_a_culprit_are_answered(stage: Stage) 
     let calls = (0..50).map(|n| {
         let command = match n % 10 {
             0 => impossible(&stage, taken, &format!("culprit-{n}")),
-            _ => Command::Start(Box::new(stage.new_run(&format!("neighbour-{n}")))),
+            _ => Command::start(stage.new_run(&format!("neighbour-{n}"))),
         };
         stage.apply(command)
     });
@@ -177,7 +179,7 @@ pub async fn a_failure_with_every_kind_of_text_is_stored_and_read_back(stage: St
     let lease = standing.next().await.lease();
     let text = "\u{0}\u{1b}[2J \u{202e} \u{1f980} \u{d7ff}\u{e000} \"quoted\" \\";
 
-    stage.ok(Command::Fail { lease, step: None, failure: Failure::new("ODD", text) }).await;
+    stage.ok(lease.report(act::Fail { step: None, failure: Failure::new("ODD", text) })).await;
 
     let State::Failed { failure } = stage.run(run).await.state else { panic!("the run failed") };
     assert!(failure.message.contains('\u{1f980}') && failure.message.contains("\"quoted\" \\"));

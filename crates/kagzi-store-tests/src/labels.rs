@@ -1,13 +1,13 @@
 //! Labels: set when a run starts and by its workflow, the last write of a name counts, replay repeats
 //! nothing.
 
-use kagzi_model::{Command, LeaseRef, Name, Reply, StepRef};
+use kagzi_model::{Command, Done, LeaseRef, Name, Reply, StepRef, act};
 
 use crate::Stage;
 
 fn set(lease: &LeaseRef, position: u32, name: &str, value: &str) -> Command {
     let step = StepRef { path: format!("label-{position}").into(), position };
-    Command::SetLabel { lease: lease.clone(), step, name: name.into(), value: value.into() }
+    lease.report(act::SetLabel { step, name: name.into(), value: value.into() })
 }
 
 fn shown(run: &kagzi_model::Run) -> Vec<(String, String)> {
@@ -39,7 +39,7 @@ pub async fn a_label_that_is_sent_again_after_a_later_one_does_not_come_back(sta
 
     let again = stage.ok(set(&lease, 0, "stage", "charged")).await;
 
-    assert_eq!(again, Reply::Done { already: true });
+    assert_eq!(again, Reply::Done(Done { already: true }));
     assert_eq!(stage.run(run).await.labels.get("stage"), Some(&Name::from("shipped")));
     let names = stage.event_names(run).await;
     assert_eq!(names, ["run_started", "run_claimed", "label_set", "label_set"]);

@@ -1,7 +1,10 @@
 //! A worker writes under a lease: run and epoch. Whoever lost it is refused, whatever it writes.
 
-use kagzi_model::{Command, LeaseRef, Payload, Rejection, Reply, Run, RunId, State, Status, Timestamp};
-use kagzi_store::{Beat, SweepKind};
+use kagzi_model::{
+    Author, Command, Done, LeaseRef, Payload, Rejection, Reply, RetryPolicy, Run, RunId, RunKey, State,
+    Status, StepRef, Timestamp, act,
+};
+use kagzi_store::{Beat, LaneStats, SweepKind};
 
 use crate::{LEASE_MS, Stage, stage::step};
 
@@ -23,17 +26,17 @@ fn every_write(stage: &Stage, lease: &LeaseRef) -> Vec<Command> {
     let lease = || lease.clone();
     vec![
         stage.begin(&lease(), "a"),
-        Command::Progress { lease: lease(), step: step("a"), progress: Payload::new(&b"late"[..]) },
+        lease().report(act::Progress { step: step("a"), progress: Payload::new(&b"late"[..]) }),
         stage.record(&lease(), "a", b"late"),
         stage.fail_step(&lease(), "a", 1),
         stage.sleep(&lease(), "nap", 1_000),
-        Command::SleepOver { lease: lease(), step: "nap".into() },
-        Command::Complete { lease: lease(), steps: Vec::new(), output: Payload::new(&b"late"[..]) },
+        lease().report(act::SleepOver { step: "nap".into() }),
+        lease().report(act::Complete { steps: Vec::new(), output: Payload::new(&b"late"[..]) }),
         stage.fail(&lease()),
-        Command::Park { lease: lease(), waits: Vec::new() },
+        lease().report(act::Park { waits: Vec::new() }),
         stage.release(&lease()),
-        Command::Block { lease: lease(), message: "late".into() },
-        Command::Renew { lease: lease(), until: Timestamp::MAX },
+        lease().report(act::Block { message: "late".into() }),
+        lease().report(act::Renew { until: Timestamp::MAX }),
     ]
 }
 
@@ -209,8 +212,8 @@ pub async fn a_repeated_command_is_answered_and_writes_nothing(stage: Stage) {
     }
     stage.pass_ms(1_000);
     let complete = stage.complete(&standing.next().await.lease());
-    assert_eq!(stage.ok(complete.clone()).await, Reply::Done { already: false });
-    assert_eq!(stage.ok(complete).await, Reply::Done { already: true });
+    assert_eq!(stage.ok(complete.clone()).await, Reply::Done(Done { already: false }));
+    assert_eq!(stage.ok(complete).await, Reply::Done(Done { already: true }));
     assert_eq!(stage.event_names(run).await.iter().filter(|name| **name == "run_completed").count(), 1);
 }
 
@@ -227,4 +230,47 @@ pub async fn a_sweep_that_waited_for_its_turn_takes_no_lease_that_ran_out_meanwh
     let answer = stage.beat(standing.worker, vec![lease.clone()]).await.unwrap();
     assert_eq!(answer.lost, []);
     stage.ok(stage.complete(&lease)).await;
+}
+
+/// The number that tells of workers that lost their runs must not rise because a person came too late.
+pub async fn an_order_that_comes_too_late_is_no_stale_write(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.complete(&lease)).await;
+    let stale = |stage: &Stage| LaneStats::get(&stage.store.stats().refused_stale);
+    let before = stale(&stage);
+    let key = RunKey::new(stage.namespace.clone(), run);
+    let by = || Author::new("tester", "too late");
+    let retry = act::Retry { from: None, request: None };
+
+    for order in [
+        key.clone().order(by(), act::Cancel),
+        key.clone().order(by(), act::Terminate),
+        key.clone().order(by(), act::Resume { request: None }),
+        key.order(by(), retry),
+    ] {
+        stage.apply(order).await.unwrap_err();
+    }
+
+    assert_eq!(stale(&stage), before);
+    stage.apply(stage.release(&lease)).await.unwrap_err();
+    assert_eq!(stale(&stage), before + 1);
+}
+
+pub async fn a_report_that_contradicts_the_record_pauses_its_run_in_the_same_commit(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.record(&lease, "charge", b"paid")).await;
+    let moved = StepRef { path: "charge".into(), position: 7 };
+    let (policy, commits) = (RetryPolicy::default(), LaneStats::get(&stage.store.stats().commits));
+
+    let begin = act::BeginStep { step: moved, timeout_ms: None, policy };
+    let refused = stage.apply(lease.report(begin)).await.unwrap_err();
+
+    assert!(matches!(refused, Rejection::StepMismatch { .. }), "{refused}");
+    assert_eq!(LaneStats::get(&stage.store.stats().commits), commits + 1);
+    let State::Paused { by, why, .. } = stage.run(run).await.state else { panic!("it is not paused") };
+    assert_eq!((&*by, why), ("replay", refused.to_string()));
 }

@@ -1,6 +1,6 @@
 //! Filters: each lists what its rule says, in every order, page by page and both ways.
 
-use kagzi_model::{Command, Name, Run, RunId, Status, schedule::ScheduledBy};
+use kagzi_model::{Name, Run, RunId, Status, act, schedule::ScheduledBy};
 use kagzi_store::{Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 
 use crate::{Stage, TYPE};
@@ -42,7 +42,7 @@ async fn many_runs(stage: &Stage) -> Vec<Run> {
             3 => drop(stage.ok(stage.fail_step(&lease, "charge", 1)).await),
             4 => drop(stage.ok(stage.sleep(&lease, "nap", 60_000)).await),
             5 => drop(stage.ok(stage.cancel(lease.run)).await),
-            6 => drop(stage.ok(Command::Block { lease, message: "code changed".into() }).await),
+            6 => drop(stage.ok(lease.report(act::Block { message: "code changed".into() })).await),
             _ => {}
         }
         number += 1;
@@ -175,7 +175,7 @@ pub async fn a_label_finds_runs_by_its_last_value_only(stage: Stage) {
     let run = stage.start_with(start).await;
     let lease = standing.next().await.lease();
     let step = kagzi_model::StepRef { path: "label".into(), position: 0 };
-    stage.ok(Command::SetLabel { lease, step, name: "stage".into(), value: "paid".into() }).await;
+    stage.ok(lease.report(act::SetLabel { step, name: "stage".into(), value: "paid".into() })).await;
 
     let with = async |value: &str| {
         let filter = RunFilter { labels: vec![("stage".into(), value.into())], ..RunFilter::default() };

@@ -1,8 +1,8 @@
 //! A worker that is gone: its runs go on elsewhere, and a run that takes workers down is stopped.
 
 use kagzi_model::{
-    BeginAnswer, Command, OnFailure, Reply, RetryPolicy, RunId, RunOptions, State, Status, Timestamp,
-    WorkerId, WorkerStatus, limits::RELEASES_MAX,
+    Author, Begin, OnFailure, Reply, RetryPolicy, RunId, RunKey, RunOptions, State, Status, Timestamp,
+    WorkerId, WorkerStatus, act, limits::RELEASES_MAX,
 };
 use kagzi_store::{RegistryError, WorkerCommand, WorkerReply};
 use uuid::Uuid;
@@ -152,8 +152,8 @@ pub async fn an_execution_of_a_step_that_began_and_died_has_its_number(stage: St
     let lease = heir.next().await.lease();
     let second = stage.ok(stage.begin(&lease, "charge")).await;
 
-    assert_eq!(first, Reply::Begin(BeginAnswer::Execute { attempt: 1 }));
-    assert_eq!(second, Reply::Begin(BeginAnswer::Execute { attempt: 2 }));
+    assert_eq!(first, Reply::Begin(Begin::Execute { attempt: 1 }));
+    assert_eq!(second, Reply::Begin(Begin::Execute { attempt: 2 }));
     let names = stage.event_names(run).await;
     assert_eq!(names[2..5], ["step_started", "step_failed", "lease_lost"]);
 }
@@ -231,7 +231,9 @@ pub async fn a_quarantined_run_starts_its_handler_once_even_if_it_fails_later(st
     assert_eq!(handler.run.options.handler_of, Some(run));
     stage.ok(stage.complete(&handler.lease())).await;
     let reason = "given up".to_owned();
-    stage.ok(Command::Terminate { namespace: stage.namespace.clone(), run, reason }).await;
+    stage
+        .ok(RunKey::new(stage.namespace.clone(), run).order(Author::new("tester", reason), act::Terminate))
+        .await;
     stage.settle().await;
 
     assert_eq!(stage.run(run).await.state.status(), Status::Failed);

@@ -18,7 +18,7 @@ async fn start_many(stage: &Stage, count: usize) -> Vec<RunId> {
     let ids = starts.iter().map(|start| start.id).collect();
     let commands = starts.into_iter().map(|mut start| {
         start.business_id = start.id.to_string().into();
-        Command::Start(Box::new(start))
+        Command::start(start)
     });
     let outcomes = stage.apply_all(commands.collect()).await;
     assert!(outcomes.iter().all(Result::is_ok));

@@ -1,8 +1,8 @@
 //! Nothing crosses a namespace.
 
 use kagzi_model::{
-    Command, Defaults, FAILURE_HANDLER, LeaseRef, Name, NamespaceChange, NamespaceCommand, Rejection, Reply,
-    RetryPolicy, RuleError, State, Timeouts, WorkerId,
+    Author, Command, Defaults, FAILURE_HANDLER, LeaseRef, Name, NamespaceChange, NamespaceCommand, Rejection,
+    Reply, RetryPolicy, RuleError, RunKey, Started, State, Timeouts, WorkerId, act,
 };
 use kagzi_store::{
     Direction, PageRequest, RegistryError, RunFilter, ServerRules, WorkerCommand, WorkerFilter,
@@ -58,9 +58,9 @@ pub async fn commands_from_another_namespace_find_nothing(stage: Stage) {
     let commands = vec![
         stage.record(&foreign, "a", b"1"),
         stage.complete(&foreign),
-        Command::Renew { lease: foreign.clone(), until: kagzi_model::Timestamp::MAX },
-        Command::Cancel { namespace: namespace.clone(), run, reason: "mine".into() },
-        Command::Resume { namespace: namespace.clone(), run, request: None },
+        foreign.report(act::Renew { until: kagzi_model::Timestamp::MAX }),
+        RunKey::new(namespace.clone(), run).order(Author::new("tester", "mine"), act::Cancel),
+        RunKey::new(namespace.clone(), run).order(Author::new("tester", ""), act::Resume { request: None }),
     ];
     let outcomes = stage.apply_all(commands).await;
 
@@ -105,7 +105,7 @@ pub async fn an_unknown_namespace_is_refused_where_the_server_says_so(stage: Sta
         registration: stage.registration(&[TYPE], 1),
     };
 
-    let start = stage.apply(Command::Start(Box::new(stage.new_run("order-1")))).await;
+    let start = stage.apply(Command::start(stage.new_run("order-1"))).await;
     let worker = stage.worker(register()).await.unwrap_err();
 
     assert_eq!(start, Err(Rejection::NamespaceUnknown { namespace: namespace.clone() }));
@@ -167,7 +167,7 @@ pub async fn a_disabled_namespace_takes_no_new_runs_and_finishes_those_it_has(st
     let lease = standing.next().await.lease();
 
     stage.change(NamespaceCommand::Disable { by: "ada".into(), note: "unpaid".into() }).await.unwrap();
-    let refused = stage.apply(Command::Start(Box::new(stage.new_run("order-3")))).await.unwrap_err();
+    let refused = stage.apply(Command::start(stage.new_run("order-3"))).await.unwrap_err();
     stage.ok(stage.complete(&lease)).await;
     let next = standing.next().await;
     stage.ok(stage.complete(&next.lease())).await;
@@ -186,9 +186,9 @@ pub async fn the_repeat_of_a_start_is_answered_in_a_disabled_namespace(stage: St
     let run = stage.start_with(start.clone()).await;
 
     stage.change(NamespaceCommand::Disable { by: "ada".into(), note: String::new() }).await.unwrap();
-    let again = stage.apply(Command::Start(Box::new(start))).await;
+    let again = stage.apply(Command::start(start)).await;
 
-    assert_eq!(again, Ok(Reply::Started { run, existed: true }));
+    assert_eq!(again, Ok(Reply::Started(Started { run, existed: true })));
 }
 
 pub async fn a_run_inherits_field_by_field_from_its_namespace_and_the_server(stage: Stage) {

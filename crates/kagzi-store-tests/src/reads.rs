@@ -1,6 +1,6 @@
 //! Finding one run or one worker.
 
-use kagzi_model::{Command, RunId, WorkerStatus};
+use kagzi_model::{RunId, WorkerStatus, act};
 use kagzi_store::SweepKind;
 use uuid::Uuid;
 
@@ -84,7 +84,7 @@ pub async fn a_census_counts_ready_waiting_and_leased_runs_and_workers(stage: St
     assert_eq!((workers.len(), workers[0].status, workers[0].count), (1, WorkerStatus::Online, 1));
 
     stage.ok(stage.sleep(&lease, "nap", 60_000)).await;
-    stage.ok(Command::Park { lease, waits: Vec::new() }).await;
+    stage.ok(lease.report(act::Park { waits: Vec::new() })).await;
     standing.next().await;
     let (queues, _) = counted().await;
     assert_eq!((queues[0].ready, queues[0].waiting, queues[0].leased), (0, 1, 1));

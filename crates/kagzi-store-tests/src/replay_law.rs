@@ -2,7 +2,8 @@
 //! function was told, and what a retried run executes again.
 
 use kagzi_model::{
-    Command, EventKind, Failure, Name, Rejection, Reply, RetryPolicy, RunId, State, Timestamp,
+    Attempted, Author, Command, Done, EventKind, Failure, Name, Rejection, Reply, RetryPolicy, RunId, RunKey,
+    Stands, State, Timestamp, act,
 };
 use kagzi_model::{LeaseRef, Payload, StepRef, StepResult};
 use kagzi_store::{JournalState, journal};
@@ -19,15 +20,14 @@ async fn leased(stage: &Stage) -> (RunId, LeaseRef, Standing) {
 }
 
 fn failed(lease: &LeaseRef, path: &str, failure: Failure) -> Command {
-    Command::FailStep {
-        lease: lease.clone(),
+    lease.report(act::FailStep {
         step: step(path),
         attempt: 1,
         failure,
         policy: RetryPolicy::default(),
         elapsed_ms: 0,
         park: false,
-    }
+    })
 }
 
 fn busy(lease: &LeaseRef, path: &str) -> Command {
@@ -39,21 +39,24 @@ fn declined(lease: &LeaseRef, path: &str) -> Command {
 }
 
 fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
-    Command::Sleep { lease: lease.clone(), step: step(path), duration_ms, park: false }
+    lease.report(act::Sleep { step: step(path), duration_ms, park: false })
 }
 
 fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
-    Command::Park { lease: lease.clone(), waits: waits.iter().map(|path| Name::from(*path)).collect() }
+    lease.report(act::Park { waits: waits.iter().map(|path| Name::from(*path)).collect() })
 }
 
 fn fail_with(lease: &LeaseRef, path: &str) -> Command {
     let failure = Failure::new("DECLINED", "no money");
-    Command::Fail { lease: lease.clone(), failure, step: Some(path.into()) }
+    lease.report(act::Fail { failure, step: Some(path.into()) })
 }
 
 fn reopen(stage: &Stage, run: RunId, from: Option<&str>, request: Option<&str>) -> Command {
     let namespace = stage.namespace.clone();
-    Command::Reopen { namespace, run, from: from.map(Name::from), request: request.map(Name::from) }
+    RunKey::new(namespace, run).order(
+        Author::new("tester", ""),
+        act::Retry { from: from.map(Name::from), request: request.map(Name::from) },
+    )
 }
 
 fn due_at(stage_run: &kagzi_model::Run) -> Option<Timestamp> {
@@ -91,17 +94,19 @@ pub async fn a_closed_step_is_opened_by_the_next_word_and_keeps_its_attempts(sta
     stage.pass_ms(1_000);
     let lease = standing.next().await.lease();
 
-    let reply = stage.ok(Command::FailStep {
-        lease: lease.clone(),
+    let reply = stage.ok(lease.report(act::FailStep {
         step: step("flaky"),
         attempt: 2,
         failure: Failure::new("BUSY", "later"),
         policy: RetryPolicy::default(),
         elapsed_ms: 0,
         park: false,
-    });
+    }));
 
-    assert_eq!(reply.await, Reply::StepRetry { at: stage.now().plus_ms(2_000), attempt: 2 });
+    assert_eq!(
+        reply.await,
+        Reply::Attempted(Attempted::Retry { at: stage.now().plus_ms(2_000), attempt: 2 })
+    );
     stage.ok(park(&lease, &["flaky"])).await;
     assert_eq!(due_at(&stage.run(run).await), Some(stage.now().plus_ms(2_000)));
 }
@@ -124,13 +129,12 @@ pub async fn a_closed_sleep_that_is_named_again_wakes_the_run(stage: Stage) {
 pub async fn a_step_that_was_dropped_while_it_ran_is_not_timed_out(stage: Stage) {
     let (run, lease, _standing) = leased(&stage).await;
     let policy = RetryPolicy::default();
-    let begin =
-        Command::BeginStep { lease: lease.clone(), step: step("quote"), timeout_ms: Some(1_000), policy };
+    let begin = lease.report(act::BeginStep { step: step("quote"), timeout_ms: Some(1_000), policy });
     stage.ok(begin).await;
 
-    let close = Command::CloseStep { lease: lease.clone(), step: step("quote") };
-    assert_eq!(stage.ok(close.clone()).await, Reply::Done { already: false });
-    assert_eq!(stage.ok(close).await, Reply::Done { already: true });
+    let close = lease.report(act::CloseStep { step: step("quote") });
+    assert_eq!(stage.ok(close.clone()).await, Reply::Done(Done { already: false }));
+    assert_eq!(stage.ok(close).await, Reply::Done(Done { already: true }));
 
     stage.pass_ms(2_000);
     const { assert!(LEASE_MS > 2_000, "the lease itself still holds") };
@@ -200,9 +204,9 @@ pub async fn the_journal_knows_the_order_in_which_the_function_was_told(stage: S
         result: Payload::new(path.as_bytes().to_vec()),
         elapsed_ms: 1,
     };
-    let both = Command::RecordSteps { lease: lease.clone(), steps: vec![result("fifth"), result("fourth")] };
-    assert_eq!(stage.ok(both.clone()).await, Reply::Done { already: false });
-    assert_eq!(stage.ok(both).await, Reply::Done { already: true });
+    let both = lease.report(act::RecordSteps { steps: vec![result("fifth"), result("fourth")] });
+    assert_eq!(stage.ok(both.clone()).await, Reply::Done(Done { already: false }));
+    assert_eq!(stage.ok(both).await, Reply::Done(Done { already: true }));
 
     let mut journal = journal(&stage.events(run).await);
 
@@ -224,7 +228,8 @@ pub async fn the_journal_knows_the_order_in_which_the_function_was_told(stage: S
 
 pub async fn several_results_are_recorded_together_or_not_at_all(stage: Stage) {
     let (run, lease, _standing) = leased(&stage).await;
-    stage.ok(stage.record(&lease, "first", b"1")).await;
+    let nap = StepRef { path: "nap".into(), position: 5 };
+    stage.ok(lease.report(act::Sleep { step: nap, duration_ms: 1_000, park: false })).await;
     let before = stage.events(run).await;
     let result = |path: &str, position| StepResult {
         step: StepRef { path: path.into(), position },
@@ -233,10 +238,11 @@ pub async fn several_results_are_recorded_together_or_not_at_all(stage: Stage) {
         elapsed_ms: 1,
     };
 
-    let steps = vec![result("second", 1), result("first", 7)];
-    let refused = stage.apply(Command::RecordSteps { lease: lease.clone(), steps }).await.unwrap_err();
+    // The last of them is a sleep, which has no result.
+    let steps = vec![result("second", 1), result("nap", 5)];
+    let refused = stage.apply(lease.report(act::RecordSteps { steps })).await.unwrap_err();
 
-    assert!(matches!(refused, Rejection::StepMismatch { .. }), "{refused:?}");
+    assert!(matches!(refused, Rejection::StepDecided { .. }), "{refused:?}");
     assert_eq!(stage.events(run).await, before, "a refused report left something behind");
 }
 
@@ -260,9 +266,9 @@ pub async fn a_reopened_run_executes_again_only_what_failed_it(stage: Stage) {
     assert!(entry("apologise").is_none());
     let lease = standing.next().await.lease();
     let begun = stage.ok(stage.begin(&lease, "card-a")).await;
-    assert!(matches!(begun, Reply::Begin(kagzi_model::BeginAnswer::Failed { .. })), "{begun:?}");
+    assert!(matches!(begun, Reply::Begin(kagzi_model::Begin::Failed { .. })), "{begun:?}");
     let begun = stage.ok(stage.begin(&lease, "ship")).await;
-    assert_eq!(begun, Reply::Begin(kagzi_model::BeginAnswer::Execute { attempt: 2 }));
+    assert_eq!(begun, Reply::Begin(kagzi_model::Begin::Execute { attempt: 2 }));
 }
 
 pub async fn a_run_retried_by_policy_executes_again_only_what_failed_it(stage: Stage) {
@@ -314,18 +320,21 @@ pub async fn a_request_to_go_on_is_carried_out_once(stage: Stage) {
     let repeated = stage.ok(reopen(&stage, run, None, Some("request-1"))).await;
 
     let status = kagzi_model::Status::Failed;
-    assert_eq!(repeated, Reply::Stands { status, already: true }, "the run failed again and stays so");
-    let resume = |request: &str| Command::Resume {
-        namespace: stage.namespace.clone(),
-        run,
-        request: Some(request.into()),
+    assert_eq!(
+        repeated,
+        Reply::Stands(Stands { status, already: true }),
+        "the run failed again and stays so"
+    );
+    let resume = |request: &str| {
+        RunKey::new(stage.namespace.clone(), run)
+            .order(Author::new("tester", ""), act::Resume { request: Some(request.into()) })
     };
     stage.ok(reopen(&stage, run, None, Some("request-2"))).await;
     let lease = standing.next().await.lease();
-    stage.ok(Command::Block { lease, message: "look".into() }).await;
+    stage.ok(lease.report(act::Block { message: "look".into() })).await;
     stage.ok(resume("request-3")).await;
     let leased = standing.next().await;
     let repeated = stage.ok(resume("request-3")).await;
-    assert_eq!(repeated, Reply::Stands { status: kagzi_model::Status::Running, already: true });
+    assert_eq!(repeated, Reply::Stands(Stands { status: kagzi_model::Status::Running, already: true }));
     stage.ok(stage.complete(&leased.lease())).await;
 }

@@ -2,7 +2,8 @@
 //! meanwhile.
 
 use kagzi_model::{
-    Command, Name, NamespaceChange, NamespaceCommand, NamespaceField, OnFailure, RunId, StartRun,
+    Author, Command, Name, NamespaceChange, NamespaceCommand, NamespaceField, OnFailure, RunId, RunKey,
+    StartRun, act,
 };
 use kagzi_store::{LaneStats, RuleCommand, RunFilter, SweepKind};
 
@@ -40,7 +41,7 @@ async fn started_in(stage: &Stage, namespace: &Name, business_id: &str) -> RunId
 /// A run of a namespace that ended now.
 async fn ended_in(stage: &Stage, namespace: &Name, business_id: &str) -> RunId {
     let run = started_in(stage, namespace, business_id).await;
-    stage.ok(Command::Cancel { namespace: namespace.clone(), run, reason: "asked to".into() }).await;
+    stage.ok(RunKey::new(namespace.clone(), run).order(Author::new("tester", "asked to"), act::Cancel)).await;
     run
 }
 
@@ -105,7 +106,7 @@ pub async fn runs_that_have_not_ended_stay_however_old(stage: Stage) {
         let lease = standing.next().await.lease();
         match business_id {
             "asleep" => drop(stage.ok(stage.sleep(&lease, "nap", 400 * DAY_MS)).await),
-            "paused" => drop(stage.ok(Command::Block { lease, message: "code changed".into() }).await),
+            "paused" => drop(stage.ok(lease.report(act::Block { message: "code changed".into() })).await),
             _ => {}
         }
     }
@@ -126,7 +127,8 @@ pub async fn a_reopened_run_stays(stage: Stage) {
     stage.ok(stage.cancel(run)).await;
     stage.pass_ms(91 * DAY_MS as u64);
 
-    let reopen = Command::Reopen { namespace: stage.namespace.clone(), run, from: None, request: None };
+    let reopen = RunKey::new(stage.namespace.clone(), run)
+        .order(Author::new("tester", ""), act::Retry { from: None, request: None });
     stage.ok(reopen).await;
     sweep(&stage).await;
 
@@ -159,7 +161,9 @@ pub async fn a_run_that_was_retried_and_completed_stays_until_its_handler_has_en
     let run = stage.start_with(start).await;
     stage.ok(stage.fail(&standing.next().await.lease())).await;
     let (namespace, from, request) = (stage.namespace.clone(), None, None);
-    stage.ok(Command::Reopen { namespace, run, from, request }).await;
+    stage
+        .ok(RunKey::new(namespace, run).order(Author::new("tester", ""), act::Retry { from, request }))
+        .await;
     stage.ok(stage.complete(&standing.next().await.lease())).await;
     stage.pass_ms(91 * DAY_MS as u64);
 
@@ -253,7 +257,7 @@ pub async fn what_one_namespace_must_keep_does_not_stop_the_retention_of_the_nex
     });
     let starts: Vec<_> = starts.collect();
     let kept: Vec<RunId> = starts.iter().map(|start| start.id).collect();
-    let commands = starts.into_iter().map(|start| Command::Start(Box::new(start)));
+    let commands = starts.into_iter().map(Command::start);
     stage.apply_all(commands.collect()).await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
     stage.pass_ms(1);
     stage.sweep_expired().await;
@@ -271,7 +275,7 @@ pub async fn what_one_namespace_must_keep_does_not_stop_the_retention_of_the_nex
 pub async fn many_runs_go_in_small_turns_and_claims_go_on_between_them(stage: Stage) {
     let starts: Vec<_> = (0..350).map(|number| stage.new_run(&format!("old-{number}"))).collect();
     let old: Vec<RunId> = starts.iter().map(|start| start.id).collect();
-    let commands = starts.into_iter().map(|start| Command::Start(Box::new(start)));
+    let commands = starts.into_iter().map(Command::start);
     stage.apply_all(commands.collect()).await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
     stage.apply_all(old.iter().map(|run| stage.cancel(*run)).collect()).await;
     stage.pass_ms(91 * DAY_MS as u64);

@@ -1,7 +1,7 @@
 //! Schedules: one run per nominal time, on time, by the policy, over restarts.
 
 use kagzi_model::{
-    Command, Labels, Payload, RunId, RunOptions, State, Status, Timestamp,
+    Author, Labels, Payload, RunId, RunKey, RunOptions, State, Status, Timestamp, act,
     limits::SCHEDULE_SLICE,
     schedule::{
         Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
@@ -436,7 +436,7 @@ pub async fn a_run_ended_by_its_worker_or_a_person_frees_the_schedule(stage: Sta
     let first = runs(&stage, "tick").await[0].1;
 
     stage
-        .ok(Command::Terminate { namespace: stage.namespace.clone(), run: first, reason: "stuck".into() })
+        .ok(RunKey::new(stage.namespace.clone(), first).order(Author::new("tester", "stuck"), act::Terminate))
         .await;
 
     assert_eq!(runs(&stage, "tick").await.len(), 2);

@@ -10,9 +10,9 @@ use std::{
 };
 
 use kagzi_model::{
-    Command, Event, Failure, Gate, GateCommand, GateKey, LeaseRef, Name, Namespace, NamespaceCommand,
-    Payload, Registration, Reply, RetryPolicy, RuleError, Run, RunId, RunOptions, StartRun, StepRef,
-    Timestamp, Worker, WorkerId,
+    Author, Command, Event, Failure, Gate, GateCommand, GateKey, LeaseRef, Name, Namespace, NamespaceCommand,
+    Payload, Registration, Reply, RetryPolicy, RuleError, Run, RunId, RunKey, RunOptions, StartRun, Started,
+    StepRef, StepResult, Timestamp, Worker, WorkerId, act,
 };
 use kagzi_store::{
     Assignment, Beat, BeatAnswer, Clock, Demand, ManualClock, Outcome, RegistryError, RuleCommand, RuleReply,
@@ -154,61 +154,60 @@ impl Stage {
 
     pub async fn start_with(&self, start: StartRun) -> RunId {
         let id = start.id;
-        let reply = self.ok(Command::Start(Box::new(start))).await;
-        assert_eq!(reply, Reply::Started { run: id, existed: false });
+        let reply = self.ok(Command::start(start)).await;
+        assert_eq!(reply, Reply::Started(Started { run: id, existed: false }));
         id
     }
 
     pub fn cancel(&self, run: RunId) -> Command {
-        Command::Cancel { namespace: self.namespace.clone(), run, reason: "asked to".into() }
+        RunKey::new(self.namespace.clone(), run).order(Author::new("tester", "asked to"), act::Cancel)
     }
 
     pub fn resume(&self, run: RunId) -> Command {
-        Command::Resume { namespace: self.namespace.clone(), run, request: None }
+        RunKey::new(self.namespace.clone(), run)
+            .order(Author::new("tester", ""), act::Resume { request: None })
     }
 
     pub fn record(&self, lease: &LeaseRef, path: &str, result: &[u8]) -> Command {
-        Command::RecordStep {
-            lease: lease.clone(),
+        lease.report(act::RecordStep(StepResult {
             step: step(path),
             attempt: 1,
             result: Payload::new(result.to_vec()),
             elapsed_ms: 1,
-        }
+        }))
     }
 
     pub fn begin(&self, lease: &LeaseRef, path: &str) -> Command {
         let policy = RetryPolicy::default();
-        Command::BeginStep { lease: lease.clone(), step: step(path), timeout_ms: None, policy }
+        lease.report(act::BeginStep { step: step(path), timeout_ms: None, policy })
     }
 
     /// A failed attempt that ends the lease if it is retried.
     pub fn fail_step(&self, lease: &LeaseRef, path: &str, attempt: u32) -> Command {
-        Command::FailStep {
-            lease: lease.clone(),
+        lease.report(act::FailStep {
             step: step(path),
             attempt,
             failure: Failure::new("BROKEN", "it broke"),
             policy: RetryPolicy::default(),
             elapsed_ms: 0,
             park: true,
-        }
+        })
     }
 
     pub fn sleep(&self, lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
-        Command::Sleep { lease: lease.clone(), step: step(path), duration_ms, park: true }
+        lease.report(act::Sleep { step: step(path), duration_ms, park: true })
     }
 
     pub fn complete(&self, lease: &LeaseRef) -> Command {
-        Command::Complete { lease: lease.clone(), steps: Vec::new(), output: Payload::new(&b"output"[..]) }
+        lease.report(act::Complete { steps: Vec::new(), output: Payload::new(&b"output"[..]) })
     }
 
     pub fn fail(&self, lease: &LeaseRef) -> Command {
-        Command::Fail { lease: lease.clone(), failure: Failure::new("GAVE_UP", "enough"), step: None }
+        lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None })
     }
 
     pub fn release(&self, lease: &LeaseRef) -> Command {
-        Command::Release { lease: lease.clone(), why: "not now".into() }
+        lease.report(act::Release { why: "not now".into() })
     }
 
     // Workers.

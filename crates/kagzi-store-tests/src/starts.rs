@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use kagzi_model::{Command, Payload, Rejection, Reply, StartRun};
+use kagzi_model::{Command, Payload, Rejection, Reply, StartRun, Started};
 
 use crate::Stage;
 
@@ -12,9 +12,9 @@ pub async fn a_start_is_idempotent_by_business_id(stage: Stage) {
     let again = StartRun { id: stage.new_run("order-1").id, ..first.clone() };
     let run = stage.start_with(first).await;
 
-    let reply = stage.ok(Command::Start(Box::new(again))).await;
+    let reply = stage.ok(Command::start(again)).await;
 
-    assert_eq!(reply, Reply::Started { run, existed: true });
+    assert_eq!(reply, Reply::Started(Started { run, existed: true }));
     assert_eq!(stage.event_names(run).await, ["run_started"]);
 }
 
@@ -23,9 +23,9 @@ pub async fn a_start_is_still_idempotent_after_the_run_ended(stage: Stage) {
     let run = stage.start_with(first.clone()).await;
     stage.ok(stage.cancel(run)).await;
 
-    let reply = stage.ok(Command::Start(Box::new(first))).await;
+    let reply = stage.ok(Command::start(first)).await;
 
-    assert_eq!(reply, Reply::Started { run, existed: true });
+    assert_eq!(reply, Reply::Started(Started { run, existed: true }));
 }
 
 pub async fn a_conflicting_start_says_what_differs(stage: Stage) {
@@ -42,7 +42,7 @@ pub async fn a_conflicting_start_says_what_differs(stage: Stage) {
     for (what, change) in differing {
         let mut other = StartRun { id: stage.new_run("order-1").id, ..first.clone() };
         change(&mut other);
-        let outcome = stage.apply(Command::Start(Box::new(other))).await;
+        let outcome = stage.apply(Command::start(other)).await;
 
         let business_id = "order-1".into();
         assert_eq!(outcome, Err(Rejection::Conflict { business_id, run, what }));
@@ -54,7 +54,7 @@ pub async fn a_hundred_concurrent_starts_with_one_id_make_one_run(stage: Stage) 
     let first = stage.new_run("order-1");
     let starts = (0..100).map(|_| {
         let start = StartRun { id: stage.new_run("order-1").id, ..first.clone() };
-        stage.apply(Command::Start(Box::new(start)))
+        stage.apply(Command::start(start))
     });
 
     let replies = join_all(starts).await;
@@ -62,7 +62,7 @@ pub async fn a_hundred_concurrent_starts_with_one_id_make_one_run(stage: Stage) 
     let mut runs = HashSet::new();
     let mut created = 0;
     for reply in replies {
-        let Ok(Reply::Started { run, existed }) = reply else { panic!("{reply:?}") };
+        let Ok(Reply::Started(Started { run, existed })) = reply else { panic!("{reply:?}") };
         runs.insert(run);
         created += usize::from(!existed);
     }
@@ -74,10 +74,9 @@ pub async fn two_starts_in_one_call_with_one_id_make_one_run(stage: Stage) {
     let second = StartRun { id: stage.new_run("order-1").id, ..first.clone() };
     let run = first.id;
 
-    let outcomes =
-        stage.apply_all(vec![Command::Start(Box::new(first)), Command::Start(Box::new(second))]).await;
+    let outcomes = stage.apply_all(vec![Command::start(first), Command::start(second)]).await;
 
-    let started = |existed| Ok(Reply::Started { run, existed });
+    let started = |existed| Ok(Reply::Started(Started { run, existed }));
     assert_eq!(outcomes, [started(false), started(true)]);
 }
 
@@ -104,10 +103,10 @@ pub async fn a_start_without_a_business_id_can_be_sent_again_and_makes_one_run(s
     let neighbour = stage.new_run("order-1");
     let neighbour_id = neighbour.id;
 
-    let commands = vec![Command::Start(Box::new(neighbour)), Command::Start(Box::new(start))];
+    let commands = vec![Command::start(neighbour), Command::start(start)];
     let answer = stage.apply_all(commands).await;
 
-    assert_eq!(answer[0], Ok(Reply::Started { run: neighbour_id, existed: false }));
-    assert_eq!(answer[1], Ok(Reply::Started { run, existed: true }));
+    assert_eq!(answer[0], Ok(Reply::Started(Started { run: neighbour_id, existed: false })));
+    assert_eq!(answer[1], Ok(Reply::Started(Started { run, existed: true })));
     assert_eq!(stage.event_names(run).await, ["run_started"], "nothing is written twice");
 }

@@ -57,6 +57,8 @@ macro_rules! conformance {
                 unlisted_leases_are_given_back_after_the_grace,
                 listed_but_lost_leases_are_reported,
                 a_repeated_command_is_answered_and_writes_nothing,
+                an_order_that_comes_too_late_is_no_stale_write,
+                a_report_that_contradicts_the_record_pauses_its_run_in_the_same_commit,
             }
             lost_workers {
                 the_runs_of_a_silent_worker_are_taken_over_with_backoff,
@@ -121,6 +123,7 @@ macro_rules! conformance {
                 a_reopened_run_forgets_the_deadline_that_passed,
             }
             endings {
+                every_order_says_in_its_event_who_gave_it_and_why,
                 the_last_results_and_the_end_are_recorded_together_or_not_at_all,
                 a_queued_run_can_be_cancelled,
                 a_leased_run_can_be_cancelled_and_its_worker_is_told,

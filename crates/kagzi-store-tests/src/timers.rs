@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kagzi_model::{Command, Failure, Finality, Reply, RetryPolicy, State};
+use kagzi_model::{Asleep, Attempted, Command, Failure, Finality, Reply, RetryPolicy, State, act};
 
 use crate::{LEASE_MS, Stage, stage::step};
 
@@ -15,7 +15,7 @@ pub async fn a_failed_step_is_due_exactly_at_its_retry(stage: Stage) {
         let retry_at = stage.now().plus_ms(delay_ms);
         let reply = stage.ok(stage.fail_step(&lease, "charge", attempt)).await;
 
-        assert_eq!(reply, Reply::StepRetry { at: retry_at, attempt });
+        assert_eq!(reply, Reply::Attempted(Attempted::Retry { at: retry_at, attempt }));
         assert_eq!(stage.active(standing.worker).await, 0, "a parked run frees its slot");
         stage.pass_until_just_before(retry_at);
         stage.settle().await;
@@ -34,7 +34,7 @@ pub async fn a_sleep_ends_exactly_on_time(stage: Stage) {
 
     let reply = stage.ok(stage.sleep(&lease, "nap", 3_600_000)).await;
 
-    assert_eq!(reply, Reply::Sleeping { until });
+    assert_eq!(reply, Reply::Asleep(Asleep::Until(until)));
     stage.pass_until_just_before(until);
     stage.settle().await;
     assert!(standing.ready().is_none());
@@ -50,18 +50,17 @@ pub async fn a_final_failure_leaves_the_run_with_its_worker(stage: Stage) {
     let lease = standing.next().await.lease();
 
     let reply = stage
-        .ok(Command::FailStep {
-            lease: lease.clone(),
+        .ok(lease.report(act::FailStep {
             step: step("charge"),
             attempt: 1,
             failure: Failure::new("DECLINED", "no money").non_retryable(),
             policy: RetryPolicy::default(),
             elapsed_ms: 0,
             park: true,
-        })
+        }))
         .await;
 
-    assert_eq!(reply, Reply::StepFinal { attempts: 1, finality: Finality::NonRetryable });
+    assert_eq!(reply, Reply::Attempted(Attempted::Final { attempts: 1, finality: Finality::NonRetryable }));
     assert!(matches!(stage.run(run).await.state, State::Leased(_)));
     stage.ok(stage.fail(&lease)).await;
 }
@@ -70,12 +69,11 @@ pub async fn the_earliest_of_several_waits_wakes_the_run(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     stage.start("order-1").await;
     let lease = standing.next().await.lease();
-    let sleep =
-        |path, ms| Command::Sleep { lease: lease.clone(), step: step(path), duration_ms: ms, park: false };
+    let sleep = |path, ms| lease.report(act::Sleep { step: step(path), duration_ms: ms, park: false });
     stage.ok(sleep("long", 60_000)).await;
     stage.ok(sleep("short", 5_000)).await;
 
-    stage.ok(Command::Park { lease: lease.clone(), waits: Vec::new() }).await;
+    stage.ok(lease.report(act::Park { waits: Vec::new() })).await;
 
     stage.pass_ms(4_999);
     stage.settle().await;
@@ -95,7 +93,7 @@ pub async fn ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early(st
 async fn sleepers_due_at_once(stage: Stage, count: usize) {
     let mut standing = stage.stand_by(count as u32).await;
     let starts = (0..count).map(|number| stage.new_run(&format!("order-{number}")));
-    accepted(&stage, starts.map(|start| Command::Start(Box::new(start))).collect()).await;
+    accepted(&stage, starts.map(Command::start).collect()).await;
     let mut sleeps = Vec::new();
     for _ in 0..count {
         let lease = standing.next().await.lease();
@@ -183,14 +181,11 @@ pub async fn a_step_that_began_by_a_call_fails_by_the_policy_it_named_there(stag
     stage.start("order-1").await;
     let lease = standing.next().await.lease();
     let once = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::default() };
-    let Command::BeginStep { lease: held, step, timeout_ms, .. } = stage.begin(&lease, "charge") else {
-        unreachable!()
-    };
-    stage.ok(Command::BeginStep { lease: held, step, timeout_ms, policy: once }).await;
+    stage.ok(lease.report(act::BeginStep { step: step("charge"), timeout_ms: None, policy: once })).await;
 
     let reply = stage.ok(stage.fail_step(&lease, "charge", 1)).await;
 
-    assert_eq!(reply, Reply::StepFinal { attempts: 1, finality: Finality::Exhausted });
+    assert_eq!(reply, Reply::Attempted(Attempted::Final { attempts: 1, finality: Finality::Exhausted }));
 }
 
 pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
@@ -198,8 +193,7 @@ pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
     let run = stage.start("order-1").await;
     let lease = standing.next().await.lease();
     let policy = RetryPolicy::default();
-    let begin =
-        Command::BeginStep { lease: lease.clone(), step: step("slow"), timeout_ms: Some(5_000), policy };
+    let begin = lease.report(act::BeginStep { step: step("slow"), timeout_ms: Some(5_000), policy });
     stage.ok(begin).await;
 
     stage.pass_ms(4_999);

@@ -1,6 +1,6 @@
 //! A row that cannot be read is left alone, and its neighbours do not notice.
 
-use kagzi_model::{Name, Rejection, RunId, Status};
+use kagzi_model::{Command, Name, Rejection, RunId, Status};
 use kagzi_store::StoreError;
 
 use crate::{
@@ -83,7 +83,7 @@ pub async fn a_start_under_the_id_of_a_run_that_cannot_be_read_is_refused_and_ma
     let noise = "UPDATE runs SET options = '{' WHERE business_id = 'victim'";
     let (victim, _) = beside_a_victim(&mut stage, noise).await;
 
-    let again = stage.apply(kagzi_model::Command::Start(Box::new(stage.new_run("victim")))).await;
+    let again = stage.apply(Command::start(stage.new_run("victim"))).await;
 
     assert!(matches!(again, Err(Rejection::Unreadable { run, .. }) if run == victim), "{again:?}");
 }

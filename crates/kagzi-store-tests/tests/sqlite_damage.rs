@@ -3,7 +3,7 @@
 
 mod sqlite_file;
 
-use kagzi_model::RetryPolicy;
+use kagzi_model::{Command, RetryPolicy};
 use kagzi_store::StoreError;
 use kagzi_store_tests::Stage;
 use sqlite_file::SqliteFile;
@@ -76,7 +76,7 @@ async fn a_damaged_page_is_found_at_the_start_and_no_more_work_is_taken() {
         let damage = found.unwrap_or_else(|_| panic!("noise in {name} was not found"));
 
         assert!(damage.contains("kagzi verify") && damage.contains("kagzi restore"), "{damage}");
-        let start = kagzi_model::Command::Start(Box::new(stage.new_run("order-2")));
+        let start = Command::start(stage.new_run("order-2"));
         let refused = stage.store.apply(vec![start]).await;
         assert!(matches!(refused, Err(StoreError::Damaged(_))), "{name}: {refused:?}");
         let list = stage.store.workers_by_prefix(&stage.namespace, "0").await;

@@ -2,7 +2,7 @@
 
 mod sqlite_file;
 
-use kagzi_model::{Command, LeaseRef, Payload, StepRef};
+use kagzi_model::{Command, LeaseRef, Payload, StepRef, StepResult, act};
 use kagzi_store::LaneStats;
 use kagzi_store_tests::{Stage, TYPE};
 use sqlite_file::SqliteFile;
@@ -16,17 +16,15 @@ const WOKEN: u32 = 100;
 /// One look and one sleep, as the function of such a run reports them.
 async fn round(stage: &Stage, lease: &LeaseRef, n: u32) {
     let step = |kind: &str, position| StepRef { path: format!("{kind}#{n}").into(), position };
-    let look = Command::RecordStep {
-        lease: lease.clone(),
+    let look = lease.report(act::RecordStep(StepResult {
         step: step("look", n * 2),
         attempt: 1,
         result: Payload::new(&b"1"[..]),
         elapsed_ms: 0,
-    };
+    }));
     let (nap, duration_ms, park) = (step("nap", n * 2 + 1), 60_000, true);
-    let outcomes = stage
-        .apply_all(vec![look, Command::Sleep { lease: lease.clone(), step: nap, duration_ms, park }])
-        .await;
+    let outcomes =
+        stage.apply_all(vec![look, lease.report(act::Sleep { step: nap, duration_ms, park })]).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
@@ -38,15 +36,14 @@ async fn rounds_at_once(stage: &Stage, lease: &LeaseRef, from: u32, to: u32) {
             let (lease, nap) = (lease.clone(), step("nap", n, n * 2 + 1));
             let over = nap.path.clone();
             [
-                Command::RecordStep {
-                    lease: lease.clone(),
+                lease.report(act::RecordStep(StepResult {
                     step: step("look", n, n * 2),
                     attempt: 1,
                     result: Payload::new(&b"1"[..]),
                     elapsed_ms: 0,
-                },
-                Command::Sleep { lease: lease.clone(), step: nap, duration_ms: 0, park: false },
-                Command::SleepOver { lease, step: over },
+                })),
+                lease.report(act::Sleep { step: nap, duration_ms: 0, park: false }),
+                lease.report(act::SleepOver { step: over }),
             ]
         })
         .collect();

@@ -71,7 +71,7 @@ async fn a_file_that_turso_made_goes_on_as_sqlite() {
         SqliteStore::open(&file.path(), Arc::new(stage.clock.clone()), Arc::new(Silent)).expect("it opens");
     let found = store.run(&namespace, first).await.unwrap().expect("the run is there");
     let second = stage.new_run("order-2");
-    let answers = store.apply(vec![Command::Start(Box::new(second))]).await.unwrap();
+    let answers = store.apply(vec![Command::start(second)]).await.unwrap();
 
     assert_eq!(&*found.run.business_id, "order-1");
     assert!(answers[0].is_ok(), "{answers:?}");

@@ -47,7 +47,7 @@ impl AsideRow {
 impl fmt::Display for AsideRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AsideRow::Run(RunKey { run, namespace }) => write!(f, "run {run} of namespace '{namespace}'"),
+            AsideRow::Run(RunKey { id: run, namespace }) => write!(f, "run {run} of namespace '{namespace}'"),
             AsideRow::Schedule(key, _) => write!(f, "schedule '{}' of namespace '{}'", key.id, key.namespace),
             AsideRow::Worker(id) => write!(f, "worker {id}"),
             AsideRow::Namespace(name) => write!(f, "the settings of namespace '{name}'"),
@@ -121,7 +121,7 @@ impl Aside {
     /// The runs, for searches to pass over.
     pub fn runs(&self) -> Vec<RunId> {
         self.pick(|row| match row {
-            AsideRow::Run(key) => Some(key.run),
+            AsideRow::Run(key) => Some(key.id),
             AsideRow::Schedule(..) | AsideRow::Worker(_) | AsideRow::Namespace(_) => None,
         })
     }

@@ -87,7 +87,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             EventKind::RunFailed { failure, .. } | EventKind::RunTimedOut { failure } => {
                 list.cut_off(event.at, failure, None);
             }
-            EventKind::RunCancelled { reason } => {
+            EventKind::RunCancelled { reason, .. } => {
                 list.cut_off(event.at, &Failure::new(codes::CANCELLED, reason), None);
             }
             EventKind::LeaseLost { worker, retry_at, .. } => {

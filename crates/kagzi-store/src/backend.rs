@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use kagzi_model::{
-    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, Timestamp, Worker, WorkerId,
+    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, RunKey, Timestamp, Worker, WorkerId,
 };
 
 use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
@@ -25,14 +25,6 @@ impl QueueKey {
             workflow_type: run.workflow_type.clone(),
         }
     }
-}
-
-/// Names a row: a database that is spread over machines finds it by its namespace. Ordered by id, which is
-/// the order in which rows are locked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunKey {
-    pub run: RunId,
-    pub namespace: Name,
 }
 
 /// Which due runs to find: of several keys at once, so that a turn asks once however many there are.

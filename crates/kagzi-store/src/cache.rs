@@ -127,7 +127,7 @@ mod tests {
 
     fn started(number: u128) -> Aggregate {
         let id = RunId(Uuid::from_u128(number));
-        let start = Command::Start(Box::new(StartRun {
+        let start = Command::start(StartRun {
             namespace: "shop".into(),
             id,
             business_id: id.to_string().into(),
@@ -137,7 +137,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
-        }));
+        });
         Aggregate::new(decide(Timestamp(1), None, None, &start).unwrap().run.unwrap(), 0)
     }
 

@@ -1,8 +1,8 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
 use kagzi_model::{
-    Aggregate, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Run, RunId, State,
-    Timestamp, decide,
+    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Report, Run,
+    RunId, State, Timestamp, decide,
 };
 
 use crate::{
@@ -146,8 +146,8 @@ impl<'a> Fold<'a> {
 
     /// Decides one command and takes the change over.
     pub fn apply(&mut self, command: &Command) -> Outcome {
-        let change = match command {
-            Command::Start(start) => {
+        let change = match &command.act {
+            Act::Start(start) => {
                 let key = (start.namespace.clone(), start.business_id.clone());
                 let taken = self.business.get(&key).and_then(|found| found.as_ref());
                 let unreadable = |taken: &Taken, why: &str| {
@@ -176,12 +176,16 @@ impl<'a> Fold<'a> {
                 }
                 change
             }
-            _ => {
-                let seen = self.cache.get(command.run()).map(|entry| &entry.aggregate);
+            Act::Report { .. } | Act::Order { .. } | Act::Duty(_) => {
+                let seen = self.cache.get(command.run.id).map(|entry| &entry.aggregate);
                 decide(self.now, seen, None, command)?
             }
         };
-        Ok(self.take(command, change))
+        match self.take(command, change) {
+            // Refused, and still written: the run is paused by what its worker said.
+            Reply::Blocked(Blocked { refusal }) => Err(refusal),
+            reply => Ok(reply),
+        }
     }
 
     /// Adds a line to the history of a run that this batch has changed.
@@ -201,10 +205,10 @@ impl<'a> Fold<'a> {
         if run.is_none() && events.is_empty() {
             return reply;
         }
-        let id = command.run();
+        let id = command.run.id;
         self.certain.insert(id);
-        let before = match (command, run) {
-            (Command::Start(start), run) => {
+        let before = match (&command.act, run) {
+            (Act::Start(start), run) => {
                 let run = run.expect("a start that changes something makes a run");
                 if !run.labels.is_empty() {
                     self.relabelled.insert(id);
@@ -246,8 +250,8 @@ impl<'a> Fold<'a> {
         if moved && !after.labels.is_empty() {
             self.relabelled.insert(after.id);
         }
-        if let Command::Release { why, .. } = command {
-            log_release(after, why);
+        if let Act::Report { report: Report::Release(released), .. } = &command.act {
+            log_release(after, &released.why);
         }
         let ended = after.state.finished() && !before.state.finished();
         if after.needs_handler() && !before.needs_handler() && after.options.handler_of.is_none() {
@@ -264,7 +268,7 @@ impl<'a> Fold<'a> {
                     (matches!(after.state, State::Completed), matches!(after.state, State::Failed { .. }));
                 let (worker, run, key) = (lease.worker, after.id, QueueKey::of(after));
                 self.touched.leases.push(LeaseMove { worker, run, key, begun: false, completed, failed });
-                if let Some(why) = taken_away(command) {
+                if let Some(why) = command.act.takes_lease() {
                     self.touched.lost.push(LostLease {
                         worker: lease.worker,
                         run: after.id,
@@ -335,38 +339,7 @@ fn label_rows(id: RunId, cache: &Cache) -> Vec<LabelRow> {
     run.labels.iter().map(row).collect()
 }
 
-/// Why a worker lost its lease, if it was not by its own command.
-fn taken_away(command: &Command) -> Option<&'static str> {
-    match command {
-        Command::Cancel { .. } => Some("the run was cancelled"),
-        Command::Expire { .. } => Some("the lease ran out or the run's deadline passed"),
-        Command::Orphan { .. } => Some("the worker was declared lost"),
-        Command::Terminate { .. } => Some("the run was terminated"),
-        Command::Start(_)
-        | Command::Lease { .. }
-        | Command::BeginStep { .. }
-        | Command::Progress { .. }
-        | Command::RecordStep { .. }
-        | Command::RecordSteps { .. }
-        | Command::CloseStep { .. }
-        | Command::FailStep { .. }
-        | Command::Sleep { .. }
-        | Command::SleepOver { .. }
-        | Command::SetLabel { .. }
-        | Command::Complete { .. }
-        | Command::Fail { .. }
-        | Command::Park { .. }
-        | Command::Release { .. }
-        | Command::Block { .. }
-        | Command::Renew { .. }
-        | Command::Resume { .. }
-        | Command::Reopen { .. }
-        | Command::NoteHandler { .. } => None,
-    }
-}
-
 /// Whether a refusal means that a worker wrote under a lease it no longer has.
 pub fn stale_write(command: &Command, rejection: &Rejection) -> bool {
-    !matches!(command, Command::Start(_) | Command::Cancel { .. } | Command::Resume { .. })
-        && rejection.lease_lost()
+    command.act.is_report() && rejection.lease_lost()
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use kagzi_model::{
-    Command, GateKey, RuleError, Timestamp,
+    Command, GateKey, RuleError, Timestamp, act,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use parking_lot::RwLock;
@@ -499,7 +499,7 @@ impl<B: Backend> Lane<B> {
                 let namespace = &lease.namespace;
                 warn!(%namespace, run = %lease.run, "worker left before its run arrived, giving it back");
                 let why = "the worker left before the run arrived".to_owned();
-                self.returned.push(Command::Release { lease, why });
+                self.returned.push(lease.report(act::Release { why }));
             }
             if gone || once {
                 self.board.remove(demand);

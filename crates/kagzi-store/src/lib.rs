@@ -38,7 +38,7 @@ pub use aside::{Aside, AsideNote, AsideRow};
 pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{
     Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
-    LoadedWorkers, QueueKey, RetireQuery, RunKey, WorkersQuery, WriteSet,
+    LoadedWorkers, QueueKey, RetireQuery, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -50,6 +50,7 @@ pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
 pub use journal::{JournalEntry, JournalState, journal};
+pub use kagzi_model::RunKey;
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;
 pub use memory::{MemoryReads, MemoryStore};

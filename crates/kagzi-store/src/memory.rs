@@ -103,7 +103,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
-        let runs = keys.iter().filter_map(|key| self.working.aggregate(key.run)).collect();
+        let runs = keys.iter().filter_map(|key| self.working.aggregate(key.id)).collect();
         Ok(Loaded { runs, ..Loaded::default() })
     }
 
@@ -119,8 +119,8 @@ impl Backend for MemoryBackend {
     }
 
     async fn input(&mut self, key: &RunKey) -> Result<Option<Payload>, StoreError> {
-        let there = self.working.runs.get(&key.run).is_some_and(|run| run.namespace == key.namespace);
-        Ok(self.working.payload(key.run, &EventKind::RunStarted).filter(|_| there))
+        let there = self.working.runs.get(&key.id).is_some_and(|run| run.namespace == key.namespace);
+        Ok(self.working.payload(key.id, &EventKind::RunStarted).filter(|_| there))
     }
 
     async fn due(&mut self, query: &DueQuery<'_>) -> Result<Vec<DueRun>, StoreError> {
@@ -172,10 +172,10 @@ impl Backend for MemoryBackend {
         let lives = |key: &&RunKey| {
             self.working
                 .runs
-                .get(&key.run)
+                .get(&key.id)
                 .is_some_and(|run| run.namespace == key.namespace && !run.state.finished())
         };
-        Ok(keys.iter().filter(lives).map(|key| key.run).collect())
+        Ok(keys.iter().filter(lives).map(|key| key.id).collect())
     }
 
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
@@ -191,7 +191,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
-        for RunKey { run, .. } in keys {
+        for RunKey { id: run, .. } in keys {
             self.working.runs.remove(run);
             self.working.business.retain(|_, named| named != run);
         }
@@ -224,7 +224,7 @@ impl Backend for MemoryBackend {
         let ids = query.whole.iter().chain(query.known);
         let load = |id: &WorkerId| {
             let worker = self.working.workers.get(id)?.clone();
-            let holds = self.working.leased_by(*id).into_iter().map(|key| key.run).collect();
+            let holds = self.working.leased_by(*id).into_iter().map(|key| key.id).collect();
             Some(LoadedWorker { worker, holds })
         };
         Ok(LoadedWorkers { workers: ids.filter_map(load).collect(), unreadable: Vec::new() })
@@ -326,7 +326,7 @@ impl Tables {
 }
 
 fn key_of(run: &Run) -> RunKey {
-    RunKey { run: run.id, namespace: run.namespace.clone() }
+    RunKey { id: run.id, namespace: run.namespace.clone() }
 }
 
 /// The reading side.

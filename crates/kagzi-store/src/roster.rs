@@ -23,7 +23,7 @@ impl Member {
     /// The runs that it holds. A worker is of one namespace, and so are its runs.
     pub fn holds(&self) -> impl Iterator<Item = RunKey> {
         let namespace = &self.worker.registration.namespace;
-        self.holds.iter().map(|run| RunKey { run: *run, namespace: namespace.clone() })
+        self.holds.iter().map(|run| RunKey { id: *run, namespace: namespace.clone() })
     }
 }
 

@@ -11,8 +11,9 @@ mod sweep;
 mod tally;
 
 use kagzi_model::{
-    Command, GateKey, Name, Rejection, Reply, RuleError, RunId, StartRun, State, Timestamp, WorkerId,
-    handler_business_ids, namespace_handler, schedule::ScheduleRejection,
+    Act, Attempted, Command, GateKey, Name, Reclaimed, Rejection, Reply, Report, RuleError, RunFailed, RunId,
+    StartRun, State, Timestamp, WorkerId, handler_business_ids, namespace_handler,
+    schedule::ScheduleRejection,
 };
 
 use crate::{
@@ -315,15 +316,15 @@ impl<'a, B: Backend> Turn<'a, B> {
     async fn load<'c>(&mut self, commands: impl Iterator<Item = &'c Command>) -> Result<(), StoreError> {
         let mut lacking = Vec::new();
         for command in commands {
-            if !matches!(command, Command::Start(_)) && self.fold.lacks(command.run()) {
-                lacking.push(RunKey { run: command.run(), namespace: command.namespace().clone() });
+            if !matches!(command.act, Act::Start(_)) && self.fold.lacks(command.run.id) {
+                lacking.push(command.run.clone());
             }
         }
         self.load_runs(lacking).await
     }
 
     async fn load_runs(&mut self, mut keys: Vec<RunKey>) -> Result<(), StoreError> {
-        keys.retain(|key| self.fold.lacks(key.run));
+        keys.retain(|key| self.fold.lacks(key.id));
         keys.sort_unstable();
         keys.dedup();
         if keys.is_empty() {
@@ -331,7 +332,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         let Loaded { runs, unreadable } = self.backend.load(&keys).await?;
         for aggregate in runs {
-            let key = RunKey { run: aggregate.run.id, namespace: aggregate.run.namespace.clone() };
+            let key = RunKey { id: aggregate.run.id, namespace: aggregate.run.namespace.clone() };
             match &aggregate.unknown {
                 None => {
                     LaneStats::add(&self.stats.runs_loaded, 1);
@@ -358,7 +359,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     async fn load_found(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
         if self.shared {
             for key in keys {
-                self.fold.doubt(key.run);
+                self.fold.doubt(key.id);
             }
         }
         self.load_runs(keys.to_vec()).await
@@ -373,9 +374,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         let outcome = self.fold.apply(command);
         // Heartbeats have compared their runs with the database already.
-        let renewed = outcome.is_ok() && matches!(command, Command::Renew { .. });
-        if self.shared && !renewed && self.fold.doubt(command.run()) {
-            let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
+        let renewed = outcome.is_ok() && matches!(command.act, Act::Report { report: Report::Renew(_), .. });
+        if self.shared && !renewed && self.fold.doubt(command.run.id) {
+            let key = command.run.clone();
             self.load_runs(vec![key]).await?;
             return Ok(self.fold.apply(command));
         }
@@ -384,12 +385,12 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// A run that cannot be read here is not decided here.
     fn left_alone(&self, command: &Command) -> Option<Rejection> {
-        if self.stats.aside.is_empty() || matches!(command, Command::Start(_)) {
+        if self.stats.aside.is_empty() || matches!(command.act, Act::Start(_)) {
             return None;
         }
-        let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
-        let note = self.stats.aside.why(&key).filter(|_| self.fold.lacks(key.run))?;
-        Some(Rejection::Unreadable { run: key.run, why: note.why })
+        let key = command.run.clone();
+        let note = self.stats.aside.why(&key).filter(|_| self.fold.lacks(key.id))?;
+        Some(Rejection::Unreadable { run: key.id, why: note.why })
     }
 
     async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
@@ -407,20 +408,22 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.commands += 1;
         LaneStats::add(&self.stats.commands, 1);
         match outcome {
-            Ok(Reply::StepRetry { .. }) => LaneStats::add(&self.stats.step_retries, 1),
-            Ok(Reply::RunFailed { retry_at: Some(_) } | Reply::Orphaned { at: Some(_) }) => {
-                LaneStats::add(&self.stats.run_retries, 1);
-            }
+            Ok(Reply::Attempted(Attempted::Retry { .. })) => LaneStats::add(&self.stats.step_retries, 1),
             Ok(
-                Reply::Started { .. }
-                | Reply::Leased { .. }
+                Reply::RunFailed(RunFailed { retry_at: Some(_) })
+                | Reply::Reclaimed(Reclaimed::TakenBack { at: Some(_) }),
+            ) => LaneStats::add(&self.stats.run_retries, 1),
+            Ok(
+                Reply::Attempted(Attempted::Final { .. })
+                | Reply::RunFailed(RunFailed { retry_at: None })
+                | Reply::Reclaimed(_)
+                | Reply::Started(_)
+                | Reply::Claimed(_)
                 | Reply::Begin(_)
-                | Reply::Done { .. }
-                | Reply::StepFinal { .. }
-                | Reply::Sleeping { .. }
-                | Reply::Stands { .. }
-                | Reply::RunFailed { retry_at: None }
-                | Reply::Orphaned { at: None },
+                | Reply::Done(_)
+                | Reply::Asleep(_)
+                | Reply::Blocked(_)
+                | Reply::Stands(_),
             ) => {}
             Err(rejection) => {
                 LaneStats::add(&self.stats.refused, 1);
@@ -434,10 +437,10 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// What a start needs before it is decided: the run that may have its business id, and the rules of its
     /// namespace. Answers with what these make of the start, if they fill any of its fields.
     async fn prepare(&mut self, command: &Command) -> Result<Result<Option<Command>, Rejection>, StoreError> {
-        let Command::Start(start) = command else { return Ok(Ok(None)) };
+        let Act::Start(start) = &command.act else { return Ok(Ok(None)) };
         self.find_business(start).await?;
         let admitted = self.admit(start).await?;
-        Ok(admitted.map(|filled| filled.map(|start| Command::Start(Box::new(start)))))
+        Ok(admitted.map(|filled| filled.map(Command::start)))
     }
 
     /// Finds the run that may have the business id of a start, and loads it: without it the start would be decided as if
@@ -451,7 +454,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         if chosen {
             return self.look_up_business(vec![key]).await;
         }
-        let run = RunKey { run: start.id, namespace: start.namespace.clone() };
+        let run = RunKey { id: start.id, namespace: start.namespace.clone() };
         let found = self.backend.input(&run).await?;
         if found.is_some() {
             self.load_runs(vec![run]).await?;
@@ -465,14 +468,14 @@ impl<'a, B: Backend> Turn<'a, B> {
     async fn find_all_business(&mut self, batch: &[Message]) -> Result<(), StoreError> {
         let (mut keys, mut handlers) = (Vec::new(), Vec::new());
         for command in batch.iter().flat_map(commands) {
-            if let Command::Start(start) = command
+            if let Act::Start(start) = &command.act
                 && start.has_business_id()
             {
                 keys.push((start.namespace.clone(), start.business_id.clone()));
             }
-            if self.shared && matches!(command, Command::Fail { .. }) {
-                let of_handler = |id| (command.namespace().clone(), id);
-                handlers.extend(handler_business_ids(command.run()).map(of_handler));
+            if self.shared && matches!(command.act, Act::Report { report: Report::Fail(_), .. }) {
+                let of_handler = |id| (command.run.namespace.clone(), id);
+                handlers.extend(handler_business_ids(command.run.id).map(of_handler));
             }
         }
         // One failure looks for its handlers itself, if it has any. Many would take a round trip each.
@@ -522,7 +525,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         // A followed command has nothing to follow itself: handlers start no handlers.
         for mut command in std::mem::take(&mut self.fold.follow) {
-            if let Command::Start(start) = &mut command {
+            if let Act::Start(start) = &mut command.act {
                 self.find_business(start).await?;
                 if self.taken_by_another(start) {
                     // The id of a handler follows from the failed run, and so does its run id: without a business id
@@ -536,11 +539,11 @@ impl<'a, B: Backend> Turn<'a, B> {
                     **start = filled;
                 }
             } else {
-                let key = RunKey { run: command.run(), namespace: command.namespace().clone() };
+                let key = command.run.clone();
                 self.load_runs(vec![key]).await?;
             }
             if let Err(rejection) = self.decide(&command).await? {
-                let (namespace, run) = (command.namespace(), command.run());
+                let (namespace, run) = (&command.run.namespace, command.run.id);
                 tracing::error!(%namespace, %run, %rejection, "could not follow up on a decision");
             }
         }

@@ -1,23 +1,36 @@
 //! Cancel: somebody asked for the end.
 
 use super::ending;
-use crate::{Aggregate, Change, EventKind, Rejection, Reply, Run, State, Status, Timestamp};
+use crate::{Aggregate, Author, Change, EventKind, Rejection, Rule, Run, Stands, State, Status, Timestamp};
 
-/// Ends the run at once, whatever it waits for; its worker's next write is refused.
-pub fn decide(now: Timestamp, seen: &Aggregate, reason: &str) -> Result<Change, Rejection> {
-    let run = &seen.run;
-    let status = Status::Cancelled;
-    if run.state.status() == status {
-        return Ok(Change::nothing(Reply::Stands { status, already: true }));
+/// Ends the run because somebody asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cancel;
+
+impl Rule for Cancel {
+    type Sender = Author;
+    type Reply = Stands;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Stands> {
+        let status = seen.run.state.status();
+        (status == Status::Cancelled).then_some(Stands { status, already: true })
     }
-    if run.state.finished() {
-        return Err(Rejection::Ended { run: run.id, status: run.state.status() });
+
+    /// Ends the run at once, whatever it waits for; its worker's next write is refused.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, by: &Author) -> Result<Change<Stands>, Rejection> {
+        let run = &seen.run;
+        if run.state.finished() {
+            return Err(Rejection::Ended { run: run.id, status: run.state.status() });
+        }
+        let Author { by, reason } = by.clone();
+        let state = State::Cancelled { reason: reason.clone() };
+        let run = Run { state, finished_at: Some(now), ..run.clone() };
+        let follow = ending::note(&run).into_iter().collect();
+        let stands = Stands { status: Status::Cancelled, already: false };
+        Ok(Change { follow, ..Change::new(run, EventKind::RunCancelled { by, reason }, stands) })
     }
-    let reason = reason.to_owned();
-    let state = State::Cancelled { reason: reason.clone() };
-    let run = Run { state, finished_at: Some(now), ..run.clone() };
-    let follow = ending::note(&run).into_iter().collect();
-    let change =
-        Change::new(run, EventKind::RunCancelled { reason }, Reply::Stands { status, already: false });
-    Ok(Change { follow, ..change })
+
+    fn takes_lease(&self) -> Option<&'static str> {
+        Some("the run was cancelled")
+    }
 }

@@ -1,18 +1,36 @@
 //! CloseStep: the code dropped a step while an attempt ran.
 
 use super::guard;
-use crate::{Aggregate, Change, EventKind, LeaseRef, Rejection, Reply, StepRef, StepState};
+use crate::{
+    Aggregate, Change, Done, Ends, EventKind, Lease, Rejection, Rule, StepRef, StepState, Timestamp,
+};
 
-/// Notes it only where the record knows of the attempt: else there is nothing that could time out.
-pub fn decide(seen: &Aggregate, lease: &LeaseRef, step: &StepRef) -> Result<Change, Rejection> {
-    guard::held(seen, lease)?;
-    guard::same_position(seen, step)?;
-    match seen.steps.get(&step.path) {
-        Some(known) if !known.closed && matches!(known.state, StepState::Running { .. }) => {
-            let attempt = known.attempts.saturating_add(1);
-            let event = EventKind::StepClosed { step: step.path.clone(), position: step.position, attempt };
-            Ok(Change::event(event, None, Reply::Done { already: false }))
+/// The code dropped a step that the record knows to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CloseStep {
+    pub step: StepRef,
+}
+
+impl Rule for CloseStep {
+    type Sender = Lease;
+    type Reply = Done;
+
+    /// Notes it only where the record knows of the attempt: else there is nothing that could time out.
+    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let CloseStep { step } = self;
+        guard::same_position(seen, step)?;
+        match seen.steps.get(&step.path) {
+            Some(known) if !known.closed && matches!(known.state, StepState::Running { .. }) => {
+                let attempt = known.attempts.saturating_add(1);
+                let (path, position) = (step.path.clone(), step.position);
+                let event = EventKind::StepClosed { step: path, position, attempt };
+                Ok(Change::event(event, None, Done::NOW))
+            }
+            Some(_) | None => Ok(Change::nothing(Done::BEFORE)),
         }
-        Some(_) | None => Ok(Change::nothing(Reply::Done { already: true })),
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Step(&self.step.path)
     }
 }

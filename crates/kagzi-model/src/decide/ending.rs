@@ -1,7 +1,7 @@
 //! The one way in which a run ends badly: whatever the cause, its handler is started in the same commit.
 
 use crate::{
-    Aggregate, Change, Command, EventKind, Failure, Reply, Run, State, Timestamp,
+    Aggregate, Change, Command, EventKind, Failure, Run, RunKey, State, Timestamp, act::NoteHandler,
     failure_handler::own_handler,
 };
 
@@ -13,11 +13,12 @@ pub enum Ending {
 }
 
 /// Ends the run and starts the handler that it asked for.
-pub fn end(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure, reply: Reply) -> Change {
+pub fn end<R>(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure, reply: R) -> Change<R> {
     let (state, event) = match ending {
-        Ending::Failed => {
-            (State::Failed { failure: failure.clone() }, EventKind::RunFailed { failure, step: None })
-        }
+        Ending::Failed => (
+            State::Failed { failure: failure.clone() },
+            EventKind::RunFailed { failure, step: None, by: None },
+        ),
         Ending::TimedOut => {
             (State::TimedOut { failure: failure.clone() }, EventKind::RunTimedOut { failure })
         }
@@ -30,7 +31,7 @@ pub fn end(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure, r
 }
 
 /// Adds the handler's start, and for a handler the note on the run whose failure it handles.
-pub fn with_handler(seen: &Aggregate, change: &mut Change) {
+pub fn with_handler<R>(seen: &Aggregate, change: &mut Change<R>) {
     if let Some((start, event)) = own_handler(seen) {
         change.events.push((event, None));
         change.follow.push(start);
@@ -50,5 +51,6 @@ pub fn note(ended: &Run) -> Option<Command> {
         Some(failure) => format!("{}: {}", ended.state.status().name(), failure.message),
         None => ended.state.status().name().to_owned(),
     };
-    Some(Command::NoteHandler { namespace: ended.namespace.clone(), run: failed, handler: ended.id, outcome })
+    let failed = RunKey::new(ended.namespace.clone(), failed);
+    Some(failed.duty(NoteHandler { handler: ended.id, outcome }))
 }

@@ -7,35 +7,50 @@ use super::{
     fail_step, orphan, park,
 };
 use crate::{
-    Aggregate, Change, Failure, Lease, Loss, Rejection, Reply, Run, State, StepRef, StepState, Timestamp,
-    codes,
+    Aggregate, Attempted, Change, Failure, Lease, Reclaimed, Rejection, Rule, Run, State, StepRef, StepState,
+    Timestamp, act::Loss, codes,
 };
 
-/// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
-/// out is taken back.
-pub fn decide(now: Timestamp, seen: &Aggregate, losses_max: u32) -> Result<Change, Rejection> {
-    let run = &seen.run;
-    if run.state.finished() {
-        return Ok(Change::nothing(Reply::Done { already: true }));
-    }
-    if run.deadline_at.is_some_and(|deadline| deadline <= now) {
-        let failure =
-            Failure::new(codes::TIMED_OUT, "the run did not finish before its deadline").non_retryable();
-        return Ok(ending::end(now, seen, Ending::TimedOut, failure, Reply::Done { already: false }));
-    }
-    match run.lease() {
-        Some(lease) if lease.until <= now => {
-            let loss = Loss { cut_off: false, losses_max };
-            let taken = orphan::take_back(now, seen, lease, loss);
-            Ok(taken.expect("only a worker that was cut off keeps its run"))
+/// Acts on a passed deadline or a lease that ran out. `losses_max` as in [`Loss`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expire {
+    pub losses_max: u32,
+}
+
+impl Rule for Expire {
+    type Sender = ();
+    type Reply = Reclaimed;
+
+    /// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
+    /// out is taken back.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Reclaimed>, Rejection> {
+        let run = &seen.run;
+        if run.state.finished() {
+            return Ok(Change::nothing(Reclaimed::Nothing));
         }
-        Some(lease) if lease.step_timeout_at.is_some_and(|at| at <= now) => Ok(steps(now, seen, lease)),
-        Some(_) | None => Ok(Change::nothing(Reply::Done { already: true })),
+        if run.deadline_at.is_some_and(|deadline| deadline <= now) {
+            let why = "the run did not finish before its deadline";
+            let failure = Failure::new(codes::TIMED_OUT, why).non_retryable();
+            return Ok(ending::end(now, seen, Ending::TimedOut, failure, Reclaimed::Ended));
+        }
+        match run.lease() {
+            Some(lease) if lease.until <= now => {
+                let loss = Loss { cut_off: false, losses_max: self.losses_max };
+                let taken = orphan::take_back(now, seen, lease, loss);
+                Ok(taken.expect("only a worker that was cut off keeps its run"))
+            }
+            Some(lease) if lease.step_timeout_at.is_some_and(|at| at <= now) => Ok(steps(now, seen, lease)),
+            Some(_) | None => Ok(Change::nothing(Reclaimed::Nothing)),
+        }
+    }
+
+    fn takes_lease(&self) -> Option<&'static str> {
+        Some("the lease ran out or the run's deadline passed")
     }
 }
 
 /// Fails the steps that ran too long, by their policies. The worker may hang in them, so it loses the run.
-fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
+fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change<Reclaimed> {
     let mut running: Vec<_> = seen
         .open_steps()
         .filter_map(|step| match &step.state {
@@ -51,9 +66,9 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
         let step_timeout_at = early.iter().map(|(_, at, _)| *at).min();
         let state = State::Leased(Lease { step_timeout_at, ..lease.clone() });
         let run = Some(Run { state, ..seen.run.clone() });
-        return Change { run, events: vec![], reply: Reply::Done { already: true }, follow: vec![] };
+        return Change { run, events: vec![], reply: Reclaimed::Nothing, follow: vec![] };
     }
-    let mut change = Change::nothing(Reply::Done { already: false });
+    let mut change = Change::nothing(Reclaimed::Ended);
     let mut any_final = false;
     let several = late.len() > 1;
     // Each is judged with the ones before it counted: limits that hold for the whole run hold for these together.
@@ -62,7 +77,7 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change {
         let named = StepRef { path: step.path.clone(), position: step.position };
         let failure = Failure::new(codes::TIMED_OUT, &format!("step '{}' ran longer than it may", step.path));
         let (event, reply) = fail_step::judge(now, &judging, &named, (&failure, 0), policy);
-        any_final |= matches!(reply, Reply::StepFinal { .. });
+        any_final |= matches!(reply, Attempted::Final { .. });
         if several {
             judging.to_mut().absorb(now, &event);
         }

@@ -1,44 +1,51 @@
 //! Fail: the function returned an error.
 
-use super::{
-    ending::{self, Ending},
-    guard,
-};
+use super::ending::{self, Ending};
 use crate::{
-    Aggregate, Change, EventKind, FailedAttempt, Failure, LeaseRef, Name, Rejection, Reply, Run, State,
-    Timestamp, Verdict, backoff::seed,
+    Aggregate, Change, Ends, EventKind, FailedAttempt, Failure, Lease, Name, Rejection, Rule, Run, RunFailed,
+    State, Timestamp, Verdict, backoff::seed,
 };
 
-/// Ends the run as FAILED, or executes it again where it asked for that. A repeat by the same lease is told
-/// what was decided.
-pub fn decide(
-    now: Timestamp,
-    seen: &Aggregate,
-    lease: &LeaseRef,
-    (failure, step): (&Failure, Option<&Name>),
-) -> Result<Change, Rejection> {
-    if guard::was_last(seen, lease) {
+/// Ends the run with an error: that of `step`, if the function returned the error of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fail {
+    pub failure: Failure,
+    pub step: Option<Name>,
+}
+
+impl Rule for Fail {
+    type Sender = Lease;
+    type Reply = RunFailed;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<RunFailed> {
         match &seen.run.state {
-            State::Failed { .. } => return Ok(Change::nothing(Reply::RunFailed { retry_at: None })),
-            State::Retry { step: None, at, .. } => {
-                return Ok(Change::nothing(Reply::RunFailed { retry_at: Some(*at) }));
-            }
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => {}
-            State::Paused { .. } | State::Completed | State::Cancelled { .. } | State::TimedOut { .. } => {}
+            State::Failed { .. } => Some(RunFailed { retry_at: None }),
+            State::Retry { step: None, at, .. } => Some(RunFailed { retry_at: Some(*at) }),
+            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Paused { .. } | State::Completed => None,
+            State::Cancelled { .. } | State::TimedOut { .. } => None,
         }
     }
-    guard::held(seen, lease)?;
-    // A name that means nothing here is not a reason to keep a failed run alive.
-    let step = step.filter(|step| seen.failed_for_good(step));
-    if let Some(retry_at) = retry_at(now, seen, failure) {
-        return Ok(retry(seen, (failure, step), retry_at));
+
+    /// Ends the run as FAILED, or executes it again where it asked for that.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<RunFailed>, Rejection> {
+        let Fail { failure, step } = self;
+        // A name that means nothing here is not a reason to keep a failed run alive.
+        let step = step.as_ref().filter(|step| seen.failed_for_good(step));
+        if let Some(retry_at) = retry_at(now, seen, failure) {
+            return Ok(retry(seen, failure, step, retry_at));
+        }
+        let over = RunFailed { retry_at: None };
+        let mut change = ending::end(now, seen, Ending::Failed, failure.clone(), over);
+        if let Some((EventKind::RunFailed { step: named, .. }, _)) = change.events.first_mut() {
+            *named = step.cloned();
+        }
+        Ok(change)
     }
-    let mut change =
-        ending::end(now, seen, Ending::Failed, failure.clone(), Reply::RunFailed { retry_at: None });
-    if let Some((EventKind::RunFailed { step: named, .. }, _)) = change.events.first_mut() {
-        *named = step.cloned();
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Lease
     }
-    Ok(change)
 }
 
 /// When the whole run is executed again: only where it asked for run-level retries.
@@ -61,11 +68,11 @@ fn retry_at(now: Timestamp, seen: &Aggregate, failure: &Failure) -> Option<Times
 }
 
 /// Executes again only what failed the run: what the function has gone past is history.
-fn retry(seen: &Aggregate, (failure, step): (&Failure, Option<&Name>), at: Timestamp) -> Change {
+fn retry(seen: &Aggregate, failure: &Failure, step: Option<&Name>, at: Timestamp) -> Change<RunFailed> {
     let attempt = seen.run.attempts.saturating_add(1);
     let state = State::Retry { step: None, attempt, at, failure: failure.clone() };
     let run = Run { state, attempts: attempt, crashes: 0, ..seen.run.clone() };
     let forgives = seen.forgivable(step);
     let event = EventKind::RunRetried { attempt, failure: failure.clone(), at, forgives };
-    Change::new(run, event, Reply::RunFailed { retry_at: Some(at) })
+    Change::new(run, event, RunFailed { retry_at: Some(at) })
 }

@@ -1,23 +1,24 @@
 //! The fence: who may write.
 
-use crate::{Aggregate, Lease, LeaseRef, Rejection, Run, StepRef, limits::STEPS_PER_RUN_MAX};
+use crate::{Aggregate, Lease, Rejection, Run, StepRef, limits::STEPS_PER_RUN_MAX};
 
-/// The lease that `named` claims to hold, or why it does not. Epochs decide, never clocks: a lease that ran out
-/// but was not taken over yet is still good.
-pub fn held<'a>(seen: &'a Aggregate, named: &LeaseRef) -> Result<&'a Lease, Rejection> {
+/// The lease with this epoch, or why the run does not have it. Epochs decide, never clocks: a lease that ran out but was
+/// not taken over yet is still good.
+pub fn held(seen: &Aggregate, epoch: u64) -> Result<&Lease, Rejection> {
     let run = &seen.run;
     if run.state.finished() {
         return Err(Rejection::Ended { run: run.id, status: run.state.status() });
     }
-    if run.epoch != named.epoch {
-        return Err(Rejection::StaleEpoch { run: run.id, named: named.epoch, current: run.epoch });
+    if run.epoch != epoch {
+        return Err(Rejection::StaleEpoch { run: run.id, named: epoch, current: run.epoch });
     }
     run.lease().ok_or(Rejection::NotLeased { run: run.id, status: run.state.status() })
 }
 
-/// Whether `named` was the last lease of a run that has it no more: then a command may be a repeat.
-pub fn was_last(seen: &Aggregate, named: &LeaseRef) -> bool {
-    seen.run.epoch == named.epoch && seen.run.lease().is_none()
+/// Whether the run has neither ended nor gone to anybody since its last lease ended: then a report that ends a lease may
+/// be a repeat.
+pub fn given_up(seen: &Aggregate) -> bool {
+    seen.run.lease().is_none() && !seen.run.state.finished()
 }
 
 /// Refuses a step whose path was recorded at another position: the code was reordered.

@@ -2,23 +2,49 @@
 
 use super::{ending, fail_step};
 use crate::{
-    Aggregate, Change, EventKind, Failure, Lease, Loss, Name, Rejection, Reply, RetryPolicy, Run, State,
-    Step, StepRef, StepState, Timestamp, backoff_seed, codes::WORKER_LOST,
+    Aggregate, Attempted, Change, EventKind, Failure, Lease, Name, Reclaimed, Rejection, RetryPolicy, Rule,
+    Run, State, Step, StepRef, StepState, Timestamp, backoff_seed, codes::WORKER_LOST,
 };
 
-/// Takes the lease away if it is still the one that was seen to be lost.
-pub fn decide(now: Timestamp, seen: &Aggregate, epoch: u64, loss: Loss) -> Result<Change, Rejection> {
-    let nothing = || Change::nothing(Reply::Done { already: true });
-    Ok(match seen.run.lease() {
-        Some(lease) if seen.run.epoch == epoch => take_back(now, seen, lease, loss).unwrap_or_else(nothing),
-        Some(_) | None => nothing(),
-    })
+/// Takes the lease with this epoch away from a lost worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Orphan {
+    pub epoch: u64,
+    pub loss: Loss,
+}
+
+/// How a worker was lost, and how often in a row a run may lose one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Its connection broke a moment ago, and it did not come back. It may still live: a run that would not be executed
+    /// again stays with it until it has been silent for long enough.
+    pub cut_off: bool,
+    /// The run is quarantined when it loses its worker this often in a row without progress.
+    pub losses_max: u32,
+}
+
+impl Rule for Orphan {
+    type Sender = ();
+    type Reply = Reclaimed;
+
+    /// Takes the lease away if it is still the one that was seen to be lost.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Reclaimed>, Rejection> {
+        let taken = match seen.run.lease() {
+            Some(lease) if seen.run.epoch == self.epoch => take_back(now, seen, lease, self.loss),
+            Some(_) | None => None,
+        };
+        Ok(taken.unwrap_or_else(|| Change::nothing(Reclaimed::Nothing)))
+    }
+
+    fn takes_lease(&self) -> Option<&'static str> {
+        Some("the worker was declared lost")
+    }
 }
 
 /// Schedules the next execution, or quarantines a run that takes its workers down. The policy of the steps has no say
 /// in how often a run may lose its worker; it judges the steps that are known to have begun, each of which has died in
 /// one attempt. None when the worker was only cut off and the run would not be executed again.
-pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) -> Option<Change> {
+pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) -> Option<Change<Reclaimed>> {
     let run = &seen.run;
     let crashes = run.crashes.saturating_add(1);
     let quarantined = crashes >= loss.losses_max;
@@ -37,7 +63,7 @@ pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) ->
     let mut change = Change {
         run: None,
         events: died.into_iter().chain([lost]).map(|event| (event, None)).collect(),
-        reply: Reply::Orphaned { at: retry_at },
+        reply: Reclaimed::TakenBack { at: retry_at },
         follow: vec![],
     };
     if quarantined {
@@ -75,7 +101,7 @@ fn running_steps(
         let policy =
             RetryPolicy { run_retries_max: Some(-1), run_retry_budget_ms: Some(-1), ..policy.clone() };
         let (mut event, reply) = fail_step::judge(now, seen, &named, (failure, elapsed_ms), &policy);
-        any_final |= matches!(reply, Reply::StepFinal { .. });
+        any_final |= matches!(reply, Attempted::Final { .. });
         if let EventKind::StepFailed { retry_at: Some(retry_at), .. } = &mut event {
             *retry_at = next_at;
         }

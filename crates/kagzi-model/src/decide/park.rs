@@ -4,26 +4,37 @@ use std::collections::HashSet;
 
 use super::{ending, guard};
 use crate::{
-    Aggregate, Change, EventKind, Failure, LeaseRef, Name, Rejection, Reply, Run, State, Step, StepState,
-    Timestamp, limits::IDLE_PARKS_MAX,
+    Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Name, Rejection, Rule, Run, State, Step,
+    StepState, Timestamp, limits::IDLE_PARKS_MAX,
 };
 
-/// Ends the lease; the run becomes due with the earliest of the steps that it waits for, at no charge. Unfinished steps
-/// that it does not wait for are closed: the code has dropped them, and they must not wake it.
-pub fn decide(
-    now: Timestamp,
-    seen: &Aggregate,
-    lease: &LeaseRef,
-    waits: &[Name],
-) -> Result<Change, Rejection> {
-    if guard::was_last(seen, lease) && !seen.run.state.finished() {
-        return Ok(Change::nothing(Reply::Done { already: true }));
+/// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not among
+/// them are closed. Empty: until the earliest of all, from workers that cannot say what they wait for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Park {
+    pub waits: Vec<Name>,
+}
+
+impl Rule for Park {
+    type Sender = Lease;
+    type Reply = Done;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
+        guard::given_up(seen).then_some(Done::BEFORE)
     }
-    guard::held(seen, lease)?;
-    let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
-    let earliest = if waits.is_empty() { seen.earliest_due() } else { earliest_of(seen, waits) };
-    let change = Change::nothing(Reply::Done { already: false });
-    Ok(parked(now, seen, change, Parked { earliest, closes, opens }))
+
+    /// Ends the lease; the run becomes due with the earliest of the steps that it waits for, at no charge. Unfinished
+    /// steps that it does not wait for are closed: the code has dropped them, and they must not wake it.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let waits = &self.waits;
+        let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
+        let earliest = if waits.is_empty() { seen.earliest_due() } else { earliest_of(seen, waits) };
+        Ok(parked(now, seen, Change::nothing(Done::NOW), Parked { earliest, closes, opens }))
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Lease
+    }
 }
 
 struct Parked<'a> {
@@ -52,12 +63,7 @@ fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
 }
 
 /// `change`, and then parked in the same commit.
-pub fn after(now: Timestamp, seen: &Aggregate, change: Change) -> Result<Change, Rejection> {
-    Ok(after_events(now, seen, change))
-}
-
-/// The same, where nothing can be refused.
-pub fn after_events(now: Timestamp, seen: &Aggregate, change: Change) -> Change {
+pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> Change<R> {
     let mut then = seen.open_part();
     then.apply(now, &change);
     let earliest = then.earliest_due();
@@ -65,7 +71,7 @@ pub fn after_events(now: Timestamp, seen: &Aggregate, change: Change) -> Change 
 }
 
 /// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
-pub fn ready_after(now: Timestamp, seen: &Aggregate, mut change: Change) -> Change {
+pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> Change<R> {
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());
     change.run = Some(Run { state: State::Ready { since: now }, ..run });
     change.events.push((EventKind::RunParked { due_at: now, closes: vec![], opens: vec![] }, None));
@@ -73,12 +79,12 @@ pub fn ready_after(now: Timestamp, seen: &Aggregate, mut change: Change) -> Chan
 }
 
 /// Adds the park. `then` is the run as it stands after everything that comes before it.
-fn parked(
+fn parked<R>(
     now: Timestamp,
     then: &Aggregate,
-    mut change: Change,
+    mut change: Change<R>,
     Parked { earliest, closes, opens }: Parked<'_>,
-) -> Change {
+) -> Change<R> {
     let natural = earliest.map_or(now, |(_, at)| at);
     let idle = then.is_idle_park(now, natural);
     // The floor under a run that would spin: due later than its steps say.

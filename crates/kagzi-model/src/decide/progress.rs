@@ -2,36 +2,50 @@
 
 use super::guard;
 use crate::{
-    Aggregate, Change, EventKind, LeaseRef, Payload, Rejection, Reply, StepRef, StepState,
+    Aggregate, Change, Done, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepState, Timestamp,
     limits::PROGRESS_EVENTS_MAX,
 };
 
-/// Keeps what the next attempt may read, should there be one.
-pub fn decide(
-    seen: &Aggregate,
-    lease: &LeaseRef,
-    step: &StepRef,
-    progress: &Payload,
-) -> Result<Change, Rejection> {
-    guard::held(seen, lease)?;
-    guard::same_position(seen, step)?;
-    guard::room_for_step(seen, step)?;
-    let known = seen.steps.get(&step.path);
-    match known.map(|known| &known.state) {
-        Some(
-            StepState::Completed | StepState::Failed { .. } | StepState::Slept | StepState::Sleeping { .. },
-        ) => Err(Rejection::StepDecided { step: step.path.clone() }),
-        // The next attempt then begins where an earlier word said. That is late, but the run can still be loaded.
-        Some(StepState::Running { .. } | StepState::Retry { .. }) | None
-            if seen.last_seq >= PROGRESS_EVENTS_MAX =>
-        {
-            Ok(Change::nothing(Reply::Done { already: true }))
+/// Notes how far a long step is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub step: StepRef,
+    pub progress: Payload,
+}
+
+impl Rule for Progress {
+    type Sender = Lease;
+    type Reply = Done;
+
+    /// Keeps what the next attempt may read, should there be one.
+    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let Progress { step, progress } = self;
+        guard::same_position(seen, step)?;
+        guard::room_for_step(seen, step)?;
+        let known = seen.steps.get(&step.path);
+        match known.map(|known| &known.state) {
+            Some(StepState::Completed | StepState::Failed { .. }) => {
+                Err(Rejection::StepDecided { step: step.path.clone() })
+            }
+            Some(StepState::Slept | StepState::Sleeping { .. }) => {
+                Err(Rejection::StepDecided { step: step.path.clone() })
+            }
+            // The next attempt then begins where an earlier word said. That is late, but the run can still be loaded.
+            Some(StepState::Running { .. } | StepState::Retry { .. }) | None
+                if seen.last_seq >= PROGRESS_EVENTS_MAX =>
+            {
+                Ok(Change::nothing(Done::BEFORE))
+            }
+            Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {
+                let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
+                let (path, position) = (step.path.clone(), step.position);
+                let event = EventKind::StepProgressed { step: path, position, attempt };
+                Ok(Change::event(event, Some(progress.clone()), Done::NOW))
+            }
         }
-        Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {
-            let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
-            let (path, position) = (step.path.clone(), step.position);
-            let event = EventKind::StepProgressed { step: path, position, attempt };
-            Ok(Change::event(event, Some(progress.clone()), Reply::Done { already: false }))
-        }
+    }
+
+    fn payload_bytes(&self) -> usize {
+        self.progress.data.len()
     }
 }

@@ -1,43 +1,76 @@
 //! RecordStep: a result is recorded once.
 
 use super::guard;
-use crate::{Aggregate, Change, EventKind, LeaseRef, Millis, Payload, Rejection, Reply, StepRef, StepState};
+use crate::{
+    Aggregate, Change, Done, Ends, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepResult,
+    StepState, Timestamp,
+};
 
-/// Adds the result to the history; the row changes only when it must forget earlier crashes.
-pub fn decide(
-    seen: &Aggregate,
-    lease: &LeaseRef,
-    step: &StepRef,
-    (attempt, elapsed_ms): (u32, Millis),
-    result: &Payload,
-) -> Result<Change, Rejection> {
-    let known = seen.steps.get(&step.path);
-    let recorded = known.is_some_and(|known| known.state == StepState::Completed);
-    if recorded && seen.run.epoch == lease.epoch {
-        // The answer was lost and the worker sent it again, perhaps after the run went on.
-        guard::same_position(seen, step)?;
-        return Ok(Change::nothing(Reply::Done { already: true }));
+/// Records a step's result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordStep(pub StepResult);
+
+impl Rule for RecordStep {
+    type Sender = Lease;
+    type Reply = Done;
+
+    /// The answer was lost and the worker sent it again, perhaps after the run went on.
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
+        is_recorded(seen, &self.0.step).then_some(Done::BEFORE)
     }
-    guard::held(seen, lease)?;
+
+    /// Adds the result to the history; the row changes only when it must forget earlier crashes.
+    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let (event, result) = recorded(seen, &self.0)?;
+        let change = Change::event(event, result, Done::NOW);
+        Ok(Change { run: guard::progressed(seen), ..change })
+    }
+
+    fn payload_bytes(&self) -> usize {
+        self.0.result.data.len()
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Step(&self.0.step.path)
+    }
+}
+
+/// Whether the step has its result, at the place where the code has it too.
+pub fn is_recorded(seen: &Aggregate, step: &StepRef) -> bool {
+    let known = seen.steps.get(&step.path);
+    known.is_some_and(|known| known.state == StepState::Completed && known.position == step.position)
+}
+
+/// The line that records the result, unless it is there.
+pub fn unless_recorded(
+    seen: &Aggregate,
+    result: &StepResult,
+) -> Result<Option<(EventKind, Option<Payload>)>, Rejection> {
+    if is_recorded(seen, &result.step) { Ok(None) } else { recorded(seen, result).map(Some) }
+}
+
+/// The line that records the result.
+fn recorded(seen: &Aggregate, result: &StepResult) -> Result<(EventKind, Option<Payload>), Rejection> {
+    let StepResult { step, attempt, result, elapsed_ms } = result;
     guard::same_position(seen, step)?;
     guard::room_for_step(seen, step)?;
+    let known = seen.steps.get(&step.path);
     match known.map(|known| &known.state) {
-        Some(
-            StepState::Completed | StepState::Failed { .. } | StepState::Slept | StepState::Sleeping { .. },
-        ) => {
+        Some(StepState::Completed | StepState::Failed { .. }) => {
+            return Err(Rejection::StepDecided { step: step.path.clone() });
+        }
+        Some(StepState::Slept | StepState::Sleeping { .. }) => {
             return Err(Rejection::StepDecided { step: step.path.clone() });
         }
         Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
     }
     // The record counts attempts itself; a worker's number below it is a slip, never a reset.
-    let attempt = attempt.max(known.map_or(0, |known| known.attempts).saturating_add(1));
+    let attempt = (*attempt).max(known.map_or(0, |known| known.attempts).saturating_add(1));
     let event = EventKind::StepCompleted {
         step: step.path.clone(),
         position: step.position,
         attempt,
-        elapsed_ms: elapsed_ms.max(0),
+        elapsed_ms: (*elapsed_ms).max(0),
     };
-    let mut change = Change::event(event, Some(result.clone()), Reply::Done { already: false });
-    change.run = guard::progressed(seen);
-    Ok(change)
+    Ok((event, Some(result.clone())))
 }

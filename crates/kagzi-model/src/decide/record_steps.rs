@@ -3,26 +3,49 @@
 use std::collections::HashSet;
 
 use super::{guard, record_step};
-use crate::{Aggregate, Change, LeaseRef, Rejection, Reply, StepResult, limits::STEPS_PER_RUN_MAX};
+use crate::{
+    Aggregate, Change, Done, Ends, Lease, Rejection, Rule, StepResult, Timestamp, command::result_bytes,
+    limits::STEPS_PER_RUN_MAX,
+};
 
-/// All of them or none. A repeat writes what was not written before, which is nothing.
-pub fn decide(seen: &Aggregate, lease: &LeaseRef, steps: &[StepResult]) -> Result<Change, Rejection> {
-    let mut events = Vec::with_capacity(steps.len());
-    for result in steps {
-        let counted = (result.attempt, result.elapsed_ms);
-        events.extend(record_step::decide(seen, lease, &result.step, counted, &result.result)?.events);
+/// Records several results together, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordSteps {
+    pub steps: Vec<StepResult>,
+}
+
+impl Rule for RecordSteps {
+    type Sender = Lease;
+    type Reply = Done;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
+        let recorded = self.steps.iter().all(|result| record_step::is_recorded(seen, &result.step));
+        recorded.then_some(Done::BEFORE)
     }
-    distinct(steps)?;
-    let count = seen
-        .steps
-        .len()
-        .saturating_add(steps.iter().filter(|new| !seen.steps.contains_key(&new.step.path)).count());
-    if count > STEPS_PER_RUN_MAX {
-        return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+
+    /// All of them or none; those that were recorded before are not written again.
+    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let steps = &self.steps;
+        let mut events = Vec::with_capacity(steps.len());
+        for result in steps {
+            events.extend(record_step::unless_recorded(seen, result)?);
+        }
+        distinct(steps)?;
+        let new = steps.iter().filter(|new| !seen.steps.contains_key(&new.step.path)).count();
+        let count = seen.steps.len().saturating_add(new);
+        if count > STEPS_PER_RUN_MAX {
+            return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+        }
+        Ok(Change { run: guard::progressed(seen), events, reply: Done::NOW, follow: vec![] })
     }
-    let already = events.is_empty();
-    let run = if already { None } else { guard::progressed(seen) };
-    Ok(Change { run, events, reply: Reply::Done { already }, follow: vec![] })
+
+    fn payload_bytes(&self) -> usize {
+        result_bytes(&self.steps)
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Steps(&self.steps)
+    }
 }
 
 /// No step may come twice.

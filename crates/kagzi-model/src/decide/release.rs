@@ -2,32 +2,50 @@
 
 use super::{ending, guard};
 use crate::{
-    Aggregate, Change, EventKind, Failure, LeaseRef, Millis, Name, Rejection, Reply, Run, State, Timestamp,
-    codes,
+    Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Millis, Name, Rejection, Rule, Run, State,
+    Timestamp, codes,
     limits::{RELEASE_DELAY_MS, RELEASES_MAX},
 };
 
-/// Makes the run ready again: at once the first time, later the more often it happens without progress, and not any
-/// more after some. Otherwise a run that nobody can execute would go round at full speed for ever.
-pub fn decide(now: Timestamp, seen: &Aggregate, lease: &LeaseRef, why: &str) -> Result<Change, Rejection> {
-    if guard::was_last(seen, lease) && !seen.run.state.finished() {
-        return Ok(Change::nothing(Reply::Done { already: true }));
+/// Gives the run back at no charge. The more often that happens without progress, the longer it waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Release {
+    pub why: String,
+}
+
+impl Rule for Release {
+    type Sender = Lease;
+    type Reply = Done;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
+        guard::given_up(seen).then_some(Done::BEFORE)
     }
-    guard::held(seen, lease)?;
-    let releases = seen.releases.saturating_add(1);
-    let released = EventKind::RunReleased { why: why.to_owned() };
-    if releases >= RELEASES_MAX {
-        return Ok(quarantine(now, seen, released, (releases, why)));
-    }
-    let state = match delay_ms(releases) {
-        0 => State::Ready { since: now },
-        delay_ms => {
-            let failure = Failure::new(codes::RELEASED, why);
-            State::Retry { step: None, attempt: releases, at: now.plus_ms(delay_ms), failure }
+
+    /// Makes the run ready again: at once the first time, later the more often it happens without progress, and not any
+    /// more after some. Otherwise a run that nobody can execute would go round at full speed for ever.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let why = &self.why;
+        let releases = seen.releases.saturating_add(1);
+        let released = EventKind::RunReleased { why: why.clone() };
+        if releases >= RELEASES_MAX {
+            let why = format!(
+                "it was given back {releases} times in a row without progress, the last time because: {why}"
+            );
+            return Ok(quarantine(now, seen, released, why));
         }
-    };
-    let run = Run { state, ..seen.run.clone() };
-    Ok(Change::new(run, released, Reply::Done { already: false }))
+        let state = match delay_ms(releases) {
+            0 => State::Ready { since: now },
+            delay_ms => {
+                let failure = Failure::new(codes::RELEASED, why);
+                State::Retry { step: None, attempt: releases, at: now.plus_ms(delay_ms), failure }
+            }
+        };
+        Ok(Change::new(Run { state, ..seen.run.clone() }, released, Done::NOW))
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends::Lease
+    }
 }
 
 /// None for the first, because most releases are a worker that leaves; then 250 ms, 500 ms, 1 s …
@@ -38,15 +56,13 @@ fn delay_ms(releases: u32) -> Millis {
     }
 }
 
-fn quarantine(now: Timestamp, seen: &Aggregate, released: EventKind, (releases, why): (u32, &str)) -> Change {
+fn quarantine(now: Timestamp, seen: &Aggregate, released: EventKind, why: String) -> Change<Done> {
     let by = Name::from("quarantine");
-    let why =
-        format!("it was given back {releases} times in a row without progress, the last time because: {why}");
     let state = State::Paused { by: by.clone(), why: why.clone(), since: now };
     let mut change = Change {
         run: Some(Run { state, ..seen.run.clone() }),
         events: vec![(released, None), (EventKind::RunPaused { by, why }, None)],
-        reply: Reply::Done { already: false },
+        reply: Done::NOW,
         follow: vec![],
     };
     ending::with_handler(seen, &mut change);

@@ -2,46 +2,53 @@
 
 use super::guard;
 use crate::{
-    Aggregate, Change, EventKind, LeaseRef, Name, Rejection, Reply, Run, StepRef, StepState,
-    limits::LABELS_MAX,
+    Aggregate, Change, Done, EventKind, Lease, Name, Rejection, Rule, Run, StepRef, Timestamp,
+    decide::record_step, limits::LABELS_MAX,
 };
 
-/// Adds the label to the row; the value that was under the name before is gone. A repeat of the same call writes
-/// nothing, even when a later call has set another value meanwhile.
-pub fn decide(
-    seen: &Aggregate,
-    lease: &LeaseRef,
-    step: &StepRef,
-    (name, value): (&Name, &Name),
-) -> Result<Change, Rejection> {
-    let known = seen.steps.get(&step.path);
-    if known.is_some_and(|known| known.state == StepState::Completed) && seen.run.epoch == lease.epoch {
+/// Sets a label of the run; the call has a step's identity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetLabel {
+    pub step: StepRef,
+    pub name: Name,
+    pub value: Name,
+}
+
+impl Rule for SetLabel {
+    type Sender = Lease;
+    type Reply = Done;
+
+    /// Even when a later call has set another value meanwhile.
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
+        record_step::is_recorded(seen, &self.step).then_some(Done::BEFORE)
+    }
+
+    /// Adds the label to the row; the value that was under the name before is gone.
+    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+        let SetLabel { step, name, value } = self;
         guard::same_position(seen, step)?;
-        return Ok(Change::nothing(Reply::Done { already: true }));
-    }
-    guard::held(seen, lease)?;
-    guard::same_position(seen, step)?;
-    guard::room_for_step(seen, step)?;
-    if known.is_some() {
-        return Err(Rejection::StepDecided { step: step.path.clone() });
-    }
-    let labels = &seen.run.labels;
-    if labels.get(name).is_none() && labels.len() >= LABELS_MAX {
-        return Err(Rejection::TooManyLabels { run: seen.run.id, name: name.clone(), max: LABELS_MAX });
-    }
-    let event = EventKind::LabelSet {
-        step: step.path.clone(),
-        position: step.position,
-        name: name.clone(),
-        value: value.clone(),
-    };
-    let mut change = Change::event(event, None, Reply::Done { already: false });
-    change.run = match labels.get(name) {
-        Some(same) if same == value => guard::progressed(seen),
-        Some(_) | None => {
-            let labels = labels.with(name.clone(), value.clone());
-            Some(Run { labels, crashes: 0, ..seen.run.clone() })
+        guard::room_for_step(seen, step)?;
+        if seen.steps.contains_key(&step.path) {
+            return Err(Rejection::StepDecided { step: step.path.clone() });
         }
-    };
-    Ok(change)
+        let labels = &seen.run.labels;
+        if labels.get(name).is_none() && labels.len() >= LABELS_MAX {
+            return Err(Rejection::TooManyLabels { run: seen.run.id, name: name.clone(), max: LABELS_MAX });
+        }
+        let event = EventKind::LabelSet {
+            step: step.path.clone(),
+            position: step.position,
+            name: name.clone(),
+            value: value.clone(),
+        };
+        let mut change = Change::event(event, None, Done::NOW);
+        change.run = match labels.get(name) {
+            Some(same) if same == value => guard::progressed(seen),
+            Some(_) | None => {
+                let labels = labels.with(name.clone(), value.clone());
+                Some(Run { labels, crashes: 0, ..seen.run.clone() })
+            }
+        };
+        Ok(change)
+    }
 }

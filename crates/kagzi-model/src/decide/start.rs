@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Aggregate, Change, EventKind, Payload, Rejection, Reply, Run, StartRun, State, Timestamp};
+use crate::{Aggregate, Change, EventKind, Payload, Rejection, Run, StartRun, Started, State, Timestamp};
 
 /// Creates the run; the same request again gets the run that is there, another request under the id a conflict.
 pub fn decide(
@@ -10,7 +10,7 @@ pub fn decide(
     taken: Option<&Aggregate>,
     taken_input: Option<&Payload>,
     start: &StartRun,
-) -> Result<Change, Rejection> {
+) -> Result<Change<Started>, Rejection> {
     let Some(taken) = taken else {
         let run = Run {
             namespace: start.namespace.clone(),
@@ -31,7 +31,7 @@ pub fn decide(
             options: Arc::new(start.options.clone()),
             labels: start.labels.clone(),
         };
-        let reply = Reply::Started { run: run.id, existed: false };
+        let reply = Started { run: run.id, existed: false };
         let event = (EventKind::RunStarted, Some(start.input.clone()));
         return Ok(Change { run: Some(run), events: vec![event], reply, follow: vec![] });
     };
@@ -48,5 +48,5 @@ pub fn decide(
     if taken_input.is_some_and(|input| *input != start.input) {
         return conflict("input");
     }
-    Ok(Change::nothing(Reply::Started { run: taken.run.id, existed: true }))
+    Ok(Change::nothing(Started { run: taken.run.id, existed: true }))
 }

@@ -1,21 +1,41 @@
 //! Terminate: an operator gives the run up. It counts as a failure, so its handler runs.
 
 use super::ending::{self, Ending};
-use crate::{Aggregate, Change, Failure, Rejection, Reply, State, Status, Timestamp, codes};
+use crate::{
+    Aggregate, Author, Change, EventKind, Failure, Rejection, Rule, Stands, State, Status, Timestamp, codes,
+};
 
-/// Ends the run at once, whatever it waits for.
-pub fn decide(now: Timestamp, seen: &Aggregate, reason: &str) -> Result<Change, Rejection> {
-    let run = &seen.run;
-    let status = Status::Failed;
-    if let State::Failed { failure } = &run.state
-        && *failure.code == *codes::TERMINATED
-    {
-        return Ok(Change::nothing(Reply::Stands { status, already: true }));
+/// Ends the run as FAILED because an operator said so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terminate;
+
+impl Rule for Terminate {
+    type Sender = Author;
+    type Reply = Stands;
+
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Stands> {
+        let terminated =
+            matches!(&seen.run.state, State::Failed { failure } if *failure.code == *codes::TERMINATED);
+        terminated.then_some(Stands { status: Status::Failed, already: true })
     }
-    if run.state.finished() {
-        return Err(Rejection::Ended { run: run.id, status: run.state.status() });
+
+    /// Ends the run at once, whatever it waits for.
+    fn decide(&self, now: Timestamp, seen: &Aggregate, by: &Author) -> Result<Change<Stands>, Rejection> {
+        let run = &seen.run;
+        if run.state.finished() {
+            return Err(Rejection::Ended { run: run.id, status: run.state.status() });
+        }
+        let why = if by.reason.is_empty() { "terminated by an operator" } else { &by.reason };
+        let failure = Failure::new(codes::TERMINATED, why).non_retryable();
+        let stands = Stands { status: Status::Failed, already: false };
+        let mut change = ending::end(now, seen, Ending::Failed, failure, stands);
+        if let Some((EventKind::RunFailed { by: who, .. }, _)) = change.events.first_mut() {
+            *who = Some(by.by.clone());
+        }
+        Ok(change)
     }
-    let why = if reason.is_empty() { "terminated by an operator" } else { reason };
-    let failure = Failure::new(codes::TERMINATED, why).non_retryable();
-    Ok(ending::end(now, seen, Ending::Failed, failure, Reply::Stands { status, already: false }))
+
+    fn takes_lease(&self) -> Option<&'static str> {
+        Some("the run was terminated")
+    }
 }

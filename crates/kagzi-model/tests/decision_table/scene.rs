@@ -1,8 +1,9 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Loss, Name, OnFailure,
-    Payload, RetryPolicy, Run, RunId, RunOptions, StartRun, State, StepRef, StepResult, Timestamp, WorkerId,
+    Aggregate, Author, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Name, OnFailure,
+    Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult, Timestamp,
+    WorkerId, act,
 };
 use uuid::Uuid;
 
@@ -148,16 +149,17 @@ pub fn states() -> Vec<(String, Aggregate)> {
 fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
     let lease = LeaseRef { namespace: namespace(), run: RUN, epoch };
     let step = |path: &str, position| StepRef { path: path.into(), position };
-    let fail_step = |park| Command::FailStep {
-        lease: lease.clone(),
-        step: step("new", 3),
-        attempt: 1,
-        failure: failure(),
-        policy: RetryPolicy::default(),
-        elapsed_ms: 0,
-        park,
+    let fail_step = |park| {
+        lease.report(act::FailStep {
+            step: step("new", 3),
+            attempt: 1,
+            failure: failure(),
+            policy: RetryPolicy::default(),
+            elapsed_ms: 0,
+            park,
+        })
     };
-    let sleep = |park| Command::Sleep { lease: lease.clone(), step: step("new", 3), duration_ms: 100, park };
+    let sleep = |park| lease.report(act::Sleep { step: step("new", 3), duration_ms: 100, park });
     let (result, output, elapsed_ms) = (Payload::new(&b"r"[..]), Payload::new(&b"o"[..]), 5);
     let last = StepResult { step: step("new", 3), attempt: 1, result: result.clone(), elapsed_ms };
     vec![
@@ -166,34 +168,30 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Progress", progress(&lease, step("new", 3))),
         (
             "RecordStep",
-            Command::RecordStep {
-                lease: lease.clone(),
+            lease.report(act::RecordStep(StepResult {
                 step: step("new", 3),
                 attempt: 1,
                 result,
                 elapsed_ms,
-            },
+            })),
         ),
         ("FailStep", fail_step(false)),
         ("FailStep and park", fail_step(true)),
         ("Sleep", sleep(false)),
         ("Sleep and park", sleep(true)),
-        ("SleepOver", Command::SleepOver { lease: lease.clone(), step: "nap".into() }),
+        ("SleepOver", lease.report(act::SleepOver { step: "nap".into() })),
         ("SetLabel", set_label(&lease, step("new", 3))),
-        ("Complete", Command::Complete { lease: lease.clone(), steps: Vec::new(), output: output.clone() }),
-        (
-            "Complete with a last result",
-            Command::Complete { lease: lease.clone(), steps: vec![last], output },
-        ),
-        ("Fail", Command::Fail { lease: lease.clone(), failure: failure(), step: None }),
-        ("Park", Command::Park { lease: lease.clone(), waits: Vec::new() }),
-        ("Park for nap", Command::Park { lease: lease.clone(), waits: vec!["nap".into()] }),
+        ("Complete", lease.report(act::Complete { steps: Vec::new(), output: output.clone() })),
+        ("Complete with a last result", lease.report(act::Complete { steps: vec![last], output })),
+        ("Fail", lease.report(act::Fail { failure: failure(), step: None })),
+        ("Park", lease.report(act::Park { waits: Vec::new() })),
+        ("Park for nap", lease.report(act::Park { waits: vec!["nap".into()] })),
         ("RecordSteps", record_steps(&lease, &["new", "newer"])),
         ("RecordSteps, one twice", record_steps(&lease, &["new", "new"])),
-        ("CloseStep", Command::CloseStep { lease: lease.clone(), step: step("new", 3) }),
-        ("Release", Command::Release { lease: lease.clone(), why: "leaving".into() }),
-        ("Block", Command::Block { lease: lease.clone(), message: "code changed".into() }),
-        ("Renew", Command::Renew { lease, until: NOW.plus_ms(30_000) }),
+        ("CloseStep", lease.report(act::CloseStep { step: step("new", 3) })),
+        ("Release", lease.report(act::Release { why: "leaving".into() })),
+        ("Block", lease.report(act::Block { message: "code changed".into() })),
+        ("Renew", lease.report(act::Renew { until: NOW.plus_ms(30_000) })),
     ]
 }
 
@@ -204,19 +202,19 @@ fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
         result: Payload::new(&b"r"[..]),
         elapsed_ms: 5,
     };
-    Command::RecordSteps { lease: lease.clone(), steps: (3..).zip(paths).map(result).collect() }
+    lease.report(act::RecordSteps { steps: (3..).zip(paths).map(result).collect() })
 }
 
 fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
-    Command::BeginStep { lease: lease.clone(), step, timeout_ms, policy: RetryPolicy::default() }
+    lease.report(act::BeginStep { step, timeout_ms, policy: RetryPolicy::default() })
 }
 
 fn set_label(lease: &LeaseRef, step: StepRef) -> Command {
-    Command::SetLabel { lease: lease.clone(), step, name: "tenant".into(), value: "acme".into() }
+    lease.report(act::SetLabel { step, name: "tenant".into(), value: "acme".into() })
 }
 
 fn progress(lease: &LeaseRef, step: StepRef) -> Command {
-    Command::Progress { lease: lease.clone(), step, progress: Payload::new(&b"half"[..]) }
+    lease.report(act::Progress { step, progress: Payload::new(&b"half"[..]) })
 }
 
 /// Everything but [`Command::Start`].
@@ -224,39 +222,43 @@ pub fn commands() -> Vec<(&'static str, Command)> {
     let namespace = namespace();
     let stale = writes(EPOCH - 1).into_iter().map(|(name, command)| (stale_name(name), command));
     let orphan = |epoch, cut_off| {
-        let loss = Loss { cut_off, losses_max: 3 };
-        Command::Orphan { namespace: namespace.clone(), run: RUN, epoch, loss }
+        let loss = act::Loss { cut_off, losses_max: 3 };
+        RunKey::new(namespace.clone(), RUN).duty(act::Orphan { epoch, loss })
     };
     let others = vec![
         (
-            "Lease",
-            Command::Lease {
-                namespace: namespace.clone(),
-                run: RUN,
-                worker: WORKER,
-                until: NOW.plus_ms(30_000),
-            },
+            "Claim",
+            RunKey::new(namespace.clone(), RUN)
+                .duty(act::Claim { worker: WORKER, until: NOW.plus_ms(30_000) }),
         ),
         ("Orphan", orphan(EPOCH, false)),
         ("Orphan, cut off", orphan(EPOCH, true)),
         ("Orphan, stale epoch", orphan(EPOCH - 1, false)),
-        ("Expire", Command::Expire { namespace: namespace.clone(), run: RUN, losses_max: 3 }),
-        ("Cancel", Command::Cancel { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
-        ("Terminate", Command::Terminate { namespace: namespace.clone(), run: RUN, reason: "stop".into() }),
-        ("Resume", Command::Resume { namespace: namespace.clone(), run: RUN, request: None }),
-        ("Reopen", Command::Reopen { namespace: namespace.clone(), run: RUN, from: None, request: None }),
+        ("Expire", RunKey::new(namespace.clone(), RUN).duty(act::Expire { losses_max: 3 })),
+        ("Cancel", RunKey::new(namespace.clone(), RUN).order(Author::new("tester", "stop"), act::Cancel)),
         (
-            "Reopen from a step that did not fail",
-            Command::Reopen {
-                namespace: namespace.clone(),
-                run: RUN,
-                from: Some("nap".into()),
-                request: None,
-            },
+            "Terminate",
+            RunKey::new(namespace.clone(), RUN).order(Author::new("tester", "stop"), act::Terminate),
+        ),
+        (
+            "Resume",
+            RunKey::new(namespace.clone(), RUN)
+                .order(Author::new("tester", ""), act::Resume { request: None }),
+        ),
+        (
+            "Retry",
+            RunKey::new(namespace.clone(), RUN)
+                .order(Author::new("tester", ""), act::Retry { from: None, request: None }),
+        ),
+        (
+            "Retry from a step that did not fail",
+            RunKey::new(namespace.clone(), RUN)
+                .order(Author::new("tester", ""), act::Retry { from: Some("nap".into()), request: None }),
         ),
         (
             "NoteHandler",
-            Command::NoteHandler { namespace, run: RUN, handler: HANDLER, outcome: "COMPLETED".into() },
+            RunKey::new(namespace, RUN)
+                .duty(act::NoteHandler { handler: HANDLER, outcome: "COMPLETED".into() }),
         ),
     ];
     writes(EPOCH).into_iter().chain(stale).chain(others).collect()
@@ -282,7 +284,7 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
     let start = |change: fn(&mut StartRun)| {
         let mut start = same.clone();
         change(&mut start);
-        Command::Start(Box::new(start))
+        Command::start(start)
     };
     vec![
         ("Start, same", start(|_| ())),
@@ -348,24 +350,25 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
 pub fn step_commands() -> Vec<(String, Command)> {
     let lease = || LeaseRef { namespace: namespace(), run: RUN, epoch: EPOCH };
     let at = |position| StepRef { path: "it".into(), position };
-    let record = |position, attempt| Command::RecordStep {
-        lease: lease(),
-        step: at(position),
-        attempt,
-        result: Payload::new(&b"r"[..]),
-        elapsed_ms: 0,
+    let record = |position, attempt| {
+        lease().report(act::RecordStep(StepResult {
+            step: at(position),
+            attempt,
+            result: Payload::new(&b"r"[..]),
+            elapsed_ms: 0,
+        }))
     };
-    let fail = |position, attempt, failure: Failure| Command::FailStep {
-        lease: lease(),
-        step: at(position),
-        attempt,
-        failure,
-        policy: RetryPolicy::default(),
-        elapsed_ms: 0,
-        park: false,
+    let fail = |position, attempt, failure: Failure| {
+        lease().report(act::FailStep {
+            step: at(position),
+            attempt,
+            failure,
+            policy: RetryPolicy::default(),
+            elapsed_ms: 0,
+            park: false,
+        })
     };
-    let sleep =
-        |position, park| Command::Sleep { lease: lease(), step: at(position), duration_ms: 500, park };
+    let sleep = |position, park| lease().report(act::Sleep { step: at(position), duration_ms: 500, park });
     [
         ("BeginStep", begin(&lease(), at(0), None)),
         ("BeginStep, other position", begin(&lease(), at(9), None)),
@@ -381,12 +384,12 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("Sleep", sleep(0, false)),
         ("Sleep and park", sleep(0, true)),
         ("Sleep, other position", sleep(9, false)),
-        ("SleepOver", Command::SleepOver { lease: lease(), step: "it".into() }),
+        ("SleepOver", lease().report(act::SleepOver { step: "it".into() })),
         ("SetLabel", set_label(&lease(), at(0))),
-        ("CloseStep", Command::CloseStep { lease: lease(), step: at(0) }),
-        ("CloseStep, other position", Command::CloseStep { lease: lease(), step: at(9) }),
-        ("Park for it", Command::Park { lease: lease(), waits: vec!["it".into()] }),
-        ("Park for another", Command::Park { lease: lease(), waits: vec!["another".into()] }),
+        ("CloseStep", lease().report(act::CloseStep { step: at(0) })),
+        ("CloseStep, other position", lease().report(act::CloseStep { step: at(9) })),
+        ("Park for it", lease().report(act::Park { waits: vec!["it".into()] })),
+        ("Park for another", lease().report(act::Park { waits: vec!["another".into()] })),
         ("SetLabel, other position", set_label(&lease(), at(9))),
     ]
     .map(|(name, command)| (name.to_owned(), command))

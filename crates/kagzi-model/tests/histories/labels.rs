@@ -1,6 +1,6 @@
 //! Labels that a workflow sets: the last write counts, and replay repeats nothing.
 
-use kagzi_model::{Command, LeaseRef, Rejection, Reply, StepRef, limits::LABELS_MAX};
+use kagzi_model::{Command, Done, LeaseRef, Rejection, Reply, StepRef, act, limits::LABELS_MAX};
 
 use crate::play::{Epoch, Move, Play, Setting, What};
 
@@ -14,7 +14,7 @@ fn set(play: &Play, position: u32, name: &str, value: &str) -> Command {
     let run = &play.seen.run;
     let lease = LeaseRef { namespace: run.namespace.clone(), run: run.id, epoch: run.epoch };
     let step = StepRef { path: format!("label-{position}").into(), position };
-    Command::SetLabel { lease, step, name: name.into(), value: value.into() }
+    lease.report(act::SetLabel { step, name: name.into(), value: value.into() })
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn the_last_write_of_a_label_counts_and_a_repeat_of_an_earlier_one_does_not_brin
 
     let again = play.send(&first).unwrap();
 
-    assert_eq!(again.reply, Reply::Done { already: true });
+    assert_eq!(again.reply, Reply::Done(Done { already: true }));
     assert!(again.events.is_empty() && again.run.is_none());
     assert_eq!(play.seen.run.labels.get("stage"), Some(&"shipped".into()));
 }

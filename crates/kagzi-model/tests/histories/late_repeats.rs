@@ -1,6 +1,8 @@
 //! Commands that come again late, after the run went on.
 
-use kagzi_model::{Command, Failure, LeaseRef, Payload, Reply, RetryPolicy, StepRef};
+use kagzi_model::{
+    Attempted, Command, Done, Failure, LeaseRef, Payload, Reply, RetryPolicy, StepRef, StepResult, act,
+};
 
 use crate::play::{Epoch, Move, Play, Setting, What};
 
@@ -10,15 +12,14 @@ fn lease(play: &Play) -> LeaseRef {
 }
 
 fn fail_step(play: &Play, attempt: u32) -> Command {
-    Command::FailStep {
-        lease: lease(play),
+    lease(play).report(act::FailStep {
         step: StepRef { path: "charge".into(), position: 0 },
         attempt,
         failure: Failure::new("BROKEN", "it broke"),
         policy: RetryPolicy { initial_interval_ms: Some(0), ..Default::default() },
         elapsed_ms: 0,
         park: false,
-    }
+    })
 }
 
 fn leased() -> Play {
@@ -32,13 +33,13 @@ fn a_late_repeat_of_a_result_is_answered_after_the_run_ended() {
     let mut play = leased();
     let step = StepRef { path: "charge".into(), position: 0 };
     let result = Payload::new(&b"r"[..]);
-    let record = Command::RecordStep { lease: lease(&play), step, attempt: 1, result, elapsed_ms: 0 };
+    let record = lease(&play).report(act::RecordStep(StepResult { step, attempt: 1, result, elapsed_ms: 0 }));
     play.send(&record).unwrap();
     play.step(&Move::Write { epoch: Epoch::Current, what: What::Complete });
 
     let again = play.send(&record).unwrap();
 
-    assert_eq!(again.reply, Reply::Done { already: true });
+    assert_eq!(again.reply, Reply::Done(Done { already: true }));
     assert!(again.events.is_empty());
 }
 
@@ -54,7 +55,11 @@ fn a_late_repeat_of_a_failure_is_not_charged_to_the_next_attempt() {
 
     let again = play.send(&first).unwrap();
 
-    assert!(matches!(again.reply, Reply::StepRetry { attempt: 1, .. }), "{:?}", again.reply);
+    assert!(
+        matches!(again.reply, Reply::Attempted(Attempted::Retry { attempt: 1, .. })),
+        "{:?}",
+        again.reply
+    );
     assert!(again.events.is_empty());
 }
 
@@ -68,5 +73,9 @@ fn a_failure_that_counts_ahead_of_the_record_is_not_recognised_when_it_comes_aga
 
     // WRONG, today: the worker said "attempt 3", the record said 1, and the repeat became attempt 2. Our own
     // SDK counts from the journal, so it is never ahead; another language's may be.
-    assert!(matches!(again.reply, Reply::StepRetry { attempt: 2, .. }), "{:?}", again.reply);
+    assert!(
+        matches!(again.reply, Reply::Attempted(Attempted::Retry { attempt: 2, .. })),
+        "{:?}",
+        again.reply
+    );
 }

@@ -1,9 +1,9 @@
 //! Random histories of one run: what workers, people and the clock may do to it, sensible or not.
 
 use kagzi_model::{
-    Aggregate, Change, Command, Event, EventKind, Failure, LeaseRef, Loss, Name, Payload, Rejection,
-    RetryPolicy, RunId, RunOptions, StartRun, Step, StepRef, StepState, Timestamp, WorkerId, decide,
-    limits::LOSSES_STANDARD,
+    Aggregate, Author, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection,
+    RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState, Timestamp,
+    WorkerId, act, decide, limits::LOSSES_STANDARD,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -133,7 +133,7 @@ fn what() -> impl Strategy<Value = What> {
         1 => Just(What::Complete),
         1 => Just(What::Fail),
         6 => prop::collection::vec(step(), 0..3).prop_map(|waits| What::Park { waits }),
-        1 => step().prop_map(|step| What::Close { step }),
+        3 => step().prop_map(|step| What::Close { step }),
         4 => Just(What::Release),
         1 => Just(What::Block),
         3 => (1..60_000i64).prop_map(|lease_ms| What::Renew { lease_ms }),
@@ -169,8 +169,7 @@ impl Play {
             options: RunOptions { run_retry: run_retry.then(RetryPolicy::default), ..RunOptions::default() },
             labels: Default::default(),
         };
-        let change =
-            decide(now, None, None, &Command::Start(Box::new(start))).expect("nothing is in the way");
+        let change = decide(now, None, None, &Command::start(start)).expect("nothing is in the way");
         let seen = Aggregate::new(change.run.clone().expect("a start makes a run"), 0);
         let mut play = Play { now, seen, events: Vec::new() };
         play.take(&change);
@@ -217,20 +216,25 @@ impl Play {
             Move::Pass { .. } => unreachable!("time is not a command"),
             Move::Lease { lease_ms } => {
                 let worker = WorkerId(Uuid::from_u128(u128::from(self.seen.run.epoch) + 100));
-                Command::Lease { namespace, run, worker, until: self.now.plus_ms(*lease_ms) }
+                RunKey::new(namespace, run).duty(act::Claim { worker, until: self.now.plus_ms(*lease_ms) })
             }
             Move::Write { epoch: named, what } => {
                 self.write(LeaseRef { namespace, run, epoch: epoch(named) }, what)
             }
             Move::Orphan { epoch: named, cut_off } => {
-                let loss = Loss { cut_off: *cut_off, losses_max: LOSSES_STANDARD };
-                Command::Orphan { namespace, run, epoch: epoch(named), loss }
+                let loss = act::Loss { cut_off: *cut_off, losses_max: LOSSES_STANDARD };
+                RunKey::new(namespace, run).duty(act::Orphan { epoch: epoch(named), loss })
             }
-            Move::Expire => Command::Expire { namespace, run, losses_max: LOSSES_STANDARD },
-            Move::Cancel => Command::Cancel { namespace, run, reason: "enough".into() },
-            Move::Terminate => Command::Terminate { namespace, run, reason: "enough".into() },
-            Move::Resume => Command::Resume { namespace, run, request: None },
-            Move::Reopen => Command::Reopen { namespace, run, from: None, request: None },
+            Move::Expire => RunKey::new(namespace, run).duty(act::Expire { losses_max: LOSSES_STANDARD }),
+            Move::Cancel => RunKey::new(namespace, run).order(Author::new("tester", "enough"), act::Cancel),
+            Move::Terminate => {
+                RunKey::new(namespace, run).order(Author::new("tester", "enough"), act::Terminate)
+            }
+            Move::Resume => {
+                RunKey::new(namespace, run).order(Author::new("tester", ""), act::Resume { request: None })
+            }
+            Move::Reopen => RunKey::new(namespace, run)
+                .order(Author::new("tester", ""), act::Retry { from: None, request: None }),
         }
     }
 
@@ -246,55 +250,60 @@ impl Play {
             Attempt::Odd(number) => *number,
         };
         match what {
-            What::BeginStep { step: index, moved, timeout_ms } => Command::BeginStep {
-                lease,
+            What::BeginStep { step: index, moved, timeout_ms } => lease.report(act::BeginStep {
                 step: step(*index, *moved),
                 timeout_ms: *timeout_ms,
                 policy: RetryPolicy::default(),
-            },
-            What::Progress { step: index } => {
-                Command::Progress { lease, step: step(*index, false), progress: Payload::new(&b"half"[..]) }
+            }),
+            What::Progress { step: index } => lease
+                .report(act::Progress { step: step(*index, false), progress: Payload::new(&b"half"[..]) }),
+            What::RecordStep { step: index, moved, attempt: number } => {
+                lease.report(act::RecordStep(StepResult {
+                    step: step(*index, *moved),
+                    attempt: attempt(*index, number),
+                    result: Payload::new(&b"result"[..]),
+                    elapsed_ms: 1,
+                }))
             }
-            What::RecordStep { step: index, moved, attempt: number } => Command::RecordStep {
-                lease,
-                step: step(*index, *moved),
-                attempt: attempt(*index, number),
-                result: Payload::new(&b"result"[..]),
-                elapsed_ms: 1,
-            },
             What::FailStep { step: index, attempt: number, last, park, delay_ms } => {
                 let failure = Failure::new("BROKEN", "it broke");
                 let failure = if *last { failure.non_retryable() } else { failure };
                 let policy = RetryPolicy { initial_interval_ms: Some(*delay_ms), ..Default::default() };
                 let (step, attempt) = (step(*index, false), attempt(*index, number));
-                Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 2, park: *park }
+                lease.report(act::FailStep { step, attempt, failure, policy, elapsed_ms: 2, park: *park })
             }
             What::Sleep { step: index, ms, park } => {
-                Command::Sleep { lease, step: step(*index, false), duration_ms: *ms, park: *park }
+                lease.report(act::Sleep { step: step(*index, false), duration_ms: *ms, park: *park })
             }
             What::SleepOver { step } => {
                 let asleep = |step: &&Step| matches!(step.state, StepState::Sleeping { .. });
                 let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
-                Command::SleepOver { lease, step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) }
+                lease.report(act::SleepOver { step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) })
             }
-            What::SetLabel { step: index, value } => Command::SetLabel {
-                lease,
+            What::SetLabel { step: index, value } => lease.report(act::SetLabel {
                 step: step(*index, false),
                 name: "stage".into(),
                 value: value.to_string().into(),
-            },
+            }),
             What::Complete => {
-                Command::Complete { lease, steps: Vec::new(), output: Payload::new(&b"output"[..]) }
+                lease.report(act::Complete { steps: Vec::new(), output: Payload::new(&b"output"[..]) })
             }
-            What::Fail => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough"), step: None },
+            What::Fail => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
             What::Park { waits } => {
                 let named = waits.iter().map(|index| Name::from(PATHS[*index])).collect();
-                Command::Park { lease, waits: named }
+                lease.report(act::Park { waits: named })
             }
-            What::Close { step: index } => Command::CloseStep { lease, step: step(*index, false) },
-            What::Release => Command::Release { lease, why: "leaving".into() },
-            What::Block => Command::Block { lease, message: "code changed".into() },
-            What::Renew { lease_ms } => Command::Renew { lease, until: self.now.plus_ms(*lease_ms) },
+            What::Close { step: index } => {
+                let runs = |index: &usize| match self.seen.steps.get(PATHS[*index]) {
+                    Some(step) => matches!(step.state, StepState::Running { .. }) && !step.closed,
+                    None => false,
+                };
+                let running = (0..PATHS.len()).find(runs).unwrap_or(*index);
+                lease.report(act::CloseStep { step: step(running, false) })
+            }
+            What::Release => lease.report(act::Release { why: "leaving".into() }),
+            What::Block => lease.report(act::Block { message: "code changed".into() }),
+            What::Renew { lease_ms } => lease.report(act::Renew { until: self.now.plus_ms(*lease_ms) }),
         }
     }
 }

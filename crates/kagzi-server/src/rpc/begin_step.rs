@@ -1,7 +1,7 @@
 //! BeginStep: must this step run, and as which attempt?
 
 use kagzi_engine::Engine;
-use kagzi_model::{BeginAnswer, Command, Kind, LeaseRef, Name, Payload, Reply};
+use kagzi_model::{Begin, Kind, LeaseRef, Name, Payload, act};
 use kagzi_proto::{idempotency_key, v1};
 use kagzi_store::{EventFilter, EventRequest};
 use tonic::Status;
@@ -20,36 +20,33 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
     let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
     let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
     let timeout_ms = own_timeout.or(run.options.timeouts.start_to_close_ms).unwrap_or(standard);
-    let (named, held) = (step.clone(), lease.clone());
-    let command = Command::BeginStep { lease: held, step: named, timeout_ms: Some(timeout_ms), policy };
-    let Reply::Begin(answer) = engine.apply_one(command).await.map_err(from_engine)? else {
-        return Err(Status::internal("a begin was answered with something else"));
-    };
+    let begin = act::BeginStep { step: step.clone(), timeout_ms: Some(timeout_ms), policy };
+    let answer = engine.report(&lease, begin).await.map_err(from_engine)?;
     let mut response = v1::BeginStepResponse {
         idempotency_key: idempotency_key(&lease.run.to_string(), &step.path),
         start_to_close_timeout_ms: timeout_ms,
         ..v1::BeginStepResponse::default()
     };
     match answer {
-        BeginAnswer::Execute { attempt } => {
+        Begin::Execute { attempt } => {
             response.should_execute = true;
             response.attempt = attempt;
             let progress = newest(engine, &lease, &step.path, Kind::StepProgressed).await?;
             response.progress = progress.map(wire::payload);
         }
-        BeginAnswer::Recorded => {
+        Begin::Recorded => {
             // A sleep that is over has no result.
             if let Some(result) = newest(engine, &lease, &step.path, Kind::StepCompleted).await? {
                 response.cached_result = result.data;
                 response.cached_content_type = result.content_type.to_string();
             }
         }
-        BeginAnswer::Failed { failure, attempts, finality } => {
+        Begin::Failed { failure, attempts, finality } => {
             response.failure = Some(wire::failure(&failure));
             response.attempt = attempts;
             response.finality = finality.name().to_owned();
         }
-        BeginAnswer::NotReady { at } => response.retry_in_ms = at.remaining_ms(engine.clock().now()),
+        Begin::NotReady { at } => response.retry_in_ms = at.remaining_ms(engine.clock().now()),
     }
     Ok(response)
 }

@@ -1,7 +1,7 @@
 //! CancelWorkflowRun: the run ends now; its worker is told.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{RunKey, Stands, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -14,12 +14,8 @@ pub async fn handle(
 ) -> Result<v1::CancelWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
-    let reason = check::reason(&request.reason)?;
-    let command = Command::Cancel { namespace, run, reason };
-    match engine.apply_one(command).await.map_err(from_engine)? {
-        Reply::Stands { status, already } => {
-            Ok(v1::CancelWorkflowRunResponse { status: status as i32, already_cancelled: already })
-        }
-        other => Err(Status::internal(format!("a cancel was answered with {other:?}"))),
-    }
+    let by = check::author(&request.reason)?;
+    let order = engine.order(RunKey::new(namespace, run), by, act::Cancel);
+    let Stands { status, already } = order.await.map_err(from_engine)?;
+    Ok(v1::CancelWorkflowRunResponse { status: status as i32, already_cancelled: already })
 }

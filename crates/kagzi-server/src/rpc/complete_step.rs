@@ -1,7 +1,7 @@
 //! CompleteStep: a result is recorded once.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{Done, StepResult, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -17,9 +17,8 @@ pub async fn handle(
     let payload = v1::Payload { data: request.output, content_type: request.content_type };
     let result = check::payload(limits(engine), "output", Some(payload))?;
     // The record counts attempts itself, so 0 means "the next one".
-    let command = Command::RecordStep { lease, step, attempt: 0, result, elapsed_ms: 0 };
-    match engine.apply_one(command).await.map_err(from_engine)? {
-        Reply::Done { already } => Ok(v1::CompleteStepResponse { already_recorded: already }),
-        other => Err(Status::internal(format!("a result was answered with {other:?}"))),
-    }
+    let result = StepResult { step, attempt: 0, result, elapsed_ms: 0 };
+    let report = engine.report(&lease, act::RecordStep(result));
+    let Done { already } = report.await.map_err(from_engine)?;
+    Ok(v1::CompleteStepResponse { already_recorded: already })
 }

@@ -1,7 +1,7 @@
 //! CompleteWorkflow: the run ends with its output.
 
 use kagzi_engine::Engine;
-use kagzi_model::Command;
+use kagzi_model::act;
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -15,6 +15,6 @@ pub async fn handle(
     let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
     let payload = v1::Payload { data: request.output, content_type: request.content_type };
     let output = check::payload(limits(engine), "output", Some(payload))?;
-    engine.apply_one(Command::Complete { lease, steps: Vec::new(), output }).await.map_err(from_engine)?;
+    engine.report(&lease, act::Complete { steps: Vec::new(), output }).await.map_err(from_engine)?;
     Ok(v1::CompleteWorkflowResponse {})
 }

@@ -1,7 +1,7 @@
 //! FailStep: a failed attempt; the answer says what happens next.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{Attempted, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -20,20 +20,19 @@ pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1:
     }));
     let policy = check::retry_policy(request.retry_policy)?;
     // Without a stream nothing else of the run can be executing, so the lease ends with the retry.
-    let command = Command::FailStep { lease, step, attempt: 0, failure, policy, elapsed_ms: 0, park: true };
-    match engine.apply_one(command).await.map_err(from_engine)? {
-        Reply::StepRetry { at, attempt } => Ok(v1::FailStepResponse {
+    let failed = act::FailStep { step, attempt: 0, failure, policy, elapsed_ms: 0, park: true };
+    Ok(match engine.report(&lease, failed).await.map_err(from_engine)? {
+        Attempted::Retry { at, attempt } => v1::FailStepResponse {
             scheduled_retry: true,
             retry_at: Some(wire::timestamp(at)),
             retry_in_ms: at.remaining_ms(engine.clock().now()),
             attempt,
             finality: String::new(),
-        }),
-        Reply::StepFinal { attempts, finality } => Ok(v1::FailStepResponse {
+        },
+        Attempted::Final { attempts, finality } => v1::FailStepResponse {
             attempt: attempts,
             finality: finality.name().to_owned(),
             ..v1::FailStepResponse::default()
-        }),
-        other => Err(Status::internal(format!("a failed step was answered with {other:?}"))),
-    }
+        },
+    })
 }

@@ -1,7 +1,7 @@
 //! FailWorkflow: the run ends with an error.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{RunFailed, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -19,11 +19,10 @@ pub async fn handle(
         non_retryable: request.non_retryable,
         ..v1::Failure::default()
     }));
-    match engine.apply_one(Command::Fail { lease, failure, step: None }).await.map_err(from_engine)? {
-        Reply::RunFailed { retry_at } => Ok(v1::FailWorkflowResponse {
-            scheduled_retry: retry_at.is_some(),
-            retry_in_ms: retry_at.map_or(0, |at| at.remaining_ms(engine.clock().now())),
-        }),
-        other => Err(Status::internal(format!("a failed run was answered with {other:?}"))),
-    }
+    let report = engine.report(&lease, act::Fail { failure, step: None });
+    let RunFailed { retry_at } = report.await.map_err(from_engine)?;
+    Ok(v1::FailWorkflowResponse {
+        scheduled_retry: retry_at.is_some(),
+        retry_in_ms: retry_at.map_or(0, |at| at.remaining_ms(engine.clock().now())),
+    })
 }

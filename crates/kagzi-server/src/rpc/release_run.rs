@@ -1,7 +1,7 @@
 //! ReleaseRun: a run is given back unexecuted.
 
 use kagzi_engine::Engine;
-use kagzi_model::Command;
+use kagzi_model::act;
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -14,6 +14,6 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
     let why = check::reason(&request.reason)?;
-    engine.apply_one(Command::Release { lease, why }).await.map_err(from_engine)?;
+    engine.report(&lease, act::Release { why }).await.map_err(from_engine)?;
     Ok(v1::ReleaseRunResponse {})
 }

@@ -1,7 +1,7 @@
 //! ReportStepProgress: how far a long step is.
 
 use kagzi_engine::Engine;
-use kagzi_model::Command;
+use kagzi_model::act;
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -15,6 +15,6 @@ pub async fn handle(
     let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
     let step = check::step(&request.step_id, request.position)?;
     let progress = check::payload(limits(engine), "progress", request.progress)?;
-    engine.apply_one(Command::Progress { lease, step, progress }).await.map_err(from_engine)?;
+    engine.report(&lease, act::Progress { step, progress }).await.map_err(from_engine)?;
     Ok(v1::ReportStepProgressResponse {})
 }

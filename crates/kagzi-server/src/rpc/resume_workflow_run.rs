@@ -1,7 +1,7 @@
 //! ResumeWorkflowRun: a person says "go on now".
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{RunKey, Stands, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -15,8 +15,7 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find_run::run(engine, &namespace, &request.run_id).await?;
     let request = check::request_id(&request.request_id)?;
-    match engine.apply_one(Command::Resume { namespace, run, request }).await.map_err(from_engine)? {
-        Reply::Stands { status, .. } => Ok(v1::ResumeWorkflowRunResponse { status: status as i32 }),
-        other => Err(Status::internal(format!("a resume was answered with {other:?}"))),
-    }
+    let order = engine.order(RunKey::new(namespace, run), check::author("")?, act::Resume { request });
+    let Stands { status, .. } = order.await.map_err(from_engine)?;
+    Ok(v1::ResumeWorkflowRunResponse { status: status as i32 })
 }

@@ -1,7 +1,7 @@
 //! ScheduleSleep: the run is left alone for a while; the lease ends.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{Asleep, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -20,12 +20,11 @@ pub async fn handle(
     // Two that are each within ten years may be more together.
     let together = seconds.saturating_add(ms).cast_unsigned();
     let duration_ms = check::duration_ms("duration_seconds and duration_ms together", together)?;
-    let command = Command::Sleep { lease, step, duration_ms, park: true };
-    match engine.apply_one(command).await.map_err(from_engine)? {
-        Reply::Sleeping { until } => {
-            Ok(v1::ScheduleSleepResponse { already_over: false, wake_up_at: Some(wire::timestamp(until)) })
+    let sleep = act::Sleep { step, duration_ms, park: true };
+    Ok(match engine.report(&lease, sleep).await.map_err(from_engine)? {
+        Asleep::Until(until) => {
+            v1::ScheduleSleepResponse { already_over: false, wake_up_at: Some(wire::timestamp(until)) }
         }
-        Reply::Done { .. } => Ok(v1::ScheduleSleepResponse { already_over: true, wake_up_at: None }),
-        other => Err(Status::internal(format!("a sleep was answered with {other:?}"))),
-    }
+        Asleep::Over { .. } => v1::ScheduleSleepResponse { already_over: true, wake_up_at: None },
+    })
 }

@@ -1,7 +1,7 @@
 //! SetLabel: labels a run, once per step id.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, Reply};
+use kagzi_model::{Done, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -12,8 +12,7 @@ pub async fn handle(engine: &Engine, request: v1::SetLabelRequest) -> Result<v1:
     let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
     let step = check::step(&request.step_id, request.position)?;
     let (name, value) = check::label(&request.name, &request.value)?;
-    match engine.apply_one(Command::SetLabel { lease, step, name, value }).await.map_err(from_engine)? {
-        Reply::Done { already } => Ok(v1::SetLabelResponse { already_recorded: already }),
-        other => Err(Status::internal(format!("a label was answered with {other:?}"))),
-    }
+    let report = engine.report(&lease, act::SetLabel { step, name, value });
+    let Done { already } = report.await.map_err(from_engine)?;
+    Ok(v1::SetLabelResponse { already_recorded: already })
 }

@@ -1,7 +1,7 @@
 //! StartWorkflow: one run per business id.
 
 use kagzi_engine::{Engine, EngineError, moment};
-use kagzi_model::{Name, OnFailure, Reply, RunOptions, StartRun};
+use kagzi_model::{Name, OnFailure, Reply, RunOptions, StartRun, Started};
 use kagzi_proto::v1;
 use kagzi_store::Outcome;
 use tonic::Status;
@@ -93,7 +93,7 @@ pub fn on_failure(workflow_type: &str, task_queue: &str) -> Result<Option<OnFail
 /// The answer to one start.
 pub fn answer(outcome: Outcome) -> Result<v1::StartWorkflowResponse, Status> {
     match outcome {
-        Ok(Reply::Started { run, existed }) => {
+        Ok(Reply::Started(Started { run, existed })) => {
             Ok(v1::StartWorkflowResponse { run_id: run.to_string(), already_exists: existed })
         }
         Ok(other) => Err(Status::internal(format!("a start was answered with {other:?}"))),

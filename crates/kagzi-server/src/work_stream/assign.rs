@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use kagzi_engine::{Assigned, Engine};
-use kagzi_model::{Command, LeaseRef};
+use kagzi_model::{LeaseRef, act};
 use kagzi_proto::v1::{self, server_message::Message as Down};
 use kagzi_store::Assignment;
 use prost::Message as _;
@@ -54,7 +54,7 @@ pub async fn give_back(engine: Engine, lease: LeaseRef, status: Status) -> Lease
     let message = status.message();
     warn!(%namespace, %run, code = ?status.code(), message, "a run could not be handed over, giving it back");
     let why = shorten(format!("it could not be handed over to a worker: {message}"));
-    while engine.apply(vec![Command::Release { lease: lease.clone(), why: why.clone() }]).await.is_err() {
+    while engine.apply(vec![lease.report(act::Release { why: why.clone() })]).await.is_err() {
         tokio::time::sleep(AGAIN_AFTER).await;
     }
     lease

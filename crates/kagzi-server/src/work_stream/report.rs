@@ -1,7 +1,9 @@
 //! Reports: from the worker's words to commands, and from outcomes to acknowledgements.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Command, LeaseRef, Name, Rejection, Reply, RunId, StepResult, Timestamp};
+use kagzi_model::{
+    Asleep, Attempted, Ends, LeaseRef, Name, Reply, Report, RunId, StepResult, Timestamp, act,
+};
 use kagzi_proto::{
     Reason, refusal,
     v1::{self, answer::Body as Said, report::Body},
@@ -57,43 +59,40 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
     let (len, mut ended) = (reports.len(), Vec::new());
     let mut ack = v1::Ack::default();
     let mut commands = Vec::with_capacity(reports.len());
-    let mut seqs = Vec::with_capacity(reports.len());
+    let mut kept = Vec::with_capacity(reports.len());
     for report in reports {
         let seq = report.seq;
         match read(&engine, &namespace, report) {
-            Ok(command) => {
-                commands.push(command);
-                seqs.push(seq);
+            Ok((lease, report)) => {
+                let (ends_lease, sleep) = (report.ends() == Ends::Lease, matches!(report, Report::Sleep(_)));
+                kept.push(Kept { seq, lease: (lease.run, lease.epoch), ends_lease, sleep });
+                commands.push(lease.report(report));
             }
             Err(status) => {
                 ack.answers.push(refuse(seq, &status));
             }
         }
     }
-    let kept: Vec<_> = commands.iter().map(lease_and_kind).collect();
     match engine.apply(commands).await {
         Ok(outcomes) => {
             let now = engine.clock().now();
-            for ((seq, (lease, kind)), outcome) in seqs.into_iter().zip(kept).zip(outcomes) {
-                if kind == Kind::End && outcome.is_ok() {
-                    ended.push((lease.run, lease.epoch));
+            for (report, outcome) in kept.into_iter().zip(outcomes) {
+                if report.ends_lease && outcome.is_ok() {
+                    ended.push(report.lease);
                 }
-                if let Err(mismatch @ Rejection::StepMismatch { .. }) = &outcome {
-                    block(&engine, lease, mismatch).await;
-                }
-                answer(&mut ack, seq, kind == Kind::Sleep, outcome, now);
+                answer(&mut ack, &report, outcome, now);
             }
         }
         Err(error) => {
             // A report is safe to repeat, so whatever is wrong with the store, the worker sends it again.
             let status = Reason::StoreUnavailable.status(error.to_string());
-            ack.answers.extend(seqs.into_iter().map(|seq| refuse(seq, &status)));
+            ack.answers.extend(kept.into_iter().map(|report| refuse(report.seq, &status)));
         }
     }
     Committed { ack, reports: len, bytes, ended }
 }
 
-fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command, Status> {
+fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseRef, Report), Status> {
     let lease = check::lease_ref(namespace, report.lease.as_ref())?;
     let step = |step: Option<v1::StepRef>| {
         let named = step.unwrap_or_default();
@@ -110,165 +109,90 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<Command
     let Some(body) = report.body else {
         return Err(Reason::MessageInvalid.status("a report without a body"));
     };
-    Ok(match body {
-        Body::StepRecorded(recorded) => Command::RecordStep {
-            lease,
-            step: step(recorded.step)?,
-            attempt: recorded.attempt,
-            result: check::payload(limits(engine), "result", recorded.result)?,
-            elapsed_ms: recorded.elapsed_ms.max(0),
-        },
-        Body::StepFailed(failed) => Command::FailStep {
-            lease,
+    let report = match body {
+        Body::StepRecorded(recorded) => act::RecordStep(result(recorded)?).into(),
+        Body::StepFailed(failed) => Report::from(act::FailStep {
             step: step(failed.step)?,
             attempt: failed.attempt,
             failure: wire::read_failure(failed.failure),
             policy: check::retry_policy(failed.retry_policy)?,
             elapsed_ms: failed.elapsed_ms.max(0),
             park: false,
-        },
-        Body::StepProgressed(progressed) => Command::Progress {
-            lease,
+        }),
+        Body::StepProgressed(progressed) => Report::from(act::Progress {
             step: step(progressed.step)?,
             progress: check::payload(limits(engine), "progress", progressed.progress)?,
-        },
-        Body::SleepScheduled(sleep) => Command::Sleep {
-            lease,
+        }),
+        Body::SleepScheduled(sleep) => Report::from(act::Sleep {
             step: step(sleep.step)?,
             duration_ms: check::duration_ms("duration_ms", u64::try_from(sleep.duration_ms).unwrap_or(0))?,
             park: false,
-        },
-        Body::SleepOver(over) => Command::SleepOver { lease, step: step(over.step)?.path },
+        }),
+        Body::SleepOver(over) => Report::from(act::SleepOver { step: step(over.step)?.path }),
         Body::LabelSet(set) => {
             let (name, value) = check::label(&set.name, &set.value)?;
-            Command::SetLabel { lease, step: step(set.step)?, name, value }
+            Report::from(act::SetLabel { step: step(set.step)?, name, value })
         }
         Body::StepsRecorded(recorded) => {
             let steps = recorded.steps.into_iter().map(result).collect::<Result<_, _>>()?;
-            Command::RecordSteps { lease, steps }
+            Report::from(act::RecordSteps { steps })
         }
-        Body::StepClosed(closed) => Command::CloseStep { lease, step: step(closed.step)? },
+        Body::StepClosed(closed) => Report::from(act::CloseStep { step: step(closed.step)? }),
         Body::RunCompleted(completed) => {
             let steps = completed.steps.into_iter().map(result).collect::<Result<_, _>>()?;
             let output = check::payload(limits(engine), "output", completed.output)?;
-            Command::Complete { lease, steps, output }
+            Report::from(act::Complete { steps, output })
         }
         Body::RunFailed(failed) => {
             let step = if failed.step.is_empty() { None } else { Some(check::step(&failed.step, 0)?.path) };
-            Command::Fail { lease, failure: wire::read_failure(failed.failure), step }
+            Report::from(act::Fail { failure: wire::read_failure(failed.failure), step })
         }
         Body::RunParked(parked) => {
             let path = |path: &String| Ok::<_, Status>(check::step(path, 0)?.path);
             let waits = parked.waits.iter().map(path).collect::<Result<_, _>>()?;
-            Command::Park { lease, waits }
+            Report::from(act::Park { waits })
         }
-        Body::RunReleased(released) => Command::Release { lease, why: shorten(released.reason) },
-        Body::RunBlocked(blocked) => Command::Block { lease, message: shorten(blocked.message) },
-    })
+        Body::RunReleased(released) => Report::from(act::Release { why: shorten(released.reason) }),
+        Body::RunBlocked(blocked) => Report::from(act::Block { message: shorten(blocked.message) }),
+    };
+    Ok((lease, report))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Sleep,
-    /// It ends the lease.
-    End,
-    Other,
+/// What the answer needs of a report after it was handed over.
+struct Kept {
+    seq: u64,
+    lease: (RunId, u64),
+    ends_lease: bool,
+    /// It begins a sleep, and wants to hear how long.
+    sleep: bool,
 }
 
-/// What the answer needs of a command after it was handed over.
-fn lease_and_kind(command: &Command) -> (LeaseRef, Kind) {
-    let lease =
-        LeaseRef { namespace: command.namespace().clone(), run: command.run(), epoch: epoch(command) };
-    (lease, kind(command))
-}
-
-fn kind(command: &Command) -> Kind {
-    match command {
-        Command::Sleep { .. } => Kind::Sleep,
-        Command::Complete { .. }
-        | Command::Fail { .. }
-        | Command::Park { .. }
-        | Command::Release { .. }
-        | Command::Block { .. } => Kind::End,
-        Command::BeginStep { .. }
-        | Command::Progress { .. }
-        | Command::RecordStep { .. }
-        | Command::RecordSteps { .. }
-        | Command::CloseStep { .. }
-        | Command::FailStep { .. }
-        | Command::SleepOver { .. }
-        | Command::SetLabel { .. }
-        | Command::Renew { .. }
-        | Command::Orphan { .. }
-        | Command::Start(_)
-        | Command::Lease { .. }
-        | Command::Expire { .. }
-        | Command::Cancel { .. }
-        | Command::Terminate { .. }
-        | Command::Resume { .. }
-        | Command::Reopen { .. }
-        | Command::NoteHandler { .. } => Kind::Other,
-    }
-}
-
-fn epoch(command: &Command) -> u64 {
-    match command {
-        Command::BeginStep { lease, .. }
-        | Command::Progress { lease, .. }
-        | Command::RecordStep { lease, .. }
-        | Command::RecordSteps { lease, .. }
-        | Command::CloseStep { lease, .. }
-        | Command::FailStep { lease, .. }
-        | Command::Sleep { lease, .. }
-        | Command::SleepOver { lease, .. }
-        | Command::SetLabel { lease, .. }
-        | Command::Complete { lease, .. }
-        | Command::Fail { lease, .. }
-        | Command::Park { lease, .. }
-        | Command::Release { lease, .. }
-        | Command::Block { lease, .. }
-        | Command::Renew { lease, .. } => lease.epoch,
-        Command::Orphan { epoch, .. } => *epoch,
-        Command::Start(_)
-        | Command::Lease { .. }
-        | Command::Expire { .. }
-        | Command::Cancel { .. }
-        | Command::Terminate { .. }
-        | Command::Resume { .. }
-        | Command::Reopen { .. }
-        | Command::NoteHandler { .. } => 0,
-    }
-}
-
-/// The record contradicts the code: pause the run, so that a person looks instead of a retry loop.
-async fn block(engine: &Engine, lease: LeaseRef, mismatch: &Rejection) {
-    let (namespace, run) = (lease.namespace.clone(), lease.run);
-    let command = Command::Block { lease, message: mismatch.to_string() };
-    if let Err(error) = engine.apply_one(command).await {
-        tracing::warn!(%namespace, %run, %error, "could not pause a run whose code changed");
-    }
-}
-
-fn answer(ack: &mut v1::Ack, seq: u64, sleep: bool, outcome: Outcome, now: Timestamp) {
+fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
+    let seq = report.seq;
     let said = match outcome {
-        Ok(Reply::StepRetry { at, attempt }) => {
+        Ok(Reply::Attempted(Attempted::Retry { at, attempt })) => {
             Said::StepRetry(v1::StepRetry { delay_ms: at.remaining_ms(now), attempt })
         }
-        Ok(Reply::StepFinal { attempts, finality }) => {
+        Ok(Reply::Attempted(Attempted::Final { attempts, finality })) => {
             Said::StepFinal(v1::StepFinal { attempts, finality: finality.name().to_owned() })
         }
-        Ok(Reply::Sleeping { until }) => {
+        Ok(Reply::Asleep(Asleep::Until(until))) => {
             Said::Sleeping(v1::Sleeping { remaining_ms: until.remaining_ms(now) })
         }
-        Ok(Reply::Done { .. }) if sleep => Said::Sleeping(v1::Sleeping { remaining_ms: 0 }),
+        Ok(Reply::Asleep(Asleep::Over { .. })) if report.sleep => {
+            Said::Sleeping(v1::Sleeping { remaining_ms: 0 })
+        }
+        // All that the others have to say is that it is done.
         Ok(
-            Reply::Done { .. }
-            | Reply::Started { .. }
-            | Reply::Leased { .. }
+            Reply::Asleep(Asleep::Over { .. })
+            | Reply::Done(_)
+            | Reply::Started(_)
+            | Reply::Claimed(_)
             | Reply::Begin(_)
-            | Reply::Stands { .. }
-            | Reply::RunFailed { .. }
-            | Reply::Orphaned { .. },
+            | Reply::Stands(_)
+            | Reply::RunFailed(_)
+            | Reply::Reclaimed(_)
+            | Reply::Blocked(_),
         ) => return ack.committed.push(seq),
         Err(rejection) => return ack.answers.push(refuse(seq, &from_rejection(&rejection))),
     };

@@ -10,7 +10,8 @@ use std::{
 };
 
 use kagzi_model::{
-    Command, LeaseRef, Name, Payload, Registration, Reply, RunId, RunOptions, StartRun, StepRef, WorkerId,
+    Command, LeaseRef, Name, Payload, Registration, Reply, RunId, RunOptions, StartRun, Started, StepRef,
+    StepResult, WorkerId, act,
 };
 use kagzi_store::{Assignment, Demand, LaneStore, Observer, Outcome, Silent, Store, WorkerCommand};
 use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresReads, PostgresStore, fixture};
@@ -43,7 +44,7 @@ impl Server {
 
     pub async fn start(&self, workflow_type: &str) -> RunId {
         match self.apply(start(workflow_type)).await.unwrap() {
-            Reply::Started { run, existed: false } => run,
+            Reply::Started(Started { run, existed: false }) => run,
             other => panic!("{other:?}"),
         }
     }
@@ -109,7 +110,7 @@ pub fn start(workflow_type: &str) -> Command {
 
 pub fn start_in(namespace: &Name, workflow_type: &str) -> Command {
     let id = RunId(Uuid::now_v7());
-    Command::Start(Box::new(StartRun {
+    Command::start(StartRun {
         namespace: namespace.clone(),
         id,
         business_id: id.to_string().into(),
@@ -119,16 +120,21 @@ pub fn start_in(namespace: &Name, workflow_type: &str) -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
-    }))
+    })
 }
 
 pub fn record(lease: LeaseRef, step: &str, position: u32) -> Command {
     let step = StepRef { path: step.into(), position };
-    Command::RecordStep { lease, step, attempt: 1, result: Payload::new(&b"1"[..]), elapsed_ms: 0 }
+    lease.report(act::RecordStep(StepResult {
+        step,
+        attempt: 1,
+        result: Payload::new(&b"1"[..]),
+        elapsed_ms: 0,
+    }))
 }
 
 pub fn complete(lease: LeaseRef) -> Command {
-    Command::Complete { lease, steps: Vec::new(), output: Payload::new(&b"\"done\""[..]) }
+    lease.report(act::Complete { steps: Vec::new(), output: Payload::new(&b"\"done\""[..]) })
 }
 
 /// The next assignment, or a failed test.

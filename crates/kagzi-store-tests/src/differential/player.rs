@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
-use kagzi_model::{Command, RunId, Timestamp};
+use kagzi_model::{Author, RunId, RunKey, Timestamp, act};
 use kagzi_store::{Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -153,8 +153,8 @@ impl Side {
         loop {
             let leases = LaneStats::get(&stats.leases);
             for _ in 0..2 {
-                let nothing =
-                    Command::Resume { namespace: "".into(), run: RunId(Uuid::nil()), request: None };
+                let nothing = RunKey::new("", RunId(Uuid::nil()))
+                    .order(Author::new("tester", ""), act::Resume { request: None });
                 in_time("a turn", self.store.apply(vec![nothing])).await.expect("the store works");
             }
             if LaneStats::get(&stats.leases) == leases {

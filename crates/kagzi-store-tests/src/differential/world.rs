@@ -1,8 +1,8 @@
 //! What the player may do next: moves drawn from a seed, about runs and workers that earlier moves made.
 
 use kagzi_model::{
-    Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunOptions,
-    StartRun, StepRef, StepResult, Timeouts, Timestamp, WorkerId,
+    Author, Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunKey,
+    RunOptions, StartRun, StepRef, StepResult, Timeouts, Timestamp, WorkerId, act,
 };
 use kagzi_store::{Assignment, Beat, SweepKind, WorkerCommand};
 
@@ -143,7 +143,7 @@ impl World {
             false => Default::default(),
         };
         self.runs.push((namespace.clone(), id));
-        Command::Start(Box::new(StartRun {
+        Command::start(StartRun {
             namespace,
             id,
             business_id,
@@ -153,7 +153,7 @@ impl World {
             deadline_at,
             options: RunOptions { retry, timeouts, run_retry, on_failure, ..RunOptions::default() },
             labels,
-        }))
+        })
     }
 
     fn register(&mut self) -> Move {
@@ -235,10 +235,11 @@ impl World {
             namespace = self.namespace();
         }
         match self.random.below(10) {
-            0..2 => Command::Cancel { namespace, run, reason: "asked to".into() },
-            2 => Command::Terminate { namespace, run, reason: "given up".into() },
-            3..6 => Command::Reopen { namespace, run, from: None, request: None },
-            _ => Command::Resume { namespace, run, request: None },
+            0..2 => RunKey::new(namespace, run).order(Author::new("tester", "asked to"), act::Cancel),
+            2 => RunKey::new(namespace, run).order(Author::new("tester", "given up"), act::Terminate),
+            3..6 => RunKey::new(namespace, run)
+                .order(Author::new("tester", ""), act::Retry { from: None, request: None }),
+            _ => RunKey::new(namespace, run).order(Author::new("tester", ""), act::Resume { request: None }),
         }
     }
 
@@ -252,48 +253,47 @@ impl World {
         let step = StepRef { path: STEPS[index].into(), position: index as u32 };
         let park = self.random.chance(60);
         match self.random.below(20) {
-            0 => Command::Progress { lease, step, progress: Payload::new(&b"\xf0 half"[..]) },
+            0 => lease.report(act::Progress { step, progress: Payload::new(&b"\xf0 half"[..]) }),
             1 => {
                 let timeout_ms = self.random.chance(50).then(|| self.random.below(5_000) as i64);
-                Command::BeginStep { lease, step, timeout_ms, policy: RetryPolicy::default() }
+                lease.report(act::BeginStep { step, timeout_ms, policy: RetryPolicy::default() })
             }
-            2..7 => Command::RecordStep {
-                lease,
+            2..7 => lease.report(act::RecordStep(StepResult {
                 step,
                 attempt: self.random.below(3) as u32,
                 result: Payload::new(&b"\x00\xff"[..]),
                 elapsed_ms: 3,
-            },
+            })),
             7..10 => {
                 let failure = Failure::new("BROKEN", "it broke");
                 let last = self.random.chance(20);
                 let failure = if last { failure.non_retryable() } else { failure };
                 let attempt = 1 + self.random.below(3) as u32;
                 let policy = RetryPolicy::default();
-                Command::FailStep { lease, step, attempt, failure, policy, elapsed_ms: 4, park }
+                lease.report(act::FailStep { step, attempt, failure, policy, elapsed_ms: 4, park })
             }
             10..12 => {
                 let duration_ms = self.random.below(10_000) as i64;
-                Command::Sleep { lease, step, duration_ms, park }
+                lease.report(act::Sleep { step, duration_ms, park })
             }
-            12 => Command::SleepOver { lease, step: step.path },
+            12 => lease.report(act::SleepOver { step: step.path }),
             13..16 => {
                 let result = Payload::new(&b"last"[..]);
                 let last = StepResult { step, attempt: 1, result, elapsed_ms: 2 };
                 let steps = if park { vec![last] } else { Vec::new() };
-                Command::Complete { lease, steps, output: Payload::new(&b"out\xfe"[..]) }
+                lease.report(act::Complete { steps, output: Payload::new(&b"out\xfe"[..]) })
             }
-            16 => Command::Fail { lease, failure: Failure::new("GAVE_UP", "enough"), step: None },
-            17 if park => Command::Park { lease, waits: Vec::new() },
+            16 => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
+            17 if park => lease.report(act::Park { waits: Vec::new() }),
             17 => {
                 let (name, value) = ("stage".into(), format!("s-{}", self.random.below(3)).into());
                 let step = StepRef { path: format!("label-{index}").into(), position: index as u32 };
-                Command::SetLabel { lease, step, name, value }
+                lease.report(act::SetLabel { step, name, value })
             }
-            18 => Command::Release { lease, why: "not now".into() },
+            18 => lease.report(act::Release { why: "not now".into() }),
             _ => match self.random.chance(20) {
-                true => Command::Block { lease, message: "code changed".into() },
-                false => Command::Renew { lease, until: now.plus_ms(LEASE_MS) },
+                true => lease.report(act::Block { message: "code changed".into() }),
+                false => lease.report(act::Renew { until: now.plus_ms(LEASE_MS) }),
             },
         }
     }

@@ -86,7 +86,7 @@ impl<B: Backend> Lane<B> {
     ) -> Result<Vec<Outcome>, StoreError> {
         let mut runs: Vec<RunId> = Vec::new();
         let mut seen = crate::hash::HashSet::default();
-        runs.extend(commands.iter().map(Command::run).filter(|run| seen.insert(*run)));
+        runs.extend(commands.iter().map(|command| command.run.id).filter(|run| seen.insert(*run)));
         let refused = |error: &StoreError| Err(Rejection::NotStorable { why: error.to_string() });
         if matches!(error, StoreError::Conflict(_)) && runs.len() == 1 {
             // Other servers write to this run all the time: it may be asked for again.
@@ -97,7 +97,7 @@ impl<B: Backend> Lane<B> {
         }
         let mut outcomes: Vec<Option<Outcome>> = commands.iter().map(|_| None).collect();
         for run in runs {
-            let of_run = |(_, command): &(usize, &Command)| command.run() == run;
+            let of_run = |(_, command): &(usize, &Command)| command.run.id == run;
             let (places, own): (Vec<usize>, Vec<Command>) =
                 commands.iter().enumerate().filter(of_run).map(|(at, command)| (at, command.clone())).unzip();
             let count = own.len();

@@ -143,7 +143,7 @@ mod tests {
             options: RunOptions::default(),
             labels: Default::default(),
         };
-        Message::Apply { commands: vec![Command::Start(Box::new(start))], reply: oneshot::channel().0 }
+        Message::Apply { commands: vec![Command::start(start)], reply: oneshot::channel().0 }
     }
 
     #[tokio::test]

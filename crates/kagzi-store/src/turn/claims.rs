@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use kagzi_model::{Command, RunId, State, Timestamp, WorkerId};
+use kagzi_model::{RunId, RunKey, State, Timestamp, WorkerId, act};
 
 use super::Turn;
 use crate::{
-    AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, RunKey, StoreError,
+    AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, StoreError,
     WorkersQuery, frontier::WHOLE, hash::HashSet,
 };
 
@@ -56,12 +56,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) };
         let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
         let (demand_id, once, worker) = (demand.id, demand.once, demand.worker);
-        let command = Command::Lease {
-            namespace: key.namespace.clone(),
-            run: id,
-            worker,
-            until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)),
-        };
+        let command = RunKey::new(key.namespace.clone(), id)
+            .duty(act::Claim { worker, until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)) });
         let waited = self.waited(id);
         match self.decide(&command).await? {
             Ok(_) => {
@@ -126,7 +122,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let (first, rest) = due.split_at(due.len().min(self.claim_len_max));
         rest.iter().for_each(|run| left_over[run.key] = true);
         self.suspect_run(first.first().map(|run| (run.run, &wanted[run.key].key)));
-        let key_of = |run: &DueRun| RunKey { run: run.run, namespace: wanted[run.key].key.namespace.clone() };
+        let key_of = |run: &DueRun| RunKey { id: run.run, namespace: wanted[run.key].key.namespace.clone() };
         self.load_runs(first.iter().map(key_of).collect()).await?;
         for run in first {
             let key = &wanted[run.key].key;
@@ -221,7 +217,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     pub(super) fn suspect_run(&mut self, first: Option<(RunId, &QueueKey)>) {
         if self.careful {
             self.suspect =
-                first.map(|(run, key)| AsideRow::Run(RunKey { run, namespace: key.namespace.clone() }));
+                first.map(|(run, key)| AsideRow::Run(RunKey { id: run, namespace: key.namespace.clone() }));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Leases whose commit was not answered: nobody was told of them, and they may exist all the same.
 
-use kagzi_model::{Command, LeaseRef, Timestamp, WorkerId};
+use kagzi_model::{LeaseRef, Timestamp, WorkerId, act};
 
 use super::Turn;
 use crate::{Backend, RunKey, StoreError};
@@ -34,7 +34,7 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(());
         }
         let key =
-            |doubt: &DoubtfulLease| RunKey { run: doubt.lease.run, namespace: doubt.lease.namespace.clone() };
+            |doubt: &DoubtfulLease| RunKey { id: doubt.lease.run, namespace: doubt.lease.namespace.clone() };
         self.load_runs(doubtful.iter().map(key).collect()).await?;
         for DoubtfulLease { lease, worker, since } in doubtful {
             let Some(entry) = self.fold.entry(lease.run) else { continue };
@@ -44,7 +44,7 @@ impl<B: Backend> Turn<'_, B> {
             if exists {
                 let why = "the answer to its commit was lost, so it was never delivered".to_owned();
                 // Refused only when the run moved on in this very batch.
-                let _ = self.apply(&Command::Release { lease: lease.clone(), why }).await?;
+                let _ = self.apply(&lease.report(act::Release { why })).await?;
             }
         }
         Ok(())
@@ -58,7 +58,7 @@ mod tests {
         atomic::{AtomicBool, Ordering::SeqCst},
     };
 
-    use kagzi_model::{Name, Payload, Registration, RunId, RunOptions, StartRun};
+    use kagzi_model::{Command, Name, Payload, Registration, RunId, RunOptions, StartRun};
     use tokio::sync::mpsc::unbounded_channel;
     use uuid::Uuid;
 
@@ -99,7 +99,7 @@ mod tests {
             (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
         let observer = Arc::new(Doubtful::default());
         let store = MemoryStore::open_lossy(clock, observer.clone(), lose_answer.clone());
-        let start = |n| vec![Command::Start(Box::new(charge(RunId(Uuid::from_u128(n)))))];
+        let start = |n| vec![Command::start(charge(RunId(Uuid::from_u128(n))))];
 
         assert!(store.apply(start(1)).await.is_ok());
         assert!(!observer.0.load(SeqCst), "this commit was answered");
@@ -135,10 +135,10 @@ mod tests {
         let start = charge(id);
 
         lose_answer.store(true, SeqCst);
-        let lost = store.apply(vec![Command::Start(Box::new(start.clone()))]).await;
+        let lost = store.apply(vec![Command::start(start.clone())]).await;
         // Claims wait a second after a failed commit.
         clock.advance(std::time::Duration::from_secs(2));
-        let again = store.apply(vec![Command::Start(Box::new(start))]).await.unwrap();
+        let again = store.apply(vec![Command::start(start)]).await.unwrap();
         let assignment = assignments.recv().await.unwrap();
 
         assert!(lost.is_err() && again[0].is_ok());

@@ -37,7 +37,7 @@ impl<B: Backend> Turn<'_, B> {
         }
         for beat in beats.iter().filter(|beat| self.roster.stands_here(beat.id)) {
             let key =
-                |lease: &kagzi_model::LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
+                |lease: &kagzi_model::LeaseRef| RunKey { id: lease.run, namespace: lease.namespace.clone() };
             held.extend(beat.runs.iter().map(|lease| (beat.id, key(lease))));
         }
         let held: Vec<(WorkerId, RunKey)> = held.into_iter().collect();
@@ -97,7 +97,7 @@ impl<B: Backend> Turn<'_, B> {
             let Some(member) = self.roster.get(beat.id) else { continue };
             let mut holds: HashSet<RunKey> = member.holds().collect();
             for lease in &beat.runs {
-                let key = RunKey { run: lease.run, namespace: lease.namespace.clone() };
+                let key = RunKey { id: lease.run, namespace: lease.namespace.clone() };
                 if !holds.remove(&key) {
                     self.fold.doubt(lease.run);
                 }
@@ -105,7 +105,7 @@ impl<B: Backend> Turn<'_, B> {
             }
             if beat.unlisted_after_ms.is_some() {
                 for key in holds {
-                    self.fold.doubt(key.run);
+                    self.fold.doubt(key.id);
                     keys.push(key);
                 }
             }

@@ -1,12 +1,13 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
 use kagzi_model::{
-    Command, LeaseRef, Loss, Name, Registration, Reply, RunId, Timestamp, Worker, WorkerId, WorkerStatus,
+    Done, LeaseRef, Name, Reclaimed, Registration, Reply, RunId, RunKey, Timestamp, Worker, WorkerId,
+    WorkerStatus, act,
 };
 
 use super::Turn;
 use crate::{
-    Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, RunKey, StoreError, WorkerCommand,
+    Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, StoreError, WorkerCommand,
     WorkerReply, WorkersQuery, hash::HashSet,
 };
 
@@ -189,8 +190,7 @@ impl<B: Backend> Turn<'_, B> {
         let now = self.now;
         self.roster.change(beat.id, |worker| worker.heartbeat_at = now);
         // On a shared database they were compared and loaded before the batch.
-        let listed = |lease: &LeaseRef| RunKey { run: lease.run, namespace: lease.namespace.clone() };
-        self.load_runs(beat.runs.iter().map(listed).collect()).await?;
+        self.load_runs(beat.runs.iter().map(LeaseRef::key).collect()).await?;
         let mut lost = Vec::new();
         for lease in &beat.runs {
             if let Err(rejection) = self.renew(lease, beat.lease_ms).await? {
@@ -211,7 +211,7 @@ impl<B: Backend> Turn<'_, B> {
             Some(held) if held.until.remaining_ms(self.now) > lease_ms * 2 / 3 => held.until,
             Some(_) | None => self.now.plus_ms(lease_ms),
         };
-        self.apply(&Command::Renew { lease: lease.clone(), until }).await
+        self.apply(&lease.report(act::Renew { until })).await
     }
 
     /// How long a lease of this run lasts: its own heartbeat timeout, or the server's length.
@@ -223,17 +223,17 @@ impl<B: Backend> Turn<'_, B> {
     async fn give_back_unlisted(&mut self, beat: &Beat, after_ms: i64) -> Result<(), StoreError> {
         let listed: HashSet<RunId> = beat.runs.iter().map(|lease| lease.run).collect();
         let held = self.roster.get(beat.id).into_iter().flat_map(|member| member.holds());
-        let mut unlisted: Vec<_> = held.filter(|key| !listed.contains(&key.run)).collect();
+        let mut unlisted: Vec<_> = held.filter(|key| !listed.contains(&key.id)).collect();
         unlisted.sort_unstable();
         self.load_runs(unlisted.clone()).await?;
-        for RunKey { run: id, .. } in unlisted {
+        for RunKey { id, .. } in unlisted {
             let Some(run) = self.fold.entry(id).map(|entry| &entry.aggregate.run) else { continue };
             let old = run.lease().is_some_and(|lease| lease.since.plus_ms(after_ms) <= self.now);
             if old {
                 let lease = LeaseRef { namespace: run.namespace.clone(), run: id, epoch: run.epoch };
                 let why = "the worker does not know of it: its delivery was lost".to_owned();
                 // Refused only when the run moved on in this very batch.
-                let _ = self.apply(&Command::Release { lease, why }).await?;
+                let _ = self.apply(&lease.report(act::Release { why })).await?;
             }
         }
         Ok(())
@@ -271,7 +271,7 @@ impl<B: Backend> Turn<'_, B> {
         let held = self.backend.leased_by(id).await?;
         self.load_found(&held).await?;
         let mut released = 0;
-        for RunKey { run, .. } in held {
+        for RunKey { id: run, .. } in held {
             let Some(entry) = self.fold.entry(run) else { continue };
             let row = &entry.aggregate.run;
             if row.lease().is_none_or(|lease| lease.worker != id) {
@@ -281,20 +281,20 @@ impl<B: Backend> Turn<'_, B> {
             let command = match how {
                 Leaving::Politely => {
                     let why = "its worker left".to_owned();
-                    Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
+                    LeaseRef { namespace, run, epoch }.report(act::Release { why })
                 }
                 Leaving::Lost | Leaving::CutOff => {
-                    let loss = Loss { cut_off: matches!(how, Leaving::CutOff), losses_max };
-                    Command::Orphan { namespace, run, epoch, loss }
+                    let loss = act::Loss { cut_off: matches!(how, Leaving::CutOff), losses_max };
+                    RunKey::new(namespace, run).duty(act::Orphan { epoch, loss })
                 }
                 Leaving::Forced => {
                     let why = FORCED.to_owned();
-                    Command::Release { lease: LeaseRef { namespace, run, epoch }, why }
+                    LeaseRef { namespace, run, epoch }.report(act::Release { why })
                 }
             };
             match self.apply(&command).await? {
                 // Refused, or left with a worker that may still come back for it.
-                Err(_) | Ok(Reply::Done { already: true }) => continue,
+                Err(_) | Ok(Reply::Done(Done::BEFORE) | Reply::Reclaimed(Reclaimed::Nothing)) => continue,
                 Ok(_) => released += 1,
             }
             if matches!(how, Leaving::Forced) {

@@ -25,7 +25,7 @@ impl<B: Backend> Turn<'_, B> {
         let count = keys.len();
         if count > 0 {
             self.backend.retire(&keys).await?;
-            keys.iter().for_each(|key| self.fold.forget(key.run));
+            keys.iter().for_each(|key| self.fold.forget(key.id));
         }
         let purged = self.backend.purge(PURGE_LEN_MAX).await?;
         let more = full || purged == PURGE_LEN_MAX;
@@ -48,7 +48,7 @@ impl<B: Backend> Turn<'_, B> {
             let kept = self.with_living_handlers(&found).await?;
             // What one namespace must keep does not stand in the way of the next ones.
             after = found.last().map_or(after, |(key, _)| key.namespace.clone());
-            keys.extend(found.into_iter().map(|(key, _)| key).filter(|key| !kept.contains(&key.run)));
+            keys.extend(found.into_iter().map(|(key, _)| key).filter(|key| !kept.contains(&key.id)));
             if !full || keys.len() == RETIRE_LEN_MAX {
                 break;
             }
@@ -65,9 +65,9 @@ impl<B: Backend> Turn<'_, B> {
         found: &[(RunKey, Timestamp)],
     ) -> Result<HashSet<RunId>, StoreError> {
         let mut handled = HashMap::new();
-        for (RunKey { run, namespace }, created_at) in found {
+        for (RunKey { id: run, namespace }, created_at) in found {
             for handler in handler_ids(*run, *created_at) {
-                handled.insert(RunKey { run: handler, namespace: namespace.clone() }, *run);
+                handled.insert(RunKey { id: handler, namespace: namespace.clone() }, *run);
             }
         }
         let mut handlers: Vec<RunKey> = handled.keys().cloned().collect();
@@ -76,6 +76,6 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(HashSet::new());
         }
         let living: HashSet<RunId> = self.backend.living(&handlers).await?.into_iter().collect();
-        Ok(handled.into_iter().filter(|(key, _)| living.contains(&key.run)).map(|(_, run)| run).collect())
+        Ok(handled.into_iter().filter(|(key, _)| living.contains(&key.id)).map(|(_, run)| run).collect())
     }
 }

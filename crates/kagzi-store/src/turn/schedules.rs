@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kagzi_model::{
-    Command, Name, Reply, RunId, StartRun, Timestamp,
+    Author, Command, Name, Order, Reply, RunId, RunKey, StartRun, Started, Timestamp, act,
     limits::SCHEDULE_SLICE,
     schedule::{
         Cause, Paused, Schedule, ScheduleChange, ScheduleCommand, ScheduleKey, ScheduleRejection,
@@ -12,7 +12,7 @@ use kagzi_model::{
 };
 
 use super::{HOUSEKEEPING_MAX, Turn};
-use crate::{AsideRow, Backend, DueSchedule, RunKey, ScheduleReply, ScheduleWrite, StoreError, Swept};
+use crate::{AsideRow, Backend, DueSchedule, ScheduleReply, ScheduleWrite, StoreError, Swept};
 
 /// How long a schedule is left alone whose namespace takes no runs.
 const HELD_MS: i64 = 30_000;
@@ -78,8 +78,8 @@ impl<B: Backend> Turn<'_, B> {
         let mut run = None;
         if let Some(start) = start {
             let (id, at) = (start.id, self.now);
-            if let Ok(Reply::Started { run: started, existed }) =
-                self.apply(&Command::Start(Box::new(start))).await?
+            if let Ok(Reply::Started(Started { run: started, existed })) =
+                self.apply(&Command::start(start)).await?
             {
                 run = Some((started, existed));
                 if !existed {
@@ -181,7 +181,7 @@ impl<B: Backend> Turn<'_, B> {
     ) -> Result<Vec<(&'s Schedule, Planned)>, StoreError> {
         let mut running = Vec::new();
         for schedule in schedules.iter().filter(|schedule| schedule.asks_for_running()) {
-            let key = |run: &RunId| RunKey { run: *run, namespace: schedule.namespace.clone() };
+            let key = |run: &RunId| RunKey { id: *run, namespace: schedule.namespace.clone() };
             running.extend(schedule.state.running.iter().map(key));
         }
         self.load_found(&running).await?;
@@ -250,16 +250,16 @@ impl<B: Backend> Turn<'_, B> {
         };
         let from_buffer = round.fires.iter().filter(|fire| fire.cause == Cause::Buffered).count();
         let reason = || format!("the next run of schedule '{}' takes its place", schedule.id);
+        let order = |run: &RunId, order: Order| {
+            RunKey::new(schedule.namespace.clone(), *run).order(Author::new("schedule", reason()), order)
+        };
         for run in &round.cancel {
-            let command =
-                Command::Cancel { namespace: schedule.namespace.clone(), run: *run, reason: reason() };
+            let command = order(run, act::Cancel.into());
             // Refused only when it ended in this very batch.
             let _ = self.apply(&command).await?;
         }
         for run in &round.terminate {
-            let command =
-                Command::Terminate { namespace: schedule.namespace.clone(), run: *run, reason: reason() };
-            let _ = self.apply(&command).await?;
+            let _ = self.apply(&order(run, act::Terminate.into())).await?;
         }
         let mut started = Vec::new();
         for fire in &round.fires {
@@ -271,8 +271,8 @@ impl<B: Backend> Turn<'_, B> {
                 tracing::warn!(schedule = %schedule.id, %id, "a scheduled run's business id is taken by another run");
                 start.business_id = Name::from(start.id.to_string());
             }
-            match self.apply(&Command::Start(Box::new(start))).await? {
-                Ok(Reply::Started { existed: false, .. }) => {
+            match self.apply(&Command::start(start)).await? {
+                Ok(Reply::Started(Started { existed: false, .. })) => {
                     started.push(fire.start.id);
                     if fire.cause == Cause::Due {
                         let late = self.calendar - schedule.start_of(fire.nominal_at);

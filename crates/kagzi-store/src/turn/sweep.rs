@@ -1,9 +1,9 @@
 //! Housekeeping's part of a turn: what time alone ends.
 
-use kagzi_model::{Aggregate, Command, Namespace, StepState, Timestamp, Worker};
+use kagzi_model::{Aggregate, Namespace, RunKey, StepState, Timestamp, Worker, act};
 
 use super::{Turn, registry::Leaving};
-use crate::{AsideRow, Backend, Leap, RunKey, StoreError, SweepKind, Swept, frontier::WHOLE};
+use crate::{AsideRow, Backend, Leap, StoreError, SweepKind, Swept, frontier::WHOLE};
 
 /// Runs and workers swept in one turn.
 const SWEEP_LEN_MAX: usize = 500;
@@ -18,14 +18,14 @@ impl<B: Backend> Turn<'_, B> {
                 let keys = self.sweep_due(self.now.min(now)).await?;
                 let full = keys.len() == self.sweep_len();
                 let mut count = 0;
-                for RunKey { run, namespace } in keys {
+                for RunKey { id: run, namespace } in keys {
                     let (now, seen) = (self.now, self.fold.entry(run).map(|entry| &entry.aggregate));
                     if leap.is_some_and(|leap| seen.is_some_and(|seen| only_leapt_over(now, leap, seen))) {
                         continue;
                     }
                     count += 1;
                     // Refused only when the run is gone or cannot be read; then there is nothing to expire.
-                    let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
+                    let _ = self.apply(&RunKey::new(namespace, run).duty(act::Expire { losses_max })).await?;
                 }
                 self.write().await?;
                 let from = self.sweep_from();
@@ -37,11 +37,12 @@ impl<B: Backend> Turn<'_, B> {
                 self.write().await?;
                 let keys = self.sweep_due(self.now).await?;
                 let mut count = 0;
-                for RunKey { run, namespace } in keys {
+                for RunKey { id: run, namespace } in keys {
                     let now = self.now;
                     if self.fold.entry(run).is_some_and(|entry| has_no_grace(now, since, &entry.aggregate)) {
                         // Refused only when the run is gone; then there is nothing to expire.
-                        let _ = self.apply(&Command::Expire { namespace, run, losses_max }).await?;
+                        let _ =
+                            self.apply(&RunKey::new(namespace, run).duty(act::Expire { losses_max })).await?;
                         count += 1;
                     }
                 }
