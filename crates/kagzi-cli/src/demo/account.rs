@@ -49,8 +49,8 @@ fn line(seen: &Seen, step: &str) -> Result<String, String> {
     }
     if !recorded_before && pids == [*killed, *successor] && kept == Some(*successor) {
         return Ok(format!(
-            "{step}: worker {killed} was killed in mid-step, nothing was recorded; worker {successor} ran it again \
-             and recorded it (ran twice, recorded once)"
+            "{step}: worker {killed} was killed in mid-step, worker {successor} ran it again \
+             (ran twice, recorded once)"
         ));
     }
     if !recorded_before && pids == [*successor] && kept == Some(*successor) {
@@ -90,7 +90,7 @@ mod tests {
         insta::assert_snapshot!(account.lines.join("\n"), @r"
         reserve: recorded by worker 11, replayed, not re-run (ran once)
         charge: recorded by worker 11, replayed, not re-run (ran once)
-        ship: worker 11 was killed in mid-step, nothing was recorded; worker 22 ran it again and recorded it (ran twice, recorded once)
+        ship: worker 11 was killed in mid-step, worker 22 ran it again (ran twice, recorded once)
         email: run and recorded by worker 22 (ran once)
         ");
     }
