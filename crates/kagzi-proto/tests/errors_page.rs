@@ -26,7 +26,12 @@ fn page() -> String {
     }
     let stops: Vec<_> = Reason::ALL.iter().filter(|reason| reason.ends_execution()).collect();
     let names: Vec<_> = stops.iter().map(|reason| format!("`{}`", reason.name())).collect();
-    writeln!(page, "\nA worker stops executing a run when it is refused with {}.", names.join(", ")).unwrap();
+    writeln!(
+        page,
+        "\nA worker stops executing a run when it is refused with one of these:\n{}.",
+        names.join(", ")
+    )
+    .unwrap();
     page.push_str(FAILURES);
     page.push_str("\n| code | what happened |\n|---|---|\n");
     for (code, means) in FAILURE_CODES {

@@ -13,8 +13,8 @@ pub struct Rows {
     /// Sums over all workers.
     pub completed_total: i64,
     pub failed_total: i64,
-    /// Where servers share a database, totals are written with the heartbeats: a server that dies takes the last
-    /// seconds' along, so that they may be too low, and are never too high.
+    /// Where servers share a database, totals are written with the heartbeats: a server that dies takes the
+    /// last seconds' along, so that they may be too low, and are never too high.
     pub totals_lag: bool,
     /// What [`MUST_BE_NONE`] found.
     pub must_be_none: Vec<(&'static str, i64)>,
