@@ -68,6 +68,8 @@ pub struct Stage {
     /// The same over all restarts.
     pub address: SocketAddr,
     pub pace: Pace,
+    /// Arguments of the server beside the usual ones.
+    more_args: Vec<String>,
     binaries: Binaries,
     server: Mutex<Option<Process>>,
     channel: Channel,
@@ -139,6 +141,16 @@ impl Stage {
         self.sibling_on(self.home.clone()).await
     }
 
+    /// A sibling of an older version, which does not know this kind of event. It stays so when it is
+    /// restarted.
+    pub async fn older_sibling(&self, unaware_of: u8) -> Stage {
+        let mut sibling = self.sibling().await;
+        sibling.more_args = vec!["--unaware-of".into(), unaware_of.to_string()];
+        sibling.kill_server().await;
+        sibling.restart_server().await;
+        sibling
+    }
+
     /// The same, where the sibling reaches the database by another URL.
     pub async fn sibling_on(&self, home: Home) -> Stage {
         Stage::start_in(self.dir.clone(), home, self.binaries, self.pace, self.acknowledged.clone()).await
@@ -163,6 +175,7 @@ impl Stage {
             address,
             pace,
             binaries,
+            more_args: Vec::new(),
             server: Mutex::new(Some(server)),
             channel: endpoint.connect_lazy(),
             home,
@@ -193,7 +206,8 @@ impl Stage {
     /// Starts the server again on the same file and the same port.
     pub async fn restart_server(&self) {
         assert!(self.server_slot().is_none(), "the former server is gone");
-        let args = server_args(&self.home, self.address, self.pace);
+        let mut args = server_args(&self.home, self.address, self.pace);
+        args.extend_from_slice(&self.more_args);
         let server = serve(&self.binaries, &self.dir, &args).await;
         let server = server.unwrap_or_else(|| panic!("the server does not start\n{}", self.said()));
         *self.server_slot() = Some(server);

@@ -15,7 +15,7 @@ use self::{
 use crate::{Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Status, Timestamp, WorkerId};
 
 pub use catalogue::KindInfo;
-pub use record::RecordFrame;
+pub use record::{RecordFrame, pretend_not_to_know};
 
 /// One immutable line of a run's history.
 #[derive(Debug, Clone, PartialEq)]
@@ -293,6 +293,9 @@ impl EventKind {
         put_bytes(LINE, detail.as_bytes(), &mut record);
         EventKind::Unknown { number: 0, name, record: record.into() }
     }
+
+    /// The level that this version can write.
+    pub const LEVEL: u8 = 1;
 
     /// The kind with this name, if there is one.
     pub fn named(name: &str) -> Option<&'static KindInfo> {

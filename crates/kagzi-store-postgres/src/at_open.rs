@@ -21,8 +21,18 @@ pub async fn check_encoding(session: &Session) -> Result<(), StoreError> {
     )))
 }
 
-// Heartbeats, starts and ends: whatever happens is followed by one of them within seconds, and each is found without
-// a walk over all runs.
+const KINDS_LEVEL: &str = "SELECT level FROM kagzi.levels WHERE name = 'kinds'";
+
+/// Up to which level events may be written here.
+pub async fn kinds_level(session: &Session) -> Result<u8, StoreError> {
+    let rows = session.query(KINDS_LEVEL, &[]).await.map_err(from_postgres)?;
+    let level = rows.first().map(|found| row::get::<i16>(found, 0)).transpose()?;
+    let level = level.and_then(|level| u8::try_from(level).ok());
+    level.ok_or_else(|| StoreError::Corrupt("the table of levels has no sound row for kinds".into()))
+}
+
+// Heartbeats, starts and ends: whatever happens is followed by one of them within seconds, and each is found
+// without a walk over all runs.
 const NEWEST: &str = "SELECT GREATEST(
     (SELECT max(GREATEST(heartbeat_at, deregistered_at)) FROM kagzi.workers),
     (SELECT max(GREATEST(

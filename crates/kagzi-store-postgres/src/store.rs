@@ -24,8 +24,8 @@ pub use crate::reads::PostgresReads;
 pub struct PostgresStore;
 
 impl PostgresStore {
-    /// Connects, brings the schema up to date and starts the lane. Any number of servers may do so at once on one
-    /// database. A read replica is refused, and so is a schema written by a newer Kagzi.
+    /// Connects, brings the schema up to date and starts the lane. Any number of servers may do so at once on
+    /// one database. A read replica is refused, and so is a schema written by a newer Kagzi.
     ///
     /// The clock should be a [`crate::PostgresClock`], so that all servers agree on what is due.
     pub async fn open(
@@ -38,6 +38,7 @@ impl PostgresStore {
         let session = Session::connect(&config, &options, Purpose::Write).await?;
         at_open::check_encoding(&session).await?;
         migrate(&session).await?;
+        let kinds_level = at_open::kinds_level(&session).await?;
         if let Some(newest) = at_open::newest(&session).await? {
             clock.not_before(newest);
         }
@@ -54,6 +55,7 @@ impl PostgresStore {
             batch_len_max: 1024,
             crowd_len_max: 1024,
             claim_len_max: 512,
+            kinds_level,
             ..LaneOptions::default()
         };
         // Without notifications nobody is heard, so company is assumed.

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_scheduled_by_end.sql"),
     include_str!("../migrations/0007_failure_handlers.sql"),
     EVENTS_BY_COMMIT,
+    include_str!("../migrations/0009_levels.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.
@@ -23,6 +24,12 @@ const EVENTS_BY_COMMIT: &str = include_str!("../migrations/0008_events_by_commit
 /// The newest schema that this version can read.
 pub fn known() -> u32 {
     MIGRATIONS.len() as u32
+}
+
+/// Up to which level events may be written here.
+pub fn kinds_level(db: &Db) -> Result<u8, StoreError> {
+    let level = db.first("SELECT level FROM levels WHERE name = 'kinds'", &[], |row| row.get(0))?;
+    level.ok_or_else(|| StoreError::Corrupt("the table of levels has no row for kinds".into()))
 }
 
 /// Brings the file up to date. A file written by a newer Kagzi is refused, never downgraded.

@@ -12,7 +12,7 @@ use crate::{
     file_lock::FileLock,
     identity::{self, Found},
     left_log,
-    migrate::migrate,
+    migrate::{self, migrate},
     newest::newest,
     pool::{Connections, ReadPool},
     private,
@@ -22,7 +22,8 @@ use crate::{
 
 pub use crate::reads::SqliteReads;
 
-/// Readers for whoever looks. Two are enough: reads are short, and there are two cores. One more serves workers only.
+/// Readers for whoever looks. Two are enough: reads are short, and there are two cores. One more serves
+/// workers only.
 const READERS: usize = 2;
 
 /// Opens SQLite stores.
@@ -30,8 +31,8 @@ pub struct SqliteStore;
 
 impl SqliteStore {
     /// Opens or creates the database file and starts its writer thread. A file that another process has open
-    /// is refused, and so is one written by a newer Kagzi or by another program. What is wrong with the file and
-    /// still lets it be opened is said in the log, or makes the store refuse all work.
+    /// is refused, and so is one written by a newer Kagzi or by another program. What is wrong with the file
+    /// and still lets it be opened is said in the log, or makes the store refuse all work.
     pub fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -103,9 +104,15 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
 ) -> Result<LaneStore<SqliteReads>, StoreError> {
     let Opened { name, lock, writer, reader, check } = opened;
     let read = sound::read_tables(&writer).and_then(|()| newest(&writer));
+    let kinds_level = match migrate::kinds_level(&writer) {
+        // Nothing is written to a damaged file.
+        Err(StoreError::Damaged(_)) => 0,
+        level => level?,
+    };
+    let options = LaneOptions { kinds_level, ..LaneOptions::default() };
     let checking = Check::default();
     let backend = SqliteBackend::new(writer, lock, checking.clone());
-    let (lane, handle) = Lane::new(backend, clock.clone(), observer, LaneOptions::default());
+    let (lane, handle) = Lane::new(backend, clock.clone(), observer, options);
     match handle.stats().note_damage(read) {
         Ok(newest) => newest.into_iter().for_each(|newest| clock.not_before(newest)),
         // The store opens all the same, to say so to everybody who asks.

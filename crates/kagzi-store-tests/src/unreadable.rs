@@ -77,6 +77,87 @@ pub async fn a_damaged_row_of_a_run_stops_nobody(mut stage: Stage) {
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
 }
 
+pub async fn a_state_that_only_a_newer_server_knows_is_kept_and_stops_nobody(mut stage: Stage) {
+    let state = "{\"is\":\"compensating\",\"step\":\"charge\"}";
+    let newer = format!("UPDATE runs SET state = '{state}' WHERE business_id = 'victim'");
+    let (victim, neighbour) = beside_a_victim(&mut stage, &newer).await;
+
+    only_the_victim_stands_still(&stage, victim, neighbour).await;
+    stage.reopen().await;
+    only_the_victim_stands_still(&stage, victim, neighbour).await;
+
+    // Only a row that still says the same is changed back.
+    let back = "{\"is\":\"ready\",\"since\":1}";
+    stage.damage(&format!("UPDATE runs SET state = '{back}' WHERE state = '{state}'")).await;
+    assert_eq!(stage.run(victim).await.state.status(), Status::Pending);
+}
+
+/// A victim with two results in rows of their own, and a change of them while the store is closed.
+async fn with_two_results(stage: &mut Stage, damage: &str) -> RunId {
+    let mut standing = stage.stand_by(1).await;
+    let victim = stage.start("victim").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.record(&lease, "charge", b"1")).await;
+    stage.ok(stage.record(&lease, "ship", b"1")).await;
+    drop(standing);
+    stage.damage(damage).await;
+    victim
+}
+
+pub async fn a_history_with_a_row_missing_is_not_gone_on_with(mut stage: Stage) {
+    let gap = format!("UPDATE events SET first_seq = 5 WHERE first_seq = 4 AND run_id = {VICTIM}");
+    let victim = with_two_results(&mut stage, &gap).await;
+
+    let refused = stage.apply(stage.cancel(victim)).await;
+
+    let told = "begins with event 5, not 4";
+    assert!(matches!(&refused, Err(Rejection::Unreadable { why, .. }) if why.contains(told)), "{refused:?}");
+}
+
+pub async fn a_second_result_of_a_step_is_noticed_when_the_run_is_loaded(mut stage: Stage) {
+    let first = format!("(SELECT detail FROM events WHERE first_seq = 3 AND run_id = {VICTIM})");
+    let twice = format!("UPDATE events SET detail = {first} WHERE first_seq = 4 AND run_id = {VICTIM}");
+    let victim = with_two_results(&mut stage, &twice).await;
+
+    let refused = stage.apply(stage.cancel(victim)).await;
+
+    let told = "event 4 is a second result of step charge";
+    assert!(matches!(&refused, Err(Rejection::Unreadable { why, .. }) if why.contains(told)), "{refused:?}");
+}
+
+pub async fn rows_of_events_have_the_same_bytes_on_every_database(mut stage: Stage) {
+    let victim = stage.start("victim").await;
+    stage.ok(stage.cancel(victim)).await;
+    let before: Vec<_> = stage.events(victim).await.into_iter().map(|event| event.at).collect();
+
+    // The input has 15 bytes. The reason is "asked to", and "tester" asked.
+    let (started, cancelled) = ("x'0102780F'", "x'01120A0861736B656420746F1206746573746572'");
+    let known = format!("(kinds = x'01' AND detail = {started}) OR (kinds = x'0F' AND detail = {cancelled})");
+    stage.damage(&format!("UPDATE events SET at = at + 1 WHERE {known}")).await;
+
+    let after: Vec<_> = stage.events(victim).await.into_iter().map(|event| event.at.0 - 1).collect();
+    assert_eq!(
+        after,
+        before.iter().map(|at| at.0).collect::<Vec<_>>(),
+        "both rows were found by their bytes"
+    );
+}
+
+pub async fn events_above_the_level_of_the_database_are_not_written(mut stage: Stage) {
+    stage.start("before").await;
+    stage.damage("UPDATE levels SET level = 0 WHERE name = 'kinds'").await;
+    let start = stage.new_run("victim");
+    let victim = start.id;
+
+    let refused = stage.apply(kagzi_model::Command::start(start)).await;
+
+    let told = "run_started is of level 1, and the database allows level 0";
+    assert!(matches!(&refused, Err(Rejection::NotStorable { why }) if why.contains(told)), "{refused:?}");
+    assert_eq!(stage.store.run(&stage.namespace, victim).await.unwrap(), None, "and nothing was written");
+    stage.damage("UPDATE levels SET level = 1 WHERE name = 'kinds'").await;
+    stage.start("victim").await;
+}
+
 pub async fn a_start_under_the_id_of_a_run_that_cannot_be_read_is_refused_and_makes_no_second_one(
     mut stage: Stage,
 ) {

@@ -14,6 +14,7 @@ use crate::{
 /// One batch being folded.
 pub struct Fold<'a> {
     now: Timestamp,
+    kinds_level: u8,
     cache: &'a mut Cache,
     /// Business ids that were looked up or taken in this batch.
     business: HashMap<(Name, Name), Option<Taken>>,
@@ -39,7 +40,8 @@ pub struct Fold<'a> {
 pub struct Taken {
     pub id: RunId,
     pub input: Payload,
-    /// Its row, unless it is in the cache: a start is compared with it, and needs no history. Or why it cannot be read.
+    /// Its row, unless it is in the cache: a start is compared with it, and needs no history. Or why it
+    /// cannot be read.
     pub run: Option<Result<Box<Run>, String>>,
 }
 
@@ -65,9 +67,10 @@ pub struct LeaseMove {
 }
 
 impl<'a> Fold<'a> {
-    pub fn new(now: Timestamp, cache: &'a mut Cache) -> Self {
+    pub fn new(now: Timestamp, kinds_level: u8, cache: &'a mut Cache) -> Self {
         Fold {
             now,
+            kinds_level,
             cache,
             business: HashMap::default(),
             inserted: Vec::new(),
@@ -170,6 +173,7 @@ impl<'a> Fold<'a> {
                     },
                 };
                 let change = decide(self.now, seen, taken.map(|taken| &taken.input), command)?;
+                self.may_be_written(&change)?;
                 if change.run.is_some() {
                     let (id, input) = (start.id, start.input.clone());
                     self.business.insert(key, Some(Taken { id, input, run: None }));
@@ -178,7 +182,9 @@ impl<'a> Fold<'a> {
             }
             Act::Report { .. } | Act::Order { .. } | Act::Duty(_) => {
                 let seen = self.cache.get(command.run.id).map(|entry| &entry.aggregate);
-                decide(self.now, seen, None, command)?
+                let change = decide(self.now, seen, None, command)?;
+                self.may_be_written(&change)?;
+                change
             }
         };
         match self.take(command, change) {
@@ -196,6 +202,19 @@ impl<'a> Fold<'a> {
         let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload: None };
         let namespace = entry.aggregate.run.namespace.clone();
         self.events.push(EventRow { namespace, run: id, event });
+    }
+
+    /// Refuses what servers of the version before would not understand, until the database allows it.
+    fn may_be_written(&self, change: &Change) -> Result<(), Rejection> {
+        let new = |(kind, _): &&(EventKind, Option<Payload>)| kind.level() > self.kinds_level;
+        let Some((kind, _)) = change.events.iter().find(new) else { return Ok(()) };
+        let (name, level) = (kind.name(), kind.level());
+        let why = format!(
+            "event {name} is of level {level}, and the database allows level {} for as long as servers of the version \
+             before may share it",
+            self.kinds_level
+        );
+        Err(Rejection::NotStorable { why })
     }
 
     /// Takes a decision over: the row, the history, and what others must hear of it.
@@ -309,7 +328,8 @@ impl<'a> Fold<'a> {
     }
 }
 
-/// A worker that leaves gives its runs back once. A run that comes back again and again is an operator's business.
+/// A worker that leaves gives its runs back once. A run that comes back again and again is an operator's
+/// business.
 fn log_release(run: &Run, why: &str) {
     let (namespace, id) = (&run.namespace, run.id);
     match &run.state {

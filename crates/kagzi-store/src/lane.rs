@@ -1,7 +1,8 @@
 //! The lane: one ordered stream of commands into one database connection.
 //!
-//! Batching is natural. While a commit is in flight the next batch collects in the channel; when idle, a command
-//! commits at once. There is no timer and no added latency: one fsync simply serves whoever is waiting.
+//! Batching is natural. While a commit is in flight the next batch collects in the channel; when idle, a
+//! command commits at once. There is no timer and no added latency: one fsync simply serves whoever is
+//! waiting.
 
 mod isolation;
 mod queue;
@@ -35,23 +36,26 @@ use crate::{
 pub struct LaneOptions {
     /// Messages that may wait; senders beyond it wait too.
     pub queue_len_max: usize,
-    /// Commands folded into one commit (a request with more is not split), and runs claimed in it. Everybody waits
-    /// for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the fsync is below a tenth of
-    /// its cost.
+    /// Commands folded into one commit (a request with more is not split), and runs claimed in it. Everybody
+    /// waits for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the
+    /// fsync is below a tenth of its cost.
     pub batch_len_max: usize,
-    /// The same while runs wait for workers: then whoever has one run at a time shares his commits with a crowd. With 64 commands and
-    /// 32 claims his p99 was 33 to 42 ms while 10,000 sleepers woke (39 to 69 with 256 and 128). For every turn, 64 would cost a tenth of
-    /// the throughput of w3 (bench/RESULTS.md).
+    /// The same while runs wait for workers: then whoever has one run at a time shares his commits with a
+    /// crowd. With 64 commands and 32 claims his p99 was 33 to 42 ms while 10,000 sleepers woke (39 to 69
+    /// with 256 and 128). For every turn, 64 would cost a tenth of the throughput of w3 (bench/RESULTS.md).
     pub crowd_len_max: usize,
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
     pub shared_poll_ms: Option<i64>,
+    /// Events of a higher level are not written: a server of the version before would not understand them.
+    pub kinds_level: u8,
 }
 
 /// How long claims wait after a failed commit.
 const CLAIMS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Payloads in one commit. A request with more is not split. PostgreSQL takes a gigabyte in one message at the most.
+/// Payloads in one commit. A request with more is not split. PostgreSQL takes a gigabyte in one message at
+/// the most.
 const BATCH_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// How often a batch is repeated when other servers keep changing its rows.
@@ -65,6 +69,7 @@ impl Default for LaneOptions {
             crowd_len_max: 64,
             claim_len_max: 32,
             shared_poll_ms: None,
+            kinds_level: kagzi_model::EventKind::LEVEL,
         }
     }
 }
@@ -234,7 +239,8 @@ struct Failed {
 struct Manner {
     /// Waiting runs are given out too.
     claims: bool,
-    /// What the engine takes up by itself, it takes up one at a time: so the row that cannot be stored is found.
+    /// What the engine takes up by itself, it takes up one at a time: so the row that cannot be stored is
+    /// found.
     careful: bool,
 }
 
@@ -258,7 +264,8 @@ pub struct Lane<B> {
     returned: Vec<Command>,
     /// Leases of a turn whose commit was not answered.
     doubtful: Vec<DoubtfulLease>,
-    /// When to look for other servers' work next, in steady time: a clock that is corrected does not hold it up.
+    /// When to look for other servers' work next, in steady time: a clock that is corrected does not hold it
+    /// up.
     poll_at: Option<Duration>,
     /// After a failed commit, claims wait a moment so that a sick database is not hammered. In steady time.
     claims_after: Duration,
@@ -408,7 +415,8 @@ impl<B: Backend> Lane<B> {
         }
     }
 
-    /// The store does not work at the moment: everybody is told so, and claims wait a moment so that it is not hammered.
+    /// The store does not work at the moment: everybody is told so, and claims wait a moment so that it is
+    /// not hammered.
     fn refuse(&mut self, batch: Vec<Message>, failed: Failed) {
         let Failed { error, leases, in_doubt, .. } = failed;
         error!(%error, commands = batch.len(), "batch not committed");
@@ -424,8 +432,8 @@ impl<B: Backend> Lane<B> {
         batch.into_iter().for_each(|message| message.refuse(&error));
     }
 
-    /// Runs the batch, again if another server changed its rows meanwhile. After an error memory knows nothing that the
-    /// batch may have made of it.
+    /// Runs the batch, again if another server changed its rows meanwhile. After an error memory knows
+    /// nothing that the batch may have made of it.
     async fn attempt(
         &mut self,
         moment: Moment,
@@ -491,7 +499,8 @@ impl<B: Backend> Lane<B> {
         }
         for (demand, assignment) in done.assignments {
             let lease = assignment.lease();
-            // The demand is gone after its first undeliverable run; the others of this turn are given back too.
+            // The demand is gone after its first undeliverable run; the others of this turn are given back
+            // too.
             let standing = self.board.demand(demand);
             let once = standing.is_some_and(|standing| standing.once);
             let gone = standing.is_none_or(|standing| standing.deliver.send(assignment).is_err());

@@ -50,7 +50,8 @@ pub struct Done {
     /// A person changed a schedule.
     pub schedules_changed: bool,
     pub offline: Vec<WorkerId>,
-    /// Workers that take nothing new from now on. Only after the commit: one whose drain was not recorded goes on.
+    /// Workers that take nothing new from now on. Only after the commit: one whose drain was not recorded
+    /// goes on.
     pub drained: Vec<WorkerId>,
     /// Keys with runs that nobody here took, on a shared database.
     pub waiting: Vec<Waiting>,
@@ -113,8 +114,8 @@ pub struct Turn<'a, B> {
     claim_len_max: usize,
     /// One row at a time, because something in an earlier attempt could not be stored.
     careful: bool,
-    /// A start without a business id is looked for before it is decided. Nobody does so at first, which saves a read per
-    /// start; but the run may exist, because the start was sent before and its answer was lost.
+    /// A start without a business id is looked for before it is decided. Nobody does so at first, which saves
+    /// a read per start; but the run may exist, because the start was sent before and its answer was lost.
     look_first: bool,
     began: std::time::Instant,
     /// The row that the turn took up by itself, when it is careful: if the turn fails, it is the culprit.
@@ -134,7 +135,8 @@ pub struct Turn<'a, B> {
     assigned: Vec<(u64, RunId)>,
     /// Workers that were given runs since the last write, on a shared database.
     leased_to: HashSet<(Name, WorkerId)>,
-    /// Workers that were compared with the database in this turn, and those that stand by here since this turn.
+    /// Workers that were compared with the database in this turn, and those that stand by here since this
+    /// turn.
     compared: HashSet<WorkerId>,
     taken_in: HashSet<WorkerId>,
     /// Where the failure handlers of namespaces start, as far as this turn has asked.
@@ -179,7 +181,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             began: std::time::Instant::now(),
             suspect: None,
             backend,
-            fold: Fold::new(now, cache),
+            fold: Fold::new(now, options.kinds_level, cache),
             roster,
             board,
             rules,
@@ -205,8 +207,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
     }
 
-    /// The attempt failed: memory forgets what it relied on and what it made of it, and nothing else. Forgetting all would
-    /// make the next attempt load every worker and look at every key, while its rows are locked.
+    /// The attempt failed: memory forgets what it relied on and what it made of it, and nothing else.
+    /// Forgetting all would make the next attempt load every worker and look at every key, while its rows are
+    /// locked.
     pub fn forget(mut self) {
         self.fold.forget_batch();
         self.roster.forget_turn();
@@ -266,7 +269,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         self.write().await?;
         self.promise();
-        // Where a crash makes the difference: the fault tests end the process at each of these two lines in turn.
+        // Where a crash makes the difference: the fault tests end the process at each of these two lines in
+        // turn.
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committing");
         self.committing = true;
         self.backend.commit().await?;
@@ -366,8 +370,8 @@ impl<'a, B: Backend> Turn<'a, B> {
     }
 
     /// Decides a command. A decision that writes is checked by the database: the row's version or the event's
-    /// number is taken when another server was first. One that writes nothing, a refusal above all, is checked
-    /// here: made from memory alone on a shared database, it is made again from the row.
+    /// number is taken when another server was first. One that writes nothing, a refusal above all, is
+    /// checked here: made from memory alone on a shared database, it is made again from the row.
     async fn decide(&mut self, command: &Command) -> Result<Outcome, StoreError> {
         if let Some(refused) = self.left_alone(command) {
             return Ok(Err(refused));
@@ -443,8 +447,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(admitted.map(|filled| filled.map(Command::start)))
     }
 
-    /// Finds the run that may have the business id of a start, and loads it: without it the start would be decided as if
-    /// the id were free.
+    /// Finds the run that may have the business id of a start, and loads it: without it the start would be
+    /// decided as if the id were free.
     async fn find_business(&mut self, start: &StartRun) -> Result<(), StoreError> {
         let chosen = start.has_business_id();
         if !(chosen || self.look_first) || !self.fold.lacks_business(&start.namespace, &start.business_id) {
@@ -504,8 +508,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
-    /// Whether the business id of a start that the engine makes names a run of somebody else. Callers are refused such
-    /// ids, but rows from before that rule may have them.
+    /// Whether the business id of a start that the engine makes names a run of somebody else. Callers are
+    /// refused such ids, but rows from before that rule may have them.
     pub(super) fn taken_by_another(&self, start: &StartRun) -> bool {
         self.fold.taken_by(&start.namespace, &start.business_id).is_some_and(|taken| taken.id != start.id)
     }
@@ -528,8 +532,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             if let Act::Start(start) = &mut command.act {
                 self.find_business(start).await?;
                 if self.taken_by_another(start) {
-                    // The id of a handler follows from the failed run, and so does its run id: without a business id
-                    // there is still one handler, and the failed run's history names it.
+                    // The id of a handler follows from the failed run, and so does its run id: without a
+                    // business id there is still one handler, and the failed run's history names it.
                     let (namespace, id) = (&start.namespace, &start.business_id);
                     tracing::warn!(%namespace, %id, run = %start.id, "a handler's business id is taken by another run");
                     start.business_id = Name::from(start.id.to_string());

@@ -29,6 +29,9 @@ struct Args {
     /// Where to send spans.
     #[arg(long)]
     otlp: Option<String>,
+    /// A server of an older version, which does not know this kind of event.
+    #[arg(long)]
+    unaware_of: Option<u8>,
     /// Somebody dies at this commit.
     #[arg(long, requires = "crash_victim")]
     crash_at: Option<u64>,
@@ -56,6 +59,7 @@ async fn main() -> anyhow::Result<()> {
         .with(log.with_filter(LevelFilter::INFO))
         .with(args.crash().map(|crash| crash.with_filter(commits)))
         .init();
+    args.unaware_of.into_iter().for_each(kagzi_model::event::pretend_not_to_know);
     let options = Options {
         listen: args.listen,
         store: args.store,

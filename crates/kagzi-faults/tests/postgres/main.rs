@@ -14,6 +14,7 @@ mod races;
 mod restarts;
 mod schedules;
 mod ten_thousand_runs;
+mod versions;
 mod waits;
 
 use kagzi_faults::Stage;

@@ -12,6 +12,8 @@ pub struct KindInfo {
     pub number: u8,
     /// What users read.
     pub name: &'static str,
+    /// From which level of the database on it may be written.
+    pub level: u8,
     /// When it is written, as a doc comment has it.
     pub meaning: &'static [&'static str],
     /// What its payload is, if it has one.
@@ -21,16 +23,17 @@ pub struct KindInfo {
     pub fields: &'static [Field],
 }
 
-/// Declares every kind of event: number, name, the step it is about, the status of the run that it ends, its
-/// payload, its fields with their numbers, and in doc comments what it means. Fields are only ever added,
-/// numbers never reused. A field that may be missing has serde's attribute, so that it is missing in JSON
-/// too.
+/// Declares every kind of event: number, name, the level from which on it may be written (1 where none is
+/// said), the step it is about, the status of the run that it ends, its payload, its fields with their
+/// numbers, and in doc comments what it means. Fields are only ever added, numbers never reused. A field that
+/// may be missing has serde's attribute, so that it is missing in JSON too.
 macro_rules! events {
     ($(
         $section:literal {
             $(
                 $(#[doc = $meaning:literal])*
                 $number:literal $variant:ident $name:literal
+                $(level $level:literal)?
                 $(step($step:ident $(, $attempt:ident)?))?
                 $(ends $ends:ident)?
                 $(payload $payload:literal)?
@@ -76,6 +79,7 @@ macro_rules! events {
                     section: $section,
                     number: $number,
                     name: $name,
+                    level: events!(@level $($level)?),
                     meaning: &[$($meaning),*],
                     payload: events!(@given $($payload)?),
                     of_step: events!(@is $($step)?),
@@ -93,6 +97,15 @@ macro_rules! events {
                 match self {
                     $($(EventKind::$variant { .. } => $number,)*)*
                     EventKind::Unknown { number, .. } => *number,
+                }
+            }
+
+            /// From which level of the database on it may be written.
+            pub fn level(&self) -> u8 {
+                match self {
+                    $($(EventKind::$variant { .. } => events!(@level $($level)?),)*)*
+                    // It is kept where it came from, and never written anew.
+                    EventKind::Unknown { .. } => 0,
                 }
             }
 
@@ -164,6 +177,8 @@ macro_rules! events {
 
     (@given) => { None };
     (@given $payload:literal) => { Some($payload) };
+    (@level) => { 1 };
+    (@level $level:literal) => { $level };
     (@ends) => { None };
     (@ends $ends:ident) => { Some(Status::$ends) };
     (@is) => { false };

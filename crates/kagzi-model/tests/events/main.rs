@@ -28,6 +28,14 @@ fn no_number_and_no_name_of_a_kind_or_field_is_used_twice() {
 }
 
 #[test]
+fn the_level_of_this_version_is_that_of_its_newest_kind() {
+    assert_eq!(EventKind::KINDS.iter().map(|kind| kind.level).max(), Some(EventKind::LEVEL));
+    assert!(
+        EventKind::samples().iter().zip(EventKind::KINDS).all(|(kind, known)| kind.level() == known.level)
+    );
+}
+
+#[test]
 fn every_kind_says_its_name_number_and_step_as_it_is_declared() {
     let samples = EventKind::samples();
 
