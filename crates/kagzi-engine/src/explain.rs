@@ -103,6 +103,12 @@ impl Engine {
     }
 
     async fn ready(&self, run: &Run, since: Timestamp, now: Timestamp) -> Result<String, EngineError> {
+        if since > now {
+            let when = moment(since);
+            return Ok(format!(
+                "it starts at {when}, as whoever started it asked; no worker is given it before"
+            ));
+        }
         let workers = self.living_workers(&run.namespace, Some(&run.task_queue)).await?;
         let registers =
             |view: &&WorkerView| view.worker.registration.workflow_types.contains(&run.workflow_type);

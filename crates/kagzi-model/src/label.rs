@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Name, NameError, check_name};
 
+/// How the names of labels begin that only the server gives.
+const OWN: &str = "kagzi.";
+
+/// The label that holds for whom a run is (`user_id`): labels are stored and indexed, so it is found by it.
+pub const USER_LABEL: &str = "kagzi.user_id";
+
 /// The labels of one run, by name. Most runs have none, which costs nothing; a copy counts a reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -53,12 +59,17 @@ pub enum LabelError {
     Text(#[from] NameError),
     #[error("has a '=', which separates names from values")]
     Equals,
+    #[error("begins with '{OWN}', which only the server may use; choose another name")]
+    Ours,
 }
 
 /// Checks the name of a label: any name without `=`, so that `name=value` can be read back.
 pub fn check_label_name(name: &str) -> Result<(), LabelError> {
     check_name(name)?;
-    if name.contains('=') { Err(LabelError::Equals) } else { Ok(()) }
+    if name.contains('=') {
+        return Err(LabelError::Equals);
+    }
+    if name.starts_with(OWN) { Err(LabelError::Ours) } else { Ok(()) }
 }
 
 /// Checks the value of a label: any name, or nothing at all.
@@ -90,6 +101,7 @@ mod tests {
     #[test]
     fn bad_labels_say_what_is_wrong() {
         assert_eq!(check_label_name("a=b"), Err(LabelError::Equals));
+        assert_eq!(check_label_name(USER_LABEL), Err(LabelError::Ours));
         assert_eq!(check_label_name(""), Err(NameError::Empty.into()));
         assert!(check_label_name(&"x".repeat(256)).unwrap_err().to_string().contains("at most 255"));
         assert_eq!(check_label_value(""), Ok(()));

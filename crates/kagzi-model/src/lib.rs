@@ -40,12 +40,15 @@ pub use command::{
     Act, Author, Command, Duty, Ends, LeaseRef, Order, Report, RunKey, StartRun, StepRef, StepResult,
 };
 pub use decide::decide;
-pub use event::{Event, EventKind, Kind, KindInfo};
+pub use event::{
+    Event, EventKind, Kind, KindInfo, RecordFrame,
+    wire::{Field, Proto},
+};
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
-pub use label::{LabelError, Labels, check_label_name, check_label_value};
+pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand, NamespaceField,
@@ -57,10 +60,10 @@ pub use rejection::Rejection;
 pub use reply::{
     Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Reclaimed, Reply, RunFailed, Stands, Started,
 };
-pub use reserved::reserved;
+pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
-pub use run::{Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
+pub use run::{IdReuse, Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
 pub use step::{Step, StepState};
 pub use time::{Millis, Timestamp};
 pub use worker::{Registration, Worker, WorkerStatus};

@@ -73,12 +73,17 @@ pub enum NameError {
     Control { at: usize },
     #[error("begins or ends with a space, which nobody sees; leave it out")]
     Space,
+    #[error("is '.' or '..', which mean something else in paths and addresses")]
+    Dots,
 }
 
 /// Checks a namespace, queue, workflow type, business id or label.
 pub fn check_name(text: &str) -> Result<(), NameError> {
     check_text(text, NAME_BYTES_MAX)?;
-    if text.trim() != text { Err(NameError::Space) } else { Ok(()) }
+    if text.trim() != text {
+        return Err(NameError::Space);
+    }
+    if matches!(text, "." | "..") { Err(NameError::Dots) } else { Ok(()) }
 }
 
 /// Checks the path of a step.
@@ -116,6 +121,15 @@ mod tests {
         }
         assert_eq!(check_name("two words"), Ok(()));
         assert_eq!(check_step_path(" as the code has it "), Ok(()));
+    }
+
+    #[test]
+    fn what_means_another_place_in_a_path_is_no_name() {
+        for text in [".", ".."] {
+            assert_eq!(check_name(text), Err(NameError::Dots), "{text:?}");
+        }
+        assert_eq!(check_name("..."), Ok(()));
+        assert_eq!(check_name("v1.2"), Ok(()));
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl Defaults {
         if start.options.timeouts.execution_ms.is_none()
             && let Some(limit_ms) = self.timeouts.execution_ms.filter(|ms| *ms > 0)
         {
-            let end = now.plus_ms(limit_ms);
+            let end = start.options.start_at.map_or(now, |at| at.max(now)).plus_ms(limit_ms);
             filled.deadline_at = Some(start.deadline_at.map_or(end, |at| at.min(end)));
         }
         filled

@@ -26,6 +26,12 @@ pub enum Rejection {
     Conflict { business_id: Name, run: RunId, what: &'static str },
 
     #[error(
+        "business id '{business_id}' already names run {run}, which is {status}; use another id, or another policy \
+         for its reuse", status = status.name()
+    )]
+    Taken { business_id: Name, run: RunId, status: Status },
+
+    #[error(
         "recorded '{recorded}' at position {position}, got '{got}': the code no longer matches the record"
     )]
     StepMismatch { recorded: Name, got: Name, position: u32 },
@@ -81,6 +87,7 @@ impl Rejection {
             | Rejection::Ended { .. }
             | Rejection::NotFound { .. } => true,
             Rejection::Conflict { .. }
+            | Rejection::Taken { .. }
             | Rejection::StepMismatch { .. }
             | Rejection::StepDecided { .. }
             | Rejection::StepUnknown { .. }

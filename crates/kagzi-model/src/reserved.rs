@@ -3,11 +3,17 @@
 
 use uuid::Uuid;
 
+/// How the business id begins of a run that was started with a request id and without a business id.
+pub const REQUESTED: &str = "request:";
+
 /// What an id is that callers may not choose: none when it is free.
 pub fn reserved(business_id: &str) -> Option<&'static str> {
     let names_a_run = |prefix| business_id.strip_prefix(prefix).is_some_and(|id| Uuid::try_parse(id).is_ok());
     if names_a_run("failure-") || names_a_run("system-failure-") {
         return Some("the id of a failure handler");
+    }
+    if business_id.starts_with(REQUESTED) {
+        return Some("the id of a run that was started with a request id");
     }
     let scheduled = business_id.strip_prefix("schedule:").is_some_and(is_scheduled);
     scheduled.then_some("the id of a scheduled run")

@@ -57,6 +57,29 @@ pub struct RunOptions {
     /// Set on runs that a schedule started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<ScheduledBy>,
+    /// No worker is given the run before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+    /// The caller's own name for the request that started it: sent twice, it is carried out once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Name>,
+    /// What the start does when another run has its business id. Of no use afterwards, so it is not stored.
+    #[serde(skip)]
+    pub reuse: IdReuse,
+}
+
+/// What a start does when another run has its business id already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IdReuse {
+    /// It answers with that run; another type, queue or input is a conflict.
+    #[default]
+    Attach,
+    /// It is refused.
+    Reject,
+    /// It makes a new run when that one failed, timed out or was cancelled; else it attaches.
+    AfterFailure,
+    /// It makes a new run when that one has ended; else it attaches.
+    AfterEnd,
 }
 
 /// A failure handler.

@@ -9,8 +9,8 @@ use prost::Message;
 fn generated_code_matches_the_proto_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let protos = root.join("../../proto");
-    let files =
-        ["common", "workflow", "worker", "schedule", "admin"].map(|name| format!("kagzi/v1/{name}.proto"));
+    let files = ["common", "event", "workflow", "worker", "schedule", "admin"]
+        .map(|name| format!("kagzi/v1/{name}.proto"));
     let descriptors = protox::compile(files, [&protos]).expect("the proto files are valid");
     let out = tempfile::tempdir().unwrap();
     tonic_prost_build::configure()

@@ -7,6 +7,7 @@ mod conversation;
 mod database_settings;
 mod edge;
 mod embedded;
+mod find;
 mod handler_input;
 mod health;
 mod http;
@@ -22,6 +23,7 @@ mod services;
 mod status;
 mod store_url;
 mod trace;
+mod watch;
 mod wire;
 mod work_stream;
 

@@ -200,6 +200,7 @@ impl Server {
             stop: self.stop.clone(),
             tracer: self.tracer.clone(),
             progress: progress.clone(),
+            watches: crate::watch::Room::default(),
         };
         let payload_max = self.engine.settings().payload_max_bytes;
         let (decode_max, request_max) = (message_bytes_max(payload_max), request_bytes_max(payload_max));

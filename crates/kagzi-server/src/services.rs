@@ -14,7 +14,7 @@ use kagzi_proto::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, work_stream};
+use crate::{check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, watch, work_stream};
 
 /// Everything that the services share.
 #[derive(Clone)]
@@ -25,6 +25,8 @@ pub struct Services {
     pub tracer: Tracer,
     /// Whether the store makes progress.
     pub progress: Arc<Progress>,
+    /// Room for watches.
+    pub watches: watch::Room,
 }
 
 impl Services {
@@ -100,6 +102,24 @@ service! {
             request: Request<v1::WaitWorkflowRunRequest>,
         ) -> Result<Response<v1::WaitWorkflowRunResponse>, Status> {
             self.until_stopped(rpc::wait_workflow_run::handle(&self.engine, request.into_inner())).await
+        }
+
+        type WatchRunStream = watch::Outgoing<v1::WatchRunResponse>;
+
+        async fn watch_run(
+            &self,
+            request: Request<v1::WatchRunRequest>,
+        ) -> Result<Response<Self::WatchRunStream>, Status> {
+            rpc::watch_run::open(self, request.into_inner()).await.map(Response::new)
+        }
+
+        type WatchRunsStream = watch::Outgoing<v1::WatchRunsResponse>;
+
+        async fn watch_runs(
+            &self,
+            request: Request<v1::WatchRunsRequest>,
+        ) -> Result<Response<Self::WatchRunsStream>, Status> {
+            rpc::watch_runs::open(self, request.into_inner()).map(Response::new)
         }
 
         type ConverseStream = conversation::Outgoing;
@@ -181,33 +201,19 @@ service! {
             &self,
             _: Request<v1::HealthCheckRequest>,
         ) -> Result<Response<v1::HealthCheckResponse>, Status> {
-            let answer = match self.progress.check().await {
-                Ok(_) => v1::HealthCheckResponse { ready: true, message: "ready".into() },
-                Err(message) => v1::HealthCheckResponse { ready: false, message },
-            };
-            Ok(Response::new(answer))
+            Ok(Response::new(rpc::health_check::handle(&self.progress).await))
         }
 
-        async fn get_server_info(
+        type WatchQueuesStream = watch::Outgoing<v1::WatchQueuesResponse>;
+
+        async fn watch_queues(
             &self,
-            _: Request<v1::GetServerInfoRequest>,
-        ) -> Result<Response<v1::GetServerInfoResponse>, Status> {
-            let settings = self.engine.settings();
-            let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-            Ok(Response::new(v1::GetServerInfoResponse {
-                version: env!("CARGO_PKG_VERSION").into(),
-                store: self.engine.store().describe(),
-                payload_warn_bytes: settings.payload_warn_bytes as u64,
-                payload_max_bytes: settings.payload_max_bytes as u64,
-                heartbeat_interval_ms: ms(settings.heartbeat_interval),
-                stale_after_ms: ms(settings.stale_after),
-                lease_ms: ms(settings.lease),
-                uptime_ms: ms(self.engine.uptime()),
-                set_aside: crate::wire::aside::rows(&self.engine.store().stats().aside),
-                set_aside_total: self.engine.store().stats().aside.len() as u64,
-            }))
+            request: Request<v1::WatchQueuesRequest>,
+        ) -> Result<Response<Self::WatchQueuesStream>, Status> {
+            rpc::watch_queues::open(self, request.into_inner()).map(Response::new)
         }
     }
+    get_server_info(GetServerInfoRequest) -> GetServerInfoResponse,
     create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse,
     get_namespace(GetNamespaceRequest) -> GetNamespaceResponse,
     list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse,

@@ -46,6 +46,7 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
             refusal.with("run_id", run).with("status", status.name())
         }
         Rejection::Conflict { run, .. } => refusal.with("run_id", run),
+        Rejection::Taken { run, status, .. } => refusal.with("run_id", run).with("status", status.name()),
         Rejection::StaleEpoch { run, current, .. } => refusal.with("run_id", run).with("epoch", current),
         Rejection::TooManySteps { run, max, .. } | Rejection::TooManyLabels { run, max, .. } => {
             refusal.with("run_id", run).with("limit", max)
@@ -77,7 +78,7 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::NotReopenable { .. } => Reason::NotReopenable,
         Rejection::NotForgivable { .. } => Reason::NotForgivable,
         Rejection::NamespaceDisabled { .. } => Reason::NamespaceDisabled,
-        Rejection::Conflict { .. } => Reason::BusinessIdTaken,
+        Rejection::Conflict { .. } | Rejection::Taken { .. } => Reason::BusinessIdTaken,
         Rejection::TooManySteps { .. } => Reason::TooManySteps,
         Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
         Rejection::NotDue { .. } => Reason::RunNotDue,

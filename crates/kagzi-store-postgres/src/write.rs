@@ -15,6 +15,12 @@ use crate::{
     session::Session,
 };
 
+const UNNAME_RUNS: &str = "UPDATE kagzi.runs
+    SET business_id = NULL
+   FROM unnest($1::text[], $2::uuid[]) AS named (namespace_id, run_id)
+  WHERE runs.namespace_id = named.namespace_id
+    AND runs.run_id = named.run_id";
+
 const INSERT_RUNS: &str =
     "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code, labels,
@@ -102,6 +108,7 @@ SELECT 1 / (count(*) = cardinality($2))::integer
 
 /// Every statement that writes; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
+    ("UNNAME_RUNS", UNNAME_RUNS),
     ("INSERT_RUNS", INSERT_RUNS),
     ("UPDATE_RUNS", UPDATE_RUNS),
     ("PUT_LABELS", PUT_LABELS),
@@ -114,8 +121,17 @@ pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 /// The statements of a write set, in order. Each is sent when it is first polled; nothing waits for the one
 /// before.
 pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending<'_>> {
-    let WriteSet { mut inserted, mut updated, events, mut labels, mut workers, leased_to, schedules, rules } =
-        set;
+    let WriteSet {
+        mut unnamed,
+        mut inserted,
+        mut updated,
+        events,
+        mut labels,
+        mut workers,
+        leased_to,
+        schedules,
+        rules,
+    } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
@@ -127,6 +143,14 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
             let namespaces: Vec<&str> = leased_to.iter().map(|(namespace, _)| &**namespace).collect();
             let ids: Vec<Uuid> = leased_to.iter().map(|(_, worker)| worker.0).collect();
             session.query(GUARD_WORKERS, &[&namespaces, &ids, &server]).await.map(drop)
+        }));
+    }
+    if !unnamed.is_empty() {
+        unnamed.sort_unstable_by_key(|key| key.run);
+        sending.push(Box::pin(async move {
+            let namespaces: Vec<&str> = unnamed.iter().map(|key| &*key.namespace).collect();
+            let ids: Vec<Uuid> = unnamed.iter().map(|key| key.run.0).collect();
+            session.query(UNNAME_RUNS, &[&namespaces, &ids]).await.map(drop)
         }));
     }
     if !inserted.is_empty() {

@@ -109,6 +109,10 @@ const STALE_WORKERS: &str = "SELECT worker_id
   ORDER BY heartbeat_at, worker_id
   LIMIT ?2";
 
+const UNNAME_RUN: &str = "UPDATE runs
+    SET business_id = NULL
+  WHERE run_id = ?1";
+
 const INSERT_RUN: &str =
     "INSERT INTO runs (namespace_id, run_id, business_id, workflow_type, task_queue, status, state,
                   version, epoch, due_at, sweep_at, lease_worker, attempts, dispatch_count, crashes,
@@ -149,6 +153,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LEASED_BY", LEASED_BY),
     ("PROBE", PROBE),
     ("STALE_WORKERS", STALE_WORKERS),
+    ("UNNAME_RUN", UNNAME_RUN),
     ("INSERT_RUN", INSERT_RUN),
     ("UPDATE_RUN", UPDATE_RUN),
     ("PUT_LABEL", PUT_LABEL),
@@ -361,6 +366,9 @@ impl Backend for SqliteBackend {
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
         // One execution per row: SQLite has no round trip that a batch could save.
+        for key in &set.unnamed {
+            self.db.execute(UNNAME_RUN, bind![key.run])?;
+        }
         let mut insert = self.db.statement(INSERT_RUN)?;
         for run in &set.inserted {
             insert_run(&mut insert, run)?;

@@ -156,6 +156,8 @@ pub struct LabelRow {
 /// The final rows of a batch.
 #[derive(Debug, Default)]
 pub struct WriteSet {
+    /// Runs that give up their business id to one that is inserted, before it is.
+    pub unnamed: Vec<RunKey>,
     pub inserted: Vec<Run>,
     /// Each replaces the row whose version is one lower; another one there is a [`StoreError::Conflict`].
     pub updated: Vec<Run>,

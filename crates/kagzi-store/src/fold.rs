@@ -6,7 +6,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, WriteSet,
+    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
 };
@@ -18,6 +18,8 @@ pub struct Fold<'a> {
     cache: &'a mut Cache,
     /// Business ids that were looked up or taken in this batch.
     business: HashMap<(Name, Name), Option<Taken>>,
+    /// Runs whose business id a new run takes over.
+    unnamed: Vec<RunKey>,
     inserted: Vec<RunId>,
     updated: Vec<RunId>,
     dirty: HashSet<RunId>,
@@ -73,6 +75,7 @@ impl<'a> Fold<'a> {
             kinds_level,
             cache,
             business: HashMap::default(),
+            unnamed: Vec::new(),
             inserted: Vec::new(),
             updated: Vec::new(),
             dirty: HashSet::default(),
@@ -175,6 +178,13 @@ impl<'a> Fold<'a> {
                 let change = decide(self.now, seen, taken.map(|taken| &taken.input), command)?;
                 self.may_be_written(&change)?;
                 if change.run.is_some() {
+                    if let Some(former) = taken.map(|taken| taken.id) {
+                        if let Some(entry) = self.cache.get_mut(former) {
+                            entry.aggregate.run.business_id = Name::from(former.to_string());
+                        }
+                        let namespace = start.namespace.clone();
+                        self.unnamed.push(RunKey { run: former, namespace });
+                    }
                     let (id, input) = (start.id, start.input.clone());
                     self.business.insert(key, Some(Taken { id, input, run: None }));
                 }
@@ -317,6 +327,7 @@ impl<'a> Fold<'a> {
         };
         let labels = self.relabelled.drain().flat_map(|id| label_rows(id, self.cache)).collect();
         let set = WriteSet {
+            unnamed: std::mem::take(&mut self.unnamed),
             inserted: self.inserted.drain(..).map(|id| row(id, self.cache)).collect(),
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
             events: std::mem::take(&mut self.events),

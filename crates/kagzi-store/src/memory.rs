@@ -252,6 +252,12 @@ impl Backend for MemoryBackend {
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
         let broken = |what: &str| Err(StoreError::Duplicate(what.to_owned()));
         let tables = &mut self.working;
+        for key in set.unnamed {
+            if let Some(run) = tables.runs.get_mut(&key.run) {
+                run.business_id = Name::from(key.run.to_string());
+            }
+            tables.business.retain(|_, named| *named != key.run);
+        }
         for run in set.inserted {
             let key = (run.namespace.clone(), run.business_id.clone());
             // Who chose no business id has none that could be taken: the run's id only stands in for it.

@@ -224,6 +224,7 @@ impl Client {
             run_id: run_id.into(),
             namespace_id: self.namespace.clone(),
             business_id: String::new(),
+            ..Default::default()
         };
         self.read_run(request).await
     }
@@ -234,6 +235,7 @@ impl Client {
             run_id: String::new(),
             namespace_id: self.namespace.clone(),
             business_id: business_id.into(),
+            ..Default::default()
         };
         self.read_run(request).await
     }

@@ -39,6 +39,7 @@ pub async fn wait(
             namespace_id: session.namespace.clone(),
             // 0 would ask for the server's longest wait.
             timeout_ms: (poll.as_millis() as i64).max(1),
+            ..Default::default()
         };
         let answer = workflows.wait_workflow_run(request).await?.into_inner();
         let run = answer.workflow_run.context("the server answered without a run")?;

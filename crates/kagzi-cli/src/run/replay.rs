@@ -127,7 +127,8 @@ async fn replay(
                 .map(|_| ()),
             How::Restart => {
                 let business_id = String::new();
-                let request = RestartWorkflowRunRequest { run_id, namespace_id, business_id };
+                let request =
+                    RestartWorkflowRunRequest { run_id, namespace_id, business_id, ..Default::default() };
                 workflows.restart_workflow_run(request).await.map(|_| ())
             }
         };

@@ -26,6 +26,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         run_id: former.clone(),
         namespace_id: session.namespace.clone(),
         business_id: args.business_id,
+        ..Default::default()
     };
     let run_id = workflows.restart_workflow_run(request).await?.into_inner().run_id;
 

@@ -23,6 +23,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         run_id: run_id.clone(),
         namespace_id: session.namespace.clone(),
         request_id: uuid::Uuid::now_v7().to_string(),
+        ..Default::default()
     };
     let answer = workflows.resume_workflow_run(request).await?.into_inner();
 

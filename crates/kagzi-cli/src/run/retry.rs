@@ -29,6 +29,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         namespace_id: session.namespace.clone(),
         from_step: args.from,
         request_id: uuid::Uuid::now_v7().to_string(),
+        ..Default::default()
     };
     let answer = workflows.retry_workflow_run(request).await?.into_inner();
 

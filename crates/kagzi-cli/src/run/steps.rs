@@ -51,6 +51,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         page_size: args.limit,
         page_token: args.page_token.unwrap_or_default(),
         statuses: args.status.into_iter().map(|status| number(status).into()).collect(),
+        ..Default::default()
     };
     let answer = workflows.list_step_attempts(request).await?.into_inner();
     let page = Page {

@@ -27,6 +27,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         run_id: run_id.clone(),
         namespace_id: session.namespace.clone(),
         reason: args.reason,
+        ..Default::default()
     };
     let answer = workflows.terminate_workflow_run(request).await?.into_inner();
 

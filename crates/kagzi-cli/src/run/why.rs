@@ -23,8 +23,11 @@ struct Why {
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let mut workflows = session.workflows().await?;
     let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request =
-        ExplainWorkflowRunRequest { run_id: run_id.clone(), namespace_id: session.namespace.clone() };
+    let request = ExplainWorkflowRunRequest {
+        run_id: run_id.clone(),
+        namespace_id: session.namespace.clone(),
+        ..Default::default()
+    };
     let mut answer = workflows.explain_workflow_run(request).await?.into_inner();
     if !answer.sentence.contains("deadline") {
         let run = find::run(&mut workflows, session, &run_id).await?;

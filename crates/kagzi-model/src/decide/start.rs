@@ -2,39 +2,35 @@
 
 use std::sync::Arc;
 
-use crate::{Aggregate, Change, EventKind, Payload, Rejection, Run, StartRun, Started, State, Timestamp};
+use crate::{
+    Aggregate, Change, EventKind, IdReuse, Payload, Rejection, Run, StartRun, Started, State, Status,
+    Timestamp,
+};
 
-/// Creates the run; the same request again gets the run that is there, another request under the id a conflict.
+/// Creates the run; the same request again gets the run that is there, another request under the id a conflict,
+/// or by its policy a new run, which takes the id over.
 pub fn decide(
     now: Timestamp,
     taken: Option<&Aggregate>,
     taken_input: Option<&Payload>,
     start: &StartRun,
 ) -> Result<Change<Started>, Rejection> {
-    let Some(taken) = taken else {
-        let run = Run {
-            namespace: start.namespace.clone(),
-            id: start.id,
-            business_id: start.business_id.clone(),
-            workflow_type: start.workflow_type.clone(),
-            task_queue: start.task_queue.clone(),
-            state: State::Ready { since: now },
-            version: 0,
-            epoch: 0,
-            attempts: 0,
-            dispatch_count: 0,
-            crashes: 0,
-            created_at: now,
-            started_at: None,
-            finished_at: None,
-            deadline_at: start.deadline_at,
-            options: Arc::new(start.options.clone()),
-            labels: start.labels.clone(),
-        };
-        let reply = Started { run: run.id, existed: false };
-        let event = (EventKind::RunStarted, Some(start.input.clone()));
-        return Ok(Change { run: Some(run), events: vec![event], reply, follow: vec![] });
-    };
+    let Some(taken) = taken else { return Ok(create(now, start)) };
+    let repeated = start.options.request.is_some() && taken.run.options.request == start.options.request;
+    if !repeated {
+        let status = taken.run.state.status();
+        let failed = matches!(status, Status::Failed | Status::TimedOut | Status::Cancelled);
+        match start.options.reuse {
+            IdReuse::Attach => {}
+            IdReuse::Reject => {
+                let (business_id, run) = (start.business_id.clone(), taken.run.id);
+                return Err(Rejection::Taken { business_id, run, status });
+            }
+            IdReuse::AfterFailure if failed => return Ok(create(now, start)),
+            IdReuse::AfterEnd if taken.run.state.finished() => return Ok(create(now, start)),
+            IdReuse::AfterFailure | IdReuse::AfterEnd => {}
+        }
+    }
     let conflict = |what| {
         let run = taken.run.id;
         Err(Rejection::Conflict { business_id: start.business_id.clone(), run, what })
@@ -49,4 +45,30 @@ pub fn decide(
         return conflict("input");
     }
     Ok(Change::nothing(Started { run: taken.run.id, existed: true }))
+}
+
+fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
+    let run = Run {
+        namespace: start.namespace.clone(),
+        id: start.id,
+        business_id: start.business_id.clone(),
+        workflow_type: start.workflow_type.clone(),
+        task_queue: start.task_queue.clone(),
+        // A run that is to start later is ready from then on: due, and so claimed, not before.
+        state: State::Ready { since: start.options.start_at.map_or(now, |at| at.max(now)) },
+        version: 0,
+        epoch: 0,
+        attempts: 0,
+        dispatch_count: 0,
+        crashes: 0,
+        created_at: now,
+        started_at: None,
+        finished_at: None,
+        deadline_at: start.deadline_at,
+        options: Arc::new(start.options.clone()),
+        labels: start.labels.clone(),
+    };
+    let reply = Started { run: run.id, existed: false };
+    let event = (EventKind::RunStarted, Some(start.input.clone()));
+    Change { run: Some(run), events: vec![event], reply, follow: vec![] }
 }

@@ -80,6 +80,23 @@ pub struct Failure {
     #[prost(string, tag = "6")]
     pub class: ::prost::alloc::string::String,
 }
+/// Names a run. Unique prefixes of a run id (8 digits or more) are understood where a run is only read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunRef {
+    #[prost(oneof = "run_ref::Ref", tags = "1, 2")]
+    pub r#ref: ::core::option::Option<run_ref::Ref>,
+}
+/// Nested message and enum types in `RunRef`.
+pub mod run_ref {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ref {
+        #[prost(string, tag = "1")]
+        RunId(::prost::alloc::string::String),
+        /// the run that has it now
+        #[prost(string, tag = "2")]
+        BusinessId(::prost::alloc::string::String),
+    }
+}
 /// The right to write to a run: refused as soon as a newer epoch exists.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseRef {
@@ -204,6 +221,12 @@ pub struct WorkflowRun {
     /// why it is paused, cancelled or retrying, for people
     #[prost(string, tag = "27")]
     pub status_detail: ::prost::alloc::string::String,
+    /// for whom it is
+    #[prost(string, tag = "29")]
+    pub user_id: ::prost::alloc::string::String,
+    /// it was not to start before
+    #[prost(message, optional, tag = "30")]
+    pub start_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -346,6 +369,398 @@ impl Backoff {
         }
     }
 }
+/// What an event says beside its step and its payload: one field per kind. Ids of runs and workers are the 16 bytes
+/// of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EventDetail {
+    #[prost(
+        oneof = "event_detail::Kind",
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 3, 17, 4, 5, 6, 7, 22, 23"
+    )]
+    pub kind: ::core::option::Option<event_detail::Kind>,
+}
+/// Nested message and enum types in `EventDetail`.
+pub mod event_detail {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Kind {
+        #[prost(message, tag = "1")]
+        RunStarted(super::RunStartedEvent),
+        #[prost(message, tag = "2")]
+        RunClaimed(super::RunClaimedEvent),
+        #[prost(message, tag = "8")]
+        RunParked(super::RunParkedEvent),
+        #[prost(message, tag = "9")]
+        RunReleased(super::RunReleasedEvent),
+        #[prost(message, tag = "10")]
+        LeaseLost(super::LeaseLostEvent),
+        #[prost(message, tag = "11")]
+        RunPaused(super::RunPausedEvent),
+        #[prost(message, tag = "12")]
+        RunResumed(super::RunResumedEvent),
+        #[prost(message, tag = "18")]
+        RunRetried(super::RunRetriedEvent),
+        #[prost(message, tag = "19")]
+        RunReopened(super::RunReopenedEvent),
+        #[prost(message, tag = "13")]
+        RunCompleted(super::RunCompletedEvent),
+        #[prost(message, tag = "14")]
+        RunFailed(super::RunFailedEvent),
+        #[prost(message, tag = "15")]
+        RunCancelled(super::RunCancelledEvent),
+        #[prost(message, tag = "16")]
+        RunTimedOut(super::RunTimedOutEvent),
+        #[prost(message, tag = "20")]
+        HandlerStarted(super::HandlerStartedEvent),
+        #[prost(message, tag = "21")]
+        HandlerEnded(super::HandlerEndedEvent),
+        #[prost(message, tag = "3")]
+        StepStarted(super::StepStartedEvent),
+        #[prost(message, tag = "17")]
+        StepProgressed(super::StepProgressedEvent),
+        #[prost(message, tag = "4")]
+        StepCompleted(super::StepCompletedEvent),
+        #[prost(message, tag = "5")]
+        StepFailed(super::StepFailedEvent),
+        #[prost(message, tag = "6")]
+        SleepScheduled(super::SleepScheduledEvent),
+        #[prost(message, tag = "7")]
+        SleepOver(super::SleepOverEvent),
+        #[prost(message, tag = "22")]
+        LabelSet(super::LabelSetEvent),
+        #[prost(message, tag = "23")]
+        StepClosed(super::StepClosedEvent),
+    }
+}
+/// A client started it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunStartedEvent {}
+/// A worker was given it, under a new epoch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunClaimedEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub worker: ::prost::bytes::Bytes,
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// the sleeps that were over at that moment, so that replay sees the same order
+    #[prost(string, repeated, tag = "3")]
+    pub slept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended,
+/// the slot is free.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunParkedEvent {
+    #[prost(int64, tag = "1")]
+    pub due_at: i64,
+    /// unfinished steps that the code has dropped and that wake nobody
+    #[prost(string, repeated, tag = "2")]
+    pub closes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// closed ones that are waited for after all
+    #[prost(string, repeated, tag = "3")]
+    pub opens: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Given back at no charge: drain, no handler, a delivery that was lost, a task that died. Without
+/// progress it waits longer each time.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunReleasedEvent {
+    #[prost(string, tag = "1")]
+    pub why: ::prost::alloc::string::String,
+}
+/// The worker was declared lost or its lease ran out.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseLostEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub worker: ::prost::bytes::Bytes,
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// absent when the run is paused instead
+    #[prost(int64, tag = "3")]
+    pub retry_at: i64,
+}
+/// It waits for a person.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunPausedEvent {
+    /// `replay` (the code no longer matches the record) or `quarantine` (it took its workers down, or was given back again and again)
+    #[prost(string, tag = "1")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
+}
+/// A person let it go on; waiting retries begin at once.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunResumedEvent {
+    /// the caller's own name for the request, so that a repeat is recognised
+    #[prost(string, tag = "1")]
+    pub request: ::prost::alloc::string::String,
+}
+/// The function failed and the run asked for retries of the whole run; what the function has gone
+/// past stays.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunRetriedEvent {
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    #[prost(message, optional, tag = "2")]
+    pub failure: ::core::option::Option<run_retried_event::Failure>,
+    /// when it is executed again
+    #[prost(int64, tag = "3")]
+    pub at: i64,
+    /// the failed steps that begin anew
+    #[prost(string, repeated, tag = "4")]
+    pub forgives: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Nested message and enum types in `RunRetriedEvent`.
+pub mod run_retried_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// An operator let an ended run go on; what the function has gone past stays.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunReopenedEvent {
+    /// the failed steps that begin anew
+    #[prost(string, repeated, tag = "1")]
+    pub forgives: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the caller's own name for the request, so that a repeat is recognised
+    #[prost(string, tag = "2")]
+    pub request: ::prost::alloc::string::String,
+}
+/// The function returned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunCompletedEvent {}
+/// The function returned an error, panicked, could not read its input, or an operator ended it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunFailedEvent {
+    #[prost(message, optional, tag = "1")]
+    pub failure: ::core::option::Option<run_failed_event::Failure>,
+    /// the step whose error the function returned, if it was one
+    #[prost(string, tag = "2")]
+    pub step: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `RunFailedEvent`.
+pub mod run_failed_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// Somebody asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunCancelledEvent {
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The deadline passed, whatever the run was doing.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunTimedOutEvent {
+    #[prost(message, optional, tag = "1")]
+    pub failure: ::core::option::Option<run_timed_out_event::Failure>,
+}
+/// Nested message and enum types in `RunTimedOutEvent`.
+pub mod run_timed_out_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// A failure handler was started for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandlerStartedEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub handler: ::prost::bytes::Bytes,
+    #[prost(string, tag = "2")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub task_queue: ::prost::alloc::string::String,
+}
+/// That handler ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandlerEndedEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub handler: ::prost::bytes::Bytes,
+    #[prost(string, tag = "2")]
+    pub outcome: ::prost::alloc::string::String,
+}
+/// An attempt began. Written for steps that other languages begin by RPC, and for steps that run
+/// long; the SDK's ordinary steps have none.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepStartedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    #[prost(int64, tag = "4")]
+    pub timeout_at: i64,
+    /// the step's own policy, for the case that the server must time it out
+    #[prost(message, optional, tag = "5")]
+    pub policy: ::core::option::Option<step_started_event::Policy>,
+}
+/// Nested message and enum types in `StepStartedEvent`.
+pub mod step_started_event {
+    #[derive(Clone, PartialEq, ::prost::Message)]
+    pub struct Policy {
+        #[prost(int32, tag = "1")]
+        pub maximum_attempts: i32,
+        #[prost(int64, tag = "2")]
+        pub initial_interval_ms: i64,
+        #[prost(double, tag = "3")]
+        pub backoff_coefficient: f64,
+        #[prost(int64, tag = "4")]
+        pub maximum_interval_ms: i64,
+        #[prost(string, repeated, tag = "5")]
+        pub non_retryable_errors: ::prost::alloc::vec::Vec<
+            ::prost::alloc::string::String,
+        >,
+        #[prost(string, repeated, tag = "6")]
+        pub retryable_errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+        #[prost(uint32, tag = "7")]
+        pub backoff: u32,
+        #[prost(double, tag = "8")]
+        pub jitter: f64,
+        #[prost(int64, repeated, tag = "9")]
+        pub schedule_ms: ::prost::alloc::vec::Vec<i64>,
+        #[prost(int64, tag = "10")]
+        pub retry_timeout_ms: i64,
+        #[prost(int32, tag = "11")]
+        pub run_retries_max: i32,
+        #[prost(int64, tag = "12")]
+        pub run_retry_budget_ms: i64,
+    }
+}
+/// A long step said how far it is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepProgressedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+}
+/// The result was recorded. At most one per step.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepCompletedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    #[prost(int64, tag = "4")]
+    pub elapsed_ms: i64,
+}
+/// An attempt failed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepFailedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    #[prost(message, optional, tag = "4")]
+    pub failure: ::core::option::Option<step_failed_event::Failure>,
+    /// absent when this was the last
+    #[prost(int64, tag = "5")]
+    pub retry_at: i64,
+    /// why there is no retry
+    #[prost(uint32, tag = "6")]
+    pub finality: u32,
+    #[prost(int64, tag = "7")]
+    pub elapsed_ms: i64,
+}
+/// Nested message and enum types in `StepFailedEvent`.
+pub mod step_failed_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// A sleep began.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SleepScheduledEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(int64, tag = "3")]
+    pub until: i64,
+}
+/// A sleep ended while other steps kept the run on its worker. A parked run's sleeps end in
+/// `run_claimed`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SleepOverEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+}
+/// The workflow set a label of its run; the last value of a name counts. The call has a step's
+/// identity, so that replay does not repeat it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LabelSetEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub value: ::prost::alloc::string::String,
+}
+/// The code dropped a step while an attempt ran; nobody knows how far it came.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepClosedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartWorkflowRequest {
     /// your name for the run; at most one run has it; empty = the run id
@@ -379,6 +794,22 @@ pub struct StartWorkflowRequest {
     /// asks for retries of the whole run when its function fails
     #[prost(message, optional, tag = "24")]
     pub run_retry_policy: ::core::option::Option<RetryPolicy>,
+    /// The caller's own name for this request: sent twice, it is carried out once. Without a business id the run gets
+    /// the business id `request:ID`.
+    #[prost(string, tag = "26")]
+    pub request_id: ::prost::alloc::string::String,
+    /// no worker is given the run before
+    #[prost(message, optional, tag = "27")]
+    pub start_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// the same from now on; set one of both
+    #[prost(int64, tag = "28")]
+    pub start_delay_ms: i64,
+    /// for whom the run is; lists are filtered by it
+    #[prost(string, tag = "29")]
+    pub user_id: ::prost::alloc::string::String,
+    /// what to do when another run has the business id
+    #[prost(enumeration = "IdReuse", tag = "30")]
+    pub id_reuse: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartWorkflowResponse {
@@ -419,6 +850,9 @@ pub struct GetWorkflowRunRequest {
     /// instead of run_id
     #[prost(string, tag = "3")]
     pub business_id: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetWorkflowRunResponse {
@@ -434,6 +868,9 @@ pub struct WaitWorkflowRunRequest {
     /// 0 = the server's longest, 60 s
     #[prost(int64, tag = "3")]
     pub timeout_ms: i64,
+    /// instead of run_id; no prefix
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WaitWorkflowRunResponse {
@@ -551,6 +988,9 @@ pub struct ListWorkflowRunsRequest {
     /// started by this schedule
     #[prost(string, tag = "30")]
     pub schedule_id: ::prost::alloc::string::String,
+    /// for this user
+    #[prost(string, tag = "31")]
+    pub user_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkflowRunsResponse {
@@ -577,6 +1017,9 @@ pub struct CancelWorkflowRunRequest {
     pub namespace_id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelWorkflowRunResponse {
@@ -593,6 +1036,9 @@ pub struct TerminateWorkflowRunRequest {
     pub namespace_id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TerminateWorkflowRunResponse {
@@ -613,6 +1059,9 @@ pub struct RetryWorkflowRunRequest {
     /// the caller's own name for this request: sent twice, it is carried out once; empty = none
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RetryWorkflowRunResponse {
@@ -628,11 +1077,25 @@ pub struct RestartWorkflowRunRequest {
     /// of the new run; empty = its run id
     #[prost(string, tag = "3")]
     pub business_id: ::prost::alloc::string::String,
+    /// as in StartWorkflowRequest
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub start_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(int64, tag = "6")]
+    pub start_delay_ms: i64,
+    #[prost(enumeration = "IdReuse", tag = "7")]
+    pub id_reuse: i32,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RestartWorkflowRunResponse {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub already_exists: bool,
 }
 /// The input of a failure handler, handed over as JSON in protobuf's own mapping (bytes as base64).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -675,6 +1138,9 @@ pub struct ResumeWorkflowRunRequest {
     /// the caller's own name for this request: sent twice, it is carried out once; empty = none
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResumeWorkflowRunResponse {
@@ -687,6 +1153,9 @@ pub struct ExplainWorkflowRunRequest {
     pub run_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub namespace_id: ::prost::alloc::string::String,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExplainWorkflowRunResponse {
@@ -697,7 +1166,7 @@ pub struct ExplainWorkflowRunResponse {
     pub reason: ::prost::alloc::string::String,
 }
 /// One line of a run's history.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunEvent {
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
@@ -710,10 +1179,14 @@ pub struct RunEvent {
     pub step: ::prost::alloc::string::String,
     #[prost(uint32, tag = "5")]
     pub attempt: u32,
+    /// the same as detail, as JSON
     #[prost(string, tag = "6")]
     pub detail_json: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "7")]
     pub payload: ::core::option::Option<Payload>,
+    /// one field per kind, see event.proto
+    #[prost(message, optional, tag = "8")]
+    pub detail: ::core::option::Option<EventDetail>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunEventsRequest {
@@ -742,6 +1215,9 @@ pub struct ListRunEventsRequest {
     /// exclusive
     #[prost(message, optional, tag = "10")]
     pub to: ::core::option::Option<::prost_types::Timestamp>,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunEventsResponse {
@@ -793,6 +1269,9 @@ pub struct GetStepAttemptRequest {
     /// 0 = the latest
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetStepAttemptResponse {
@@ -814,6 +1293,9 @@ pub struct ListStepAttemptsRequest {
     /// any of these
     #[prost(enumeration = "StepStatus", repeated, tag = "6")]
     pub statuses: ::prost::alloc::vec::Vec<i32>,
+    /// instead of run_id
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<RunRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListStepAttemptsResponse {
@@ -825,6 +1307,79 @@ pub struct ListStepAttemptsResponse {
     pub prev_page_token: ::prost::alloc::string::String,
     #[prost(uint64, tag = "4")]
     pub total_count: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRunRequest {
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<RunRef>,
+    #[prost(string, tag = "2")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// only later events; to resume, the last sequence that was read
+    #[prost(uint64, tag = "3")]
+    pub after_sequence: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchRunResponse {
+    /// without gaps, in order
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<RunEvent>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchRunsRequest {
+    /// Which runs; page_size says how many of the newest are watched (0 = 50, at most 200), page_token is not used.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<ListWorkflowRunsRequest>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchRunsResponse {
+    /// Runs that are new or have changed since the message before, without payloads. The first message has all of them.
+    #[prost(message, repeated, tag = "1")]
+    pub workflow_runs: ::prost::alloc::vec::Vec<WorkflowRun>,
+    /// run ids that no longer belong to the watched ones
+    #[prost(string, repeated, tag = "2")]
+    pub gone: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What a start does when another run has its business id already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum IdReuse {
+    /// ATTACH
+    Unspecified = 0,
+    /// answers with that run; another type, queue or input is BUSINESS_ID_TAKEN
+    Attach = 1,
+    /// BUSINESS_ID_TAKEN, whatever that run is
+    Reject = 2,
+    /// A new run takes the id over when that one is FAILED, TIMED_OUT or CANCELLED; else ATTACH. The former run is from
+    /// then on known by its run id only.
+    AfterFailure = 3,
+    /// likewise when that one has ended at all
+    AfterEnd = 4,
+}
+impl IdReuse {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ID_REUSE_UNSPECIFIED",
+            Self::Attach => "ID_REUSE_ATTACH",
+            Self::Reject => "ID_REUSE_REJECT",
+            Self::AfterFailure => "ID_REUSE_AFTER_FAILURE",
+            Self::AfterEnd => "ID_REUSE_AFTER_END",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ID_REUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ID_REUSE_ATTACH" => Some(Self::Attach),
+            "ID_REUSE_REJECT" => Some(Self::Reject),
+            "ID_REUSE_AFTER_FAILURE" => Some(Self::AfterFailure),
+            "ID_REUSE_AFTER_END" => Some(Self::AfterEnd),
+            _ => None,
+        }
+    }
 }
 /// What a list of runs is sorted by; the id breaks ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1285,6 +1840,56 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "ListRunEvents"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reads a run's history as it grows, from any place on, and ends behind the run's last event.
+        pub async fn watch_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchRunResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/WatchRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WatchRun"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in between.
+        pub async fn watch_runs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchRunsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/WatchRuns",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WatchRuns"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Reads one step of a run.
         pub async fn get_step_attempt(
             &mut self,
@@ -1457,6 +2062,28 @@ pub mod workflow_service_server {
             tonic::Response<super::ListRunEventsResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the WatchRun method.
+        type WatchRunStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchRunResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Reads a run's history as it grows, from any place on, and ends behind the run's last event.
+        async fn watch_run(
+            &self,
+            request: tonic::Request<super::WatchRunRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchRunStream>, tonic::Status>;
+        /// Server streaming response type for the WatchRuns method.
+        type WatchRunsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchRunsResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in between.
+        async fn watch_runs(
+            &self,
+            request: tonic::Request<super::WatchRunsRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchRunsStream>, tonic::Status>;
         /// Reads one step of a run.
         async fn get_step_attempt(
             &self,
@@ -2160,6 +2787,98 @@ pub mod workflow_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/kagzi.v1.WorkflowService/WatchRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::ServerStreamingService<super::WatchRunRequest>
+                    for WatchRunSvc<T> {
+                        type Response = super::WatchRunResponse;
+                        type ResponseStream = T::WatchRunStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::watch_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/WatchRuns" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchRunsSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::ServerStreamingService<super::WatchRunsRequest>
+                    for WatchRunsSvc<T> {
+                        type Response = super::WatchRunsResponse;
+                        type ResponseStream = T::WatchRunsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRunsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::watch_runs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchRunsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kagzi.v1.WorkflowService/GetStepAttempt" => {
                     #[allow(non_camel_case_types)]
                     struct GetStepAttemptSvc<T: WorkflowService>(pub Arc<T>);
@@ -2542,6 +3261,9 @@ pub struct PollActivityResponse {
     /// W3C tracestate that came with the start, to be sent on with traceparent
     #[prost(string, tag = "50")]
     pub tracestate: ::prost::alloc::string::String,
+    /// run_id and lease_epoch in one
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReadJournalRequest {
@@ -2554,6 +3276,9 @@ pub struct ReadJournalRequest {
     /// empty = from its beginning
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReadJournalResponse {
@@ -2580,6 +3305,15 @@ pub struct BeginStepRequest {
     pub retry_policy: ::core::option::Option<RetryPolicy>,
     #[prost(uint32, tag = "7")]
     pub position: u32,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
+    /// instead of seconds
+    #[prost(int64, optional, tag = "32")]
+    pub start_to_close_timeout_ms: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BeginStepResponse {
@@ -2626,6 +3360,12 @@ pub struct ReportStepProgressRequest {
     pub position: u32,
     #[prost(message, optional, tag = "6")]
     pub progress: ::core::option::Option<Payload>,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportStepProgressResponse {}
@@ -2645,6 +3385,15 @@ pub struct CompleteStepRequest {
     pub content_type: ::prost::alloc::string::String,
     #[prost(uint32, tag = "7")]
     pub position: u32,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
+    /// instead of output and content_type
+    #[prost(message, optional, tag = "32")]
+    pub result: ::core::option::Option<Payload>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteStepResponse {
@@ -2673,6 +3422,15 @@ pub struct FailStepRequest {
     pub retry_policy: ::core::option::Option<RetryPolicy>,
     #[prost(uint32, tag = "10")]
     pub position: u32,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
+    /// instead of error, error_code, non_retryable and retry_after_ms
+    #[prost(message, optional, tag = "32")]
+    pub failure: ::core::option::Option<Failure>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailStepResponse {
@@ -2707,6 +3465,12 @@ pub struct SetLabelRequest {
     /// may be empty
     #[prost(string, tag = "7")]
     pub value: ::prost::alloc::string::String,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetLabelResponse {
@@ -2725,6 +3489,12 @@ pub struct CompleteWorkflowRequest {
     pub lease_epoch: u64,
     #[prost(string, tag = "5")]
     pub content_type: ::prost::alloc::string::String,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of output and content_type
+    #[prost(message, optional, tag = "32")]
+    pub result: ::core::option::Option<Payload>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteWorkflowResponse {}
@@ -2742,6 +3512,12 @@ pub struct FailWorkflowRequest {
     pub error_code: ::prost::alloc::string::String,
     #[prost(bool, tag = "6")]
     pub non_retryable: bool,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of error, error_code and non_retryable
+    #[prost(message, optional, tag = "32")]
+    pub failure: ::core::option::Option<Failure>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailWorkflowResponse {
@@ -2769,6 +3545,12 @@ pub struct ScheduleSleepRequest {
     pub duration_ms: u64,
     #[prost(uint32, tag = "7")]
     pub position: u32,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// instead of step_id and position
+    #[prost(message, optional, tag = "31")]
+    pub step: ::core::option::Option<StepRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ScheduleSleepResponse {
@@ -2788,6 +3570,9 @@ pub struct ReleaseRunRequest {
     pub lease_epoch: u64,
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+    /// instead of run_id and lease_epoch
+    #[prost(message, optional, tag = "30")]
+    pub lease: ::core::option::Option<LeaseRef>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseRunResponse {}
@@ -6522,6 +7307,25 @@ pub struct ListQueuesResponse {
     pub next_page_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchQueuesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// only this one
+    #[prost(string, tag = "2")]
+    pub task_queue: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchQueuesResponse {
+    /// that are new or have changed since the message before; the first has all, up to 1000
+    #[prost(message, repeated, tag = "1")]
+    pub queues: ::prost::alloc::vec::Vec<Queue>,
+    /// queues that have nothing any more
+    #[prost(string, repeated, tag = "2")]
+    pub gone: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    pub namespace_gate: ::core::option::Option<Gate>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PauseQueueRequest {
     #[prost(string, tag = "1")]
     pub namespace_id: ::prost::alloc::string::String,
@@ -6891,6 +7695,31 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListQueues"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells of queues as their counts change: the newest state, at most once a second.
+        pub async fn watch_queues(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchQueuesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchQueuesResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/WatchQueues",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "WatchQueues"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Claims nothing more of a queue, or of one type on it; what runs goes on.
         pub async fn pause_queue(
             &mut self,
@@ -7051,6 +7880,20 @@ pub mod admin_service_server {
             request: tonic::Request<super::ListQueuesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListQueuesResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchQueues method.
+        type WatchQueuesStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchQueuesResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Tells of queues as their counts change: the newest state, at most once a second.
+        async fn watch_queues(
+            &self,
+            request: tonic::Request<super::WatchQueuesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchQueuesStream>,
             tonic::Status,
         >;
         /// Claims nothing more of a queue, or of one type on it; what runs goes on.
@@ -7557,6 +8400,52 @@ pub mod admin_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/WatchQueues" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchQueuesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::ServerStreamingService<super::WatchQueuesRequest>
+                    for WatchQueuesSvc<T> {
+                        type Response = super::WatchQueuesResponse;
+                        type ResponseStream = T::WatchQueuesStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchQueuesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::watch_queues(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchQueuesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

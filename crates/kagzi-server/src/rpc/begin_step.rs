@@ -10,12 +10,18 @@ use crate::{check, status::from_engine, wire};
 
 pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1::BeginStepResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
-    let step = check::step(&request.step_id, request.position)?;
-    let own_timeout = request
-        .start_to_close_timeout_seconds
-        .map(|s| check::duration_ms("start_to_close_timeout_seconds", s.saturating_mul(1000)))
-        .transpose()?;
+    let lease = wire::read_lease(&namespace, request.lease.as_ref(), (&request.run_id, request.lease_epoch))?;
+    let step = wire::read_step(request.step.as_ref(), &request.step_id, request.position)?;
+    let own_timeout = match (request.start_to_close_timeout_ms, request.start_to_close_timeout_seconds) {
+        (Some(ms), _) => {
+            let within = u64::try_from(ms).ok().filter(|ms| *ms > 0);
+            let rule = "it must be above zero";
+            let ms = within.ok_or_else(|| check::invalid("start_to_close_timeout_ms", ms, rule))?;
+            Some(check::duration_ms("start_to_close_timeout_ms", ms)?)
+        }
+        (None, Some(s)) => Some(check::duration_seconds("start_to_close_timeout_seconds", s)?),
+        (None, None) => None,
+    };
     let policy = check::retry_policy(request.retry_policy)?;
     let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
     let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);

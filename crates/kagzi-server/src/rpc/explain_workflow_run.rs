@@ -4,15 +4,14 @@ use kagzi_engine::Engine;
 use kagzi_proto::v1;
 use tonic::Status;
 
-use super::find_run;
-use crate::{check, status::from_engine};
+use crate::{check, find, status::from_engine};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ExplainWorkflowRunRequest,
 ) -> Result<v1::ExplainWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let explanation = engine.explain(&namespace, run).await.map_err(from_engine)?;
     Ok(v1::ExplainWorkflowRunResponse {
         sentence: explanation.sentence,

@@ -12,13 +12,14 @@ pub async fn handle(
     request: v1::FailWorkflowRequest,
 ) -> Result<v1::FailWorkflowResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
-    let failure = wire::read_failure(Some(v1::Failure {
+    let lease = wire::read_lease(&namespace, request.lease.as_ref(), (&request.run_id, request.lease_epoch))?;
+    let spelled_out = || v1::Failure {
         code: request.error_code,
         message: request.error,
         non_retryable: request.non_retryable,
         ..v1::Failure::default()
-    }));
+    };
+    let failure = wire::read_failure(Some(request.failure.unwrap_or_else(spelled_out)));
     let report = engine.report(&lease, act::Fail { failure, step: None });
     let RunFailed { retry_at } = report.await.map_err(from_engine)?;
     Ok(v1::FailWorkflowResponse {

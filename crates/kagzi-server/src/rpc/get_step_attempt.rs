@@ -4,15 +4,15 @@ use kagzi_engine::Engine;
 use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
-use super::{find_run, list_step_attempts};
-use crate::{check, outline, wire};
+use super::list_step_attempts;
+use crate::{check, find, outline, wire};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::GetStepAttemptRequest,
 ) -> Result<v1::GetStepAttemptResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let step = check::step(&request.step_id, 0)?;
     let (list, _) = list_step_attempts::of_run(engine, &namespace, run).await?;
     let wanted = |attempt: &kagzi_store::StepAttempt| match request.attempt {

@@ -5,12 +5,11 @@ use kagzi_model::{Name, WorkerId};
 use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
-use super::find_run;
-use crate::{check, status::from_engine, wire};
+use crate::{check, find, status::from_engine, wire};
 
 pub async fn handle(engine: &Engine, request: v1::GetWorkerRequest) -> Result<v1::GetWorkerResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let id = find_run::worker(engine, &namespace, &request.worker_id).await?;
+    let id = find::worker(engine, &namespace, &request.worker_id).await?;
     Ok(v1::GetWorkerResponse { worker: Some(read(engine, &namespace, id).await?) })
 }
 

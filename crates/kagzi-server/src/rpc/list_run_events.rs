@@ -7,11 +7,10 @@ use kagzi_store::{Cursor, Direction, EventFilter, EventRequest, Page};
 use tonic::Status;
 use uuid::Uuid;
 
-use super::find_run;
 use crate::{
     answer::{self, ANSWER_BYTES_MAX},
     check::{self, invalid},
-    page_token,
+    find, page_token,
     status::from_engine,
     wire,
 };
@@ -23,7 +22,7 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let filter = read(&request)?;
     let limit = check::page_size(request.page_size, 1_000, 5_000)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let query = query(&namespace, run, &filter, request.newest_first);
     let page = page_token::read(&request.page_token, &query, limit)?;
     let wanted = EventRequest {

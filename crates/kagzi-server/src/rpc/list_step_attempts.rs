@@ -8,10 +8,10 @@ use prost::Message;
 use tonic::Status;
 use uuid::Uuid;
 
-use super::find_run;
 use crate::{
     answer::Room,
     check::{self, invalid},
+    find,
     outline::{self, Outline},
     page_token,
     status::from_engine,
@@ -26,7 +26,7 @@ pub async fn handle(
     if !request.step_id.is_empty() {
         check::step_path("step_id", &request.step_id)?;
     }
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let limit = check::page_size(request.page_size, 1_000, 5_000)?;
     let statuses = statuses(&request.statuses)?;
     let query = format!("attempts {namespace:?} {run} {:?} {statuses:?}", request.step_id);

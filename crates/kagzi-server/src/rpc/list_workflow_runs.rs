@@ -1,7 +1,7 @@
 //! ListWorkflowRuns: filtered, ordered, in pages that go both ways.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, REASONS, Run, Status as RunStatus, limits::LABELS_MAX};
+use kagzi_model::{Name, REASONS, Run, Status as RunStatus, USER_LABEL, limits::LABELS_MAX};
 use kagzi_proto::v1;
 use kagzi_store::{OrderBy, RunFilter, RunOrder};
 use tonic::Status;
@@ -56,7 +56,7 @@ fn read(request: &v1::ListWorkflowRunsRequest) -> Result<RunFilter, Status> {
         schedule: check::optional_name("schedule_id", &request.schedule_id)?,
         business_id: check::optional_name("business_id", &request.business_id)?,
         business_id_prefix: check::optional_name("business_id_prefix", &request.business_id_prefix)?,
-        labels: labels(request)?,
+        labels: labels(request, check::optional_name("user_id", &request.user_id)?)?,
         created: check::time_range("created_", request.created_from.as_ref(), request.created_to.as_ref())?,
         finished: check::time_range(
             "finished_",
@@ -85,13 +85,14 @@ fn statuses(request: &v1::ListWorkflowRunsRequest) -> Result<Vec<RunStatus>, Sta
     Ok(statuses)
 }
 
-fn labels(request: &v1::ListWorkflowRunsRequest) -> Result<Vec<(Name, Name)>, Status> {
+fn labels(request: &v1::ListWorkflowRunsRequest, user: Option<Name>) -> Result<Vec<(Name, Name)>, Status> {
     let wanted = &request.labels;
     if wanted.len() > LABELS_MAX {
         return Err(invalid("labels", wanted.len(), format_args!("at most {LABELS_MAX} are allowed")));
     }
     let mut labels =
         wanted.iter().map(|(name, value)| check::label_of(name, value)).collect::<Result<Vec<_>, _>>()?;
+    labels.extend(user.map(|user| (Name::from(USER_LABEL), user)));
     labels.sort_unstable();
     Ok(labels)
 }

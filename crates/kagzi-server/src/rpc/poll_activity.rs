@@ -79,6 +79,7 @@ pub async fn handle(
         workflow_type: run.workflow_type.to_string(),
         workflow_input: input.data,
         input_content_type: input.content_type.to_string(),
+        lease: Some(v1::LeaseRef { run_id: run.id.to_string(), epoch: run.epoch }),
         lease_epoch: run.epoch,
         business_id: run.business_id.to_string(),
         journal: journal.entries,

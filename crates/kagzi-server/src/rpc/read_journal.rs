@@ -5,14 +5,14 @@ use kagzi_model::Rejection;
 use kagzi_proto::v1;
 use tonic::Status;
 
-use crate::{answer::Room, check, journal_page, status::from_engine};
+use crate::{answer::Room, check, journal_page, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ReadJournalRequest,
 ) -> Result<v1::ReadJournalResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let lease = wire::read_lease(&namespace, request.lease.as_ref(), (&request.run_id, request.lease_epoch))?;
     let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
     // Whoever has lost the run must stop, not read on.
     let lost = if run.epoch != lease.epoch {

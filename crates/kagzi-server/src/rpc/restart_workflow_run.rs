@@ -1,19 +1,26 @@
 //! RestartWorkflowRun: a new run with the type, queue, input and options of another.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, StartRun};
+use kagzi_model::{RunOptions, StartRun};
 use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
-use super::{find_run, start_workflow};
-use crate::{check, status::from_engine};
+use super::start_workflow::{self, Beginning};
+use crate::{check, find, status::from_engine};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::RestartWorkflowRunRequest,
 ) -> Result<v1::RestartWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let former = find_run::run(engine, &namespace, &request.run_id).await?;
+    let beginning = Beginning::read(
+        &request.request_id,
+        request.start_at.as_ref(),
+        request.start_delay_ms,
+        engine.clock().now(),
+    )?;
+    let reuse = start_workflow::id_reuse(request.id_reuse)?;
+    let former = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let view = engine.read_run(&namespace, former).await.map_err(from_engine)?;
     let Some(input) = view.input else {
         return Err(Reason::InputGone.status(format!("the input of run {former} is no longer kept")));
@@ -21,20 +28,27 @@ pub async fn handle(
     let (id, former) = (Engine::new_run_id(), view.run);
     // A deadline was a moment; a limit on the execution time begins anew.
     let execution_ms = former.options.timeouts.execution_ms.filter(|ms| *ms > 0);
+    let now = engine.clock().now();
+    let begins = beginning.start_at.unwrap_or(now);
     let start = StartRun {
         namespace,
         id,
-        business_id: check::business_id(&request.business_id)?.unwrap_or_else(|| Name::from(id.to_string())),
+        business_id: beginning.business_id(check::business_id(&request.business_id)?, id),
         workflow_type: former.workflow_type,
         task_queue: former.task_queue,
         input,
-        deadline_at: execution_ms.map(|ms| engine.clock().now().plus_ms(ms)),
-        options: (*former.options).clone(),
+        deadline_at: execution_ms.map(|ms| begins.plus_ms(ms)),
+        options: RunOptions {
+            start_at: beginning.start_at,
+            request: beginning.request,
+            reuse,
+            ..(*former.options).clone()
+        },
         labels: former.labels,
     };
     let repeatable = start_workflow::repeatable(&start);
     let outcomes = engine.start_runs(vec![start]).await;
     let mut outcomes = outcomes.map_err(|error| start_workflow::unstarted(error, repeatable))?;
     let started = start_workflow::answer(outcomes.pop().expect("one start has one outcome"))?;
-    Ok(v1::RestartWorkflowRunResponse { run_id: started.run_id })
+    Ok(v1::RestartWorkflowRunResponse { run_id: started.run_id, already_exists: started.already_exists })
 }

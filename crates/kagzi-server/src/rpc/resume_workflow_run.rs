@@ -5,15 +5,14 @@ use kagzi_model::{RunKey, Stands, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
-use super::find_run;
-use crate::{check, status::from_engine};
+use crate::{check, find, status::from_engine};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ResumeWorkflowRunRequest,
 ) -> Result<v1::ResumeWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let request = check::request_id(&request.request_id)?;
     let order = engine.order(RunKey::new(namespace, run), check::author("")?, act::Resume { request });
     let Stands { status, .. } = order.await.map_err(from_engine)?;

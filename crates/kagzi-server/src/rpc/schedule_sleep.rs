@@ -12,9 +12,9 @@ pub async fn handle(
     request: v1::ScheduleSleepRequest,
 ) -> Result<v1::ScheduleSleepResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let lease = check::lease(&namespace, &request.run_id, request.lease_epoch)?;
+    let lease = wire::read_lease(&namespace, request.lease.as_ref(), (&request.run_id, request.lease_epoch))?;
     let path = if request.step_id.is_empty() { "sleep" } else { &request.step_id };
-    let step = check::step(path, request.position)?;
+    let step = wire::read_step(request.step.as_ref(), path, request.position)?;
     let seconds = check::duration_seconds("duration_seconds", request.duration_seconds)?;
     let ms = check::duration_ms("duration_ms", request.duration_ms)?;
     // Two that are each within ten years may be more together.

@@ -1,7 +1,10 @@
 //! StartWorkflow: one run per business id.
 
 use kagzi_engine::{Engine, EngineError, moment};
-use kagzi_model::{Name, OnFailure, Reply, RunOptions, StartRun, Started};
+use kagzi_model::{
+    IdReuse, Name, OnFailure, REQUESTED, Reply, RunId, RunOptions, StartRun, Started, Timestamp, USER_LABEL,
+    limits::NAME_BYTES_MAX,
+};
 use kagzi_proto::v1;
 use kagzi_store::Outcome;
 use tonic::Status;
@@ -35,7 +38,7 @@ pub fn unstarted(error: EngineError, repeatable: bool) -> Status {
     if repeatable {
         from_engine(error)
     } else {
-        from_engine_once(error, "set a business_id, which names one run")
+        from_engine_once(error, "set a business_id, which names one run, or a request_id")
     }
 }
 
@@ -47,6 +50,9 @@ pub fn read(
 ) -> Result<StartRun, Status> {
     let now = engine.clock().now();
     let id = Engine::new_run_id();
+    let beginning =
+        Beginning::read(&request.request_id, request.start_at.as_ref(), request.start_delay_ms, now)?;
+    let reuse = id_reuse(request.id_reuse)?;
     let timeouts = check::timeouts(request.timeouts, heartbeat_interval_ms(engine))?;
     let deadline =
         request.deadline_at.as_ref().map(|at| wire::read_timestamp("deadline_at", at)).transpose()?;
@@ -54,11 +60,23 @@ pub fn read(
         let rule = format_args!("it must be in the future; now is {}", moment(now));
         return Err(invalid("deadline_at", format_args!("{}", moment(at)), rule));
     }
-    let execution_end = timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms));
+    if let (Some(end), Some(start)) = (deadline, beginning.start_at)
+        && end <= start
+    {
+        let rule = format_args!("it must be later than the start, which is {}", moment(start));
+        return Err(invalid("deadline_at", format_args!("{}", moment(end)), rule));
+    }
+    // The time that an execution may take begins when the run may.
+    let begins = beginning.start_at.unwrap_or(now);
+    let execution_end = timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| begins.plus_ms(ms));
+    let mut labels = check::run_labels(&request.labels)?;
+    if let Some(user) = check::optional_name("user_id", &request.user_id)? {
+        labels = labels.with(Name::from(USER_LABEL), user);
+    }
     Ok(StartRun {
         namespace: check::namespace(&request.namespace_id)?,
         id,
-        business_id: check::business_id(&request.business_id)?.unwrap_or_else(|| Name::from(id.to_string())),
+        business_id: beginning.business_id(check::business_id(&request.business_id)?, id),
         workflow_type: check::name("workflow_type", &request.workflow_type)?,
         task_queue: check::name("task_queue", &request.task_queue)?,
         input: check::payload(limits, "input", request.input)?,
@@ -73,10 +91,72 @@ pub fn read(
                 .map(|policy| check::retry_policy(Some(policy)))
                 .transpose()?,
             on_failure: on_failure(&request.on_failure_workflow, &request.on_failure_task_queue)?,
+            start_at: beginning.start_at,
+            request: beginning.request,
+            reuse,
             ..RunOptions::default()
         },
-        labels: check::run_labels(&request.labels)?,
+        labels,
     })
+}
+
+/// What every start may say about itself.
+pub struct Beginning {
+    pub request: Option<Name>,
+    pub start_at: Option<Timestamp>,
+}
+
+/// With what stands before it, it must fit into a business id.
+const REQUEST_ID_BYTES_MAX: usize = NAME_BYTES_MAX - REQUESTED.len();
+
+impl Beginning {
+    pub fn read(
+        request_id: &str,
+        start_at: Option<&prost_types::Timestamp>,
+        start_delay_ms: i64,
+        now: Timestamp,
+    ) -> Result<Beginning, Status> {
+        let request = check::request_id(request_id)?;
+        if request_id.len() > REQUEST_ID_BYTES_MAX {
+            let rule = format!("at most {REQUEST_ID_BYTES_MAX} bytes are allowed");
+            return Err(invalid("request_id", request_id, rule));
+        }
+        let start_at = match (start_at, u64::try_from(start_delay_ms)) {
+            (_, Err(_)) => return Err(invalid("start_delay_ms", start_delay_ms, "it must not be negative")),
+            (None, Ok(0)) => None,
+            (None, Ok(ms)) => Some(now.plus_ms(check::duration_ms("start_delay_ms", ms)?)),
+            (Some(_), Ok(1..)) => {
+                return Err(invalid(
+                    "start_delay_ms",
+                    start_delay_ms,
+                    "start_at is set too; set one of them",
+                ));
+            }
+            (Some(at), Ok(0)) => Some(wire::read_timestamp("start_at", at)?),
+        };
+        // What was to start in the past starts now, and there is nothing to remember.
+        Ok(Beginning { request, start_at: start_at.filter(|at| *at > now) })
+    }
+
+    /// The id that was chosen, or one by which a repeated request is recognised, or the run's own.
+    pub fn business_id(&self, chosen: Option<Name>, id: RunId) -> Name {
+        match (chosen, &self.request) {
+            (Some(chosen), _) => chosen,
+            (None, Some(request)) => Name::from(format!("{REQUESTED}{request}")),
+            (None, None) => Name::from(id.to_string()),
+        }
+    }
+}
+
+/// What to do when another run has the business id.
+pub fn id_reuse(number: i32) -> Result<IdReuse, Status> {
+    match v1::IdReuse::try_from(number) {
+        Ok(v1::IdReuse::Unspecified | v1::IdReuse::Attach) => Ok(IdReuse::Attach),
+        Ok(v1::IdReuse::Reject) => Ok(IdReuse::Reject),
+        Ok(v1::IdReuse::AfterFailure) => Ok(IdReuse::AfterFailure),
+        Ok(v1::IdReuse::AfterEnd) => Ok(IdReuse::AfterEnd),
+        Err(_) => Err(invalid("id_reuse", number, "it must be an IdReuse, 1 to 4")),
+    }
 }
 
 pub fn on_failure(workflow_type: &str, task_queue: &str) -> Result<Option<OnFailure>, Status> {

@@ -5,15 +5,14 @@ use kagzi_model::{RunKey, Stands, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
-use super::find_run;
-use crate::{check, status::from_engine};
+use crate::{check, find, status::from_engine};
 
 pub async fn handle(
     engine: &Engine,
     request: v1::TerminateWorkflowRunRequest,
 ) -> Result<v1::TerminateWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let run = find_run::run(engine, &namespace, &request.run_id).await?;
+    let run = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let by = check::author(&request.reason)?;
     let order = engine.order(RunKey::new(namespace, run), by, act::Terminate);
     let Stands { status, already } = order.await.map_err(from_engine)?;

@@ -10,6 +10,7 @@ use tonic::Status;
 
 use crate::{
     check::{self, invalid},
+    find,
     status::from_engine,
     wire,
 };
@@ -19,7 +20,7 @@ pub async fn handle(
     request: v1::WaitWorkflowRunRequest,
 ) -> Result<v1::WaitWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
-    let id = check::run_id("run_id", &request.run_id)?;
+    let id = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let timeout = wait_time(engine, request.timeout_ms)?;
     let view = engine.wait(&namespace, id, timeout).await.map_err(from_engine)?;
     Ok(answer(view))
@@ -36,7 +37,7 @@ pub async fn handle_within(
     let mut held = None;
     let answer = async {
         let namespace = check::namespace(&request.namespace_id)?;
-        let id = check::run_id("run_id", &request.run_id)?;
+        let id = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
         let timeout = wait_time(engine, request.timeout_ms)?;
         let until = engine.clock().steady() + timeout;
         let told = engine.wait_for_end(&namespace, id, timeout).await.map_err(from_engine)?;

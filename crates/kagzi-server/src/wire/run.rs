@@ -1,6 +1,6 @@
 //! A run as clients see it.
 
-use kagzi_model::{Backoff, Payload, RetryPolicy, Run, State, Timeouts};
+use kagzi_model::{Backoff, Payload, RetryPolicy, Run, State, Timeouts, USER_LABEL};
 use kagzi_proto::v1;
 
 use super::{failure::failure, payload::payload, time::timestamp};
@@ -39,7 +39,14 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
             .to_owned(),
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
-        labels: run.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        user_id: run.labels.get(USER_LABEL).map(|user| user.to_string()).unwrap_or_default(),
+        labels: run
+            .labels
+            .iter()
+            .filter(|(name, _)| name[..] != *USER_LABEL)
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect(),
+        start_at: run.options.start_at.map(timestamp),
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
         scheduled_at: run.options.scheduled.as_ref().map(|by| timestamp(by.at)),
     }

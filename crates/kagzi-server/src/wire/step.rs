@@ -1,10 +1,20 @@
 //! Step attempts as clients see them.
 
-use kagzi_model::RunId;
+use kagzi_model::{RunId, StepRef};
 use kagzi_proto::v1::{self, StepStatus};
 use kagzi_store::{AttemptState, StepAttempt};
+use tonic::Status;
 
 use super::{failure::failure, time::timestamp};
+use crate::check;
+
+/// The step of a unary call: `named`, or path and position by themselves.
+pub fn read_step(named: Option<&v1::StepRef>, path: &str, position: u32) -> Result<StepRef, Status> {
+    match named {
+        Some(named) => check::step(&named.path, named.position),
+        None => check::step(path, position),
+    }
+}
 
 /// An attempt without its output, and the event that has it.
 pub fn step_attempt(run: RunId, attempt: StepAttempt) -> (v1::StepAttempt, Option<u64>) {

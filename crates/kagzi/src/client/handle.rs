@@ -128,8 +128,7 @@ impl RunHandle {
         let request = v1::WaitWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            timeout_ms: millis(limits::WAIT_POLL),
-        };
+            timeout_ms: millis(limits::WAIT_POLL), ..Default::default() };
         let server = self.client.server().await?;
         let question = server.conversation.wait(request);
         self.client.ask_once("wait for a run", limits::WAIT_POLL + limits::WAIT_SLACK, question).await
@@ -140,8 +139,7 @@ impl RunHandle {
         let request = v1::CancelWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            reason: reason.into(),
-        };
+            reason: reason.into(), ..Default::default() };
         rpc!(self.client, Workflows.cancel_workflow_run, Safe, "cancel a run", request)?;
         Ok(())
     }
@@ -151,8 +149,7 @@ impl RunHandle {
         let request = v1::TerminateWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            reason: reason.into(),
-        };
+            reason: reason.into(), ..Default::default() };
         rpc!(self.client, Workflows.terminate_workflow_run, Safe, "terminate a run", request)?;
         Ok(())
     }
@@ -170,8 +167,7 @@ impl RunHandle {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             from_step: step.to_owned(),
-            request_id: Uuid::now_v7().to_string(),
-        };
+            request_id: Uuid::now_v7().to_string(), ..Default::default() };
         let answer = rpc!(self.client, Workflows.retry_workflow_run, Safe, "retry a run", request)?;
         Ok(RunStatus::from_wire(answer.status))
     }
@@ -186,8 +182,7 @@ impl RunHandle {
         let request = v1::RestartWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            business_id: business_id.into(),
-        };
+            business_id: business_id.into(), ..Default::default() };
         // A repeated restart would be a second new run.
         let started = rpc!(self.client, Workflows.restart_workflow_run, Unsafe, "restart a run", request)?;
         Ok(RunHandle::new(self.client.clone(), started.run_id, false))
@@ -198,8 +193,7 @@ impl RunHandle {
         let request = v1::ResumeWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            request_id: Uuid::now_v7().to_string(),
-        };
+            request_id: Uuid::now_v7().to_string(), ..Default::default() };
         let answer = rpc!(self.client, Workflows.resume_workflow_run, Safe, "resume a run", request)?;
         Ok(RunStatus::from_wire(answer.status))
     }
@@ -208,8 +202,7 @@ impl RunHandle {
     pub async fn explain(&self) -> Result<Explanation, Error> {
         let request = v1::ExplainWorkflowRunRequest {
             run_id: self.run_id.clone(),
-            namespace_id: self.client.namespace_id().to_owned(),
-        };
+            namespace_id: self.client.namespace_id().to_owned(), ..Default::default() };
         let answer = rpc!(self.client, Workflows.explain_workflow_run, Safe, "explain a run", request)?;
         let reason = (answer.reason != "finished").then(|| Reason::from_word(&answer.reason));
         Ok(Explanation { sentence: answer.sentence, reason })
@@ -221,8 +214,7 @@ impl RunHandle {
             run_id: self.run_id.clone(),
             step_id: step.into(),
             namespace_id: self.client.namespace_id().to_owned(),
-            attempt,
-        };
+            attempt, ..Default::default() };
         let answer = rpc!(self.client, Workflows.get_step_attempt, Safe, "read a step attempt", request)?;
         let mut attempt = answer.step_attempt.unwrap_or_default();
         let decoded = self.client.codecs.decode_attempt(&mut attempt);

@@ -1,19 +1,75 @@
-//! Finding the run or worker that a user means: by id, or by a unique prefix of one.
+//! Finding the run or worker that a request names: by id, by business id, or by a unique prefix where it is only read.
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, RunId, WorkerId};
-use kagzi_proto::Reason;
+use kagzi_proto::{Reason, v1};
 use kagzi_store::StoreError;
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::{check::invalid, status::from_engine};
+use crate::{
+    check::{self, invalid},
+    status::from_engine,
+};
 
 /// Shortest prefix: with fewer digits, runs of the same week are all alike.
 const PREFIX_LEN_MIN: usize = 8;
 
-/// The run whose id is, or begins with, `text`.
-pub async fn run(engine: &Engine, namespace: &Name, text: &str) -> Result<RunId, Status> {
+/// The run to read: the one of `named`, or whose id is, or begins with, `run_id`.
+pub async fn run(
+    engine: &Engine,
+    namespace: &Name,
+    run_id: &str,
+    named: Option<&v1::RunRef>,
+) -> Result<RunId, Status> {
+    match reference(run_id, named)? {
+        Reference::RunId(text) => by_prefix(engine, namespace, text).await,
+        Reference::BusinessId(id) => by_business_id(engine, namespace, id).await,
+    }
+}
+
+/// The run to change or to wait for. A prefix could name another run by the time that the request arrives.
+pub async fn run_exactly(
+    engine: &Engine,
+    namespace: &Name,
+    run_id: &str,
+    named: Option<&v1::RunRef>,
+) -> Result<RunId, Status> {
+    match reference(run_id, named)? {
+        Reference::RunId(text) => check::run_id("run_id", text),
+        Reference::BusinessId(id) => by_business_id(engine, namespace, id).await,
+    }
+}
+
+enum Reference<'r> {
+    RunId(&'r str),
+    BusinessId(&'r str),
+}
+
+fn reference<'r>(run_id: &'r str, named: Option<&'r v1::RunRef>) -> Result<Reference<'r>, Status> {
+    use v1::run_ref::Ref;
+    match named.and_then(|named| named.r#ref.as_ref()) {
+        None => Ok(Reference::RunId(run_id)),
+        Some(_) if !run_id.is_empty() => {
+            Err(invalid("run_id", run_id, "run is set too; name the run in one of them"))
+        }
+        Some(Ref::RunId(id)) => Ok(Reference::RunId(id)),
+        Some(Ref::BusinessId(id)) => Ok(Reference::BusinessId(id)),
+    }
+}
+
+async fn by_business_id(engine: &Engine, namespace: &Name, id: &str) -> Result<RunId, Status> {
+    let business_id = check::name("business_id", id)?;
+    let found = engine.store().run_by_business(namespace, &business_id).await;
+    found.map_err(|error| from_engine(error.into()))?.ok_or_else(|| {
+        Reason::RunNotFound.status(format!(
+            "no run has business id '{business_id}' in namespace '{namespace}'; list them with: \
+             kagzi --namespace {namespace} run list"
+        ))
+    })
+}
+
+async fn by_prefix(engine: &Engine, namespace: &Name, text: &str) -> Result<RunId, Status> {
     if let Ok(id) = Uuid::try_parse(text) {
         return Ok(RunId(id));
     }
