@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use kagzi_model::{Command, Payload, Rejection, Reply, StartRun, Started};
+use kagzi_model::{Command, IdReuse, Name, Payload, Rejection, Reply, RunOptions, StartRun, Started, Status};
 
 use crate::Stage;
 
@@ -109,4 +109,104 @@ pub async fn a_start_without_a_business_id_can_be_sent_again_and_makes_one_run(s
     assert_eq!(answer[0], Ok(Reply::Started(Started { run: neighbour_id, existed: false })));
     assert_eq!(answer[1], Ok(Reply::Started(Started { run, existed: true })));
     assert_eq!(stage.event_names(run).await, ["run_started"], "nothing is written twice");
+}
+
+/// A start under the id with this policy, as a caller would send it: each has a run id of its own.
+fn with(stage: &Stage, business_id: &str, reuse: IdReuse, request: Option<&str>) -> Command {
+    let start = stage.new_run(business_id);
+    let request = request.map(Name::from);
+    let options = RunOptions { reuse, request, ..start.options.clone() };
+    Command::start(StartRun { options, ..start })
+}
+
+fn made(reply: Reply) -> kagzi_model::RunId {
+    match reply {
+        Reply::Started(Started { run, existed: false }) => run,
+        other => panic!("no new run: {other:?}"),
+    }
+}
+
+pub async fn a_start_that_rejects_a_taken_id_is_refused_but_for_its_own_repeat(stage: Stage) {
+    let run = made(stage.ok(with(&stage, "order-1", IdReuse::Reject, Some("r1"))).await);
+
+    let repeated = stage.ok(with(&stage, "order-1", IdReuse::Reject, Some("r1"))).await;
+    let another = stage.apply(with(&stage, "order-1", IdReuse::Reject, Some("r2"))).await;
+    let nameless = stage.apply(with(&stage, "order-1", IdReuse::Reject, None)).await;
+
+    assert_eq!(repeated, Reply::Started(Started { run, existed: true }));
+    let refused = Rejection::Taken { business_id: "order-1".into(), run, status: Status::Pending };
+    assert_eq!(another, Err(refused.clone()));
+    assert_eq!(nameless, Err(refused));
+}
+
+pub async fn a_new_run_takes_the_id_of_one_that_failed_and_of_none_that_lives_or_completed(stage: Stage) {
+    let again = || with(&stage, "order-1", IdReuse::AfterFailure, None);
+    let first = made(stage.ok(again()).await);
+
+    assert_eq!(stage.ok(again()).await, Reply::Started(Started { run: first, existed: true }), "it lives");
+    stage.ok(stage.cancel(first)).await;
+    let second = made(stage.ok(again()).await);
+    let assigned = stage.stand_by(1).await.next().await.run;
+    assert_eq!(assigned.id, second);
+    let lease =
+        kagzi_model::LeaseRef { namespace: stage.namespace.clone(), run: second, epoch: assigned.epoch };
+    stage.ok(stage.complete(&lease)).await;
+
+    assert_eq!(stage.ok(again()).await, Reply::Started(Started { run: second, existed: true }), "it completed");
+}
+
+pub async fn a_new_run_takes_the_id_of_one_that_ended_and_the_former_is_known_by_its_run_id(
+    mut stage: Stage,
+) {
+    let first = stage.start("order-1").await;
+    stage.ok(stage.cancel(first)).await;
+
+    let second = made(stage.ok(with(&stage, "order-1", IdReuse::AfterEnd, Some("r1"))).await);
+    let repeated = stage.ok(with(&stage, "order-1", IdReuse::AfterEnd, Some("r1"))).await;
+    stage.reopen().await;
+
+    assert_eq!(repeated, Reply::Started(Started { run: second, existed: true }));
+    let named = stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap();
+    assert_eq!(named, Some(second));
+    assert_eq!(*stage.run(second).await.business_id, *"order-1");
+    assert_eq!(*stage.run(first).await.business_id, *first.to_string());
+    assert_eq!(stage.event_names(first).await, ["run_started", "run_cancelled"]);
+}
+
+pub async fn an_id_that_was_taken_over_can_be_taken_over_again_in_one_batch(stage: Stage) {
+    let first = stage.start("order-1").await;
+    let again = || with(&stage, "order-1", IdReuse::AfterEnd, None);
+    let second = again();
+    let second_id = second.run.run;
+    let batch = vec![stage.cancel(first), second, stage.cancel(second_id), again()];
+
+    let outcomes = stage.apply_all(batch).await;
+
+    assert_eq!(outcomes[1], Ok(Reply::Started(Started { run: second_id, existed: false })));
+    let third = made(outcomes[3].clone().unwrap());
+    let named = stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap();
+    assert_eq!(named, Some(third));
+    for former in [first, second_id] {
+        assert_eq!(*stage.run(former).await.business_id, *former.to_string());
+    }
+}
+
+pub async fn a_run_that_is_to_start_later_is_given_to_nobody_before(mut stage: Stage) {
+    let at = stage.now().plus_ms(60_000);
+    let start = stage.new_run("order-1");
+    let options = RunOptions { start_at: Some(at), ..start.options.clone() };
+    let run = stage.start_with(StartRun { options, ..start }).await;
+    let mut worker = stage.stand_by(1).await;
+
+    stage.pass_until_just_before(at);
+    stage.settle().await;
+    assert!(worker.ready().is_none(), "it is not due");
+    assert_eq!(stage.run(run).await.due_at(), Some(at));
+    stage.reopen().await;
+    let mut worker = stage.stand_by(1).await;
+    stage.settle().await;
+    assert!(worker.ready().is_none(), "it is not due after a restart either");
+    stage.pass_one_tick();
+
+    assert_eq!(worker.next().await.run.id, run);
 }

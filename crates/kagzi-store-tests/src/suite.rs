@@ -11,6 +11,11 @@ macro_rules! conformance {
                 a_conflicting_start_says_what_differs,
                 a_hundred_concurrent_starts_with_one_id_make_one_run,
                 two_starts_in_one_call_with_one_id_make_one_run,
+                a_start_that_rejects_a_taken_id_is_refused_but_for_its_own_repeat,
+                a_new_run_takes_the_id_of_one_that_failed_and_of_none_that_lives_or_completed,
+                a_new_run_takes_the_id_of_one_that_ended_and_the_former_is_known_by_its_run_id,
+                an_id_that_was_taken_over_can_be_taken_over_again_in_one_batch,
+                a_run_that_is_to_start_later_is_given_to_nobody_before,
                 runs_without_a_business_id_are_all_different,
                 a_start_without_a_business_id_can_be_sent_again_and_makes_one_run,
             }

@@ -1,7 +1,7 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Author, Command, EventKind, Failure, Finality, Labels, Lease, LeaseRef, Name, OnFailure,
+    Aggregate, Author, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef, Name, OnFailure,
     Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult, Timestamp,
     WorkerId, act,
 };
@@ -292,6 +292,16 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
         ("Start, other queue", start(|start| start.task_queue = "slow".into())),
         ("Start, other input", start(|start| start.input = Payload::new(&b"else"[..]))),
         ("Start, other content type", start(|start| start.input.content_type = "text/plain".into())),
+        ("Start, reject", start(|start| start.options.reuse = IdReuse::Reject)),
+        ("Start, after failure", start(|start| start.options.reuse = IdReuse::AfterFailure)),
+        ("Start, after end", start(|start| start.options.reuse = IdReuse::AfterEnd)),
+        (
+            "Start, other input, after end",
+            start(|start| {
+                start.options.reuse = IdReuse::AfterEnd;
+                start.input = Payload::new(&b"else"[..]);
+            }),
+        ),
     ]
 }
 

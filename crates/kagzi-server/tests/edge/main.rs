@@ -10,5 +10,7 @@ mod namespaces;
 mod quotas;
 mod rpc_metrics;
 mod stage;
+mod starts;
 mod traces;
+mod watches;
 mod wording;
