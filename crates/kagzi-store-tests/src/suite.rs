@@ -277,6 +277,7 @@ macro_rules! durability {
                 a_schedule_survives_reopening_and_fires_once,
                 namespaces_and_gates_survive_reopening,
                 a_ready_run_is_claimed_although_the_clock_was_set_back_over_a_restart,
+                a_start_time_and_an_id_that_was_taken_over_outlive_a_restart,
             }
             unreadable {
                 an_event_of_a_kind_that_only_a_newer_server_knows_stops_nobody,
