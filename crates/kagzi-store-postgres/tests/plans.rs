@@ -66,6 +66,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("LEASED_BY", &["runs_leased"]),
     ("STALE_WORKERS", &["workers_alive"]),
     ("UPDATE_RUNS", &["runs_pkey"]),
+    ("UNNAME_RUNS", &["runs_pkey"]),
     ("COUNT_DUE", &["runs_due"]),
     ("RETIRABLE", &["runs_finished", "namespaces_pkey"]),
     ("RUN", &["runs_pkey", "events_pkey"]),

@@ -1,8 +1,8 @@
 //! What was acknowledged is there after a restart. (Power cuts and kills are tested with real processes.)
 
 use kagzi_model::{
-    Command, Done, GateCommand, NamespaceCommand, Rejection, Reply, StartRun, Started, State, WorkerStatus,
-    act,
+    Command, Done, GateCommand, IdReuse, NamespaceCommand, Rejection, Reply, RunOptions, StartRun, Started,
+    State, WorkerStatus, act,
 };
 use kagzi_store::StoreError;
 
@@ -162,4 +162,25 @@ pub async fn a_ready_run_is_claimed_although_the_clock_was_set_back_over_a_resta
 
     assert!(stage.now() >= started_at, "time goes on from the newest entry");
     assert_eq!(stage.stand_by(1).await.next().await.run.id, run);
+}
+
+pub async fn a_start_time_and_an_id_that_was_taken_over_outlive_a_restart(mut stage: Stage) {
+    let former = stage.start("order-1").await;
+    stage.ok(stage.cancel(former)).await;
+    let at = stage.now().plus_ms(60_000);
+    let start = stage.new_run("order-1");
+    let options = RunOptions { start_at: Some(at), reuse: IdReuse::AfterEnd, ..start.options.clone() };
+    let run = stage.start_with(StartRun { options, ..start }).await;
+
+    stage.reopen().await;
+    let mut worker = stage.stand_by(1).await;
+    stage.pass_until_just_before(at);
+    stage.settle().await;
+
+    assert!(worker.ready().is_none(), "it is not due");
+    let named = stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap();
+    assert_eq!(named, Some(run));
+    assert_eq!(*stage.run(former).await.business_id, *former.to_string());
+    stage.pass_one_tick();
+    assert_eq!(worker.next().await.run.id, run);
 }

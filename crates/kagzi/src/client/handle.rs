@@ -128,7 +128,9 @@ impl RunHandle {
         let request = v1::WaitWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            timeout_ms: millis(limits::WAIT_POLL), ..Default::default() };
+            timeout_ms: millis(limits::WAIT_POLL),
+            ..Default::default()
+        };
         let server = self.client.server().await?;
         let question = server.conversation.wait(request);
         self.client.ask_once("wait for a run", limits::WAIT_POLL + limits::WAIT_SLACK, question).await
@@ -139,7 +141,9 @@ impl RunHandle {
         let request = v1::CancelWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            reason: reason.into(), ..Default::default() };
+            reason: reason.into(),
+            ..Default::default()
+        };
         rpc!(self.client, Workflows.cancel_workflow_run, Safe, "cancel a run", request)?;
         Ok(())
     }
@@ -149,7 +153,9 @@ impl RunHandle {
         let request = v1::TerminateWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            reason: reason.into(), ..Default::default() };
+            reason: reason.into(),
+            ..Default::default()
+        };
         rpc!(self.client, Workflows.terminate_workflow_run, Safe, "terminate a run", request)?;
         Ok(())
     }
@@ -167,7 +173,9 @@ impl RunHandle {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             from_step: step.to_owned(),
-            request_id: Uuid::now_v7().to_string(), ..Default::default() };
+            request_id: Uuid::now_v7().to_string(),
+            ..Default::default()
+        };
         let answer = rpc!(self.client, Workflows.retry_workflow_run, Safe, "retry a run", request)?;
         Ok(RunStatus::from_wire(answer.status))
     }
@@ -182,7 +190,9 @@ impl RunHandle {
         let request = v1::RestartWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            business_id: business_id.into(), ..Default::default() };
+            business_id: business_id.into(),
+            ..Default::default()
+        };
         // A repeated restart would be a second new run.
         let started = rpc!(self.client, Workflows.restart_workflow_run, Unsafe, "restart a run", request)?;
         Ok(RunHandle::new(self.client.clone(), started.run_id, false))
@@ -193,7 +203,9 @@ impl RunHandle {
         let request = v1::ResumeWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            request_id: Uuid::now_v7().to_string(), ..Default::default() };
+            request_id: Uuid::now_v7().to_string(),
+            ..Default::default()
+        };
         let answer = rpc!(self.client, Workflows.resume_workflow_run, Safe, "resume a run", request)?;
         Ok(RunStatus::from_wire(answer.status))
     }
@@ -202,7 +214,9 @@ impl RunHandle {
     pub async fn explain(&self) -> Result<Explanation, Error> {
         let request = v1::ExplainWorkflowRunRequest {
             run_id: self.run_id.clone(),
-            namespace_id: self.client.namespace_id().to_owned(), ..Default::default() };
+            namespace_id: self.client.namespace_id().to_owned(),
+            ..Default::default()
+        };
         let answer = rpc!(self.client, Workflows.explain_workflow_run, Safe, "explain a run", request)?;
         let reason = (answer.reason != "finished").then(|| Reason::from_word(&answer.reason));
         Ok(Explanation { sentence: answer.sentence, reason })
@@ -214,7 +228,9 @@ impl RunHandle {
             run_id: self.run_id.clone(),
             step_id: step.into(),
             namespace_id: self.client.namespace_id().to_owned(),
-            attempt, ..Default::default() };
+            attempt,
+            ..Default::default()
+        };
         let answer = rpc!(self.client, Workflows.get_step_attempt, Safe, "read a step attempt", request)?;
         let mut attempt = answer.step_attempt.unwrap_or_default();
         let decoded = self.client.codecs.decode_attempt(&mut attempt);
