@@ -128,6 +128,9 @@ impl Engine {
 
     /// Changes a schedule, or starts a run of one.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<ScheduleReply, EngineError> {
+        if matches!(request.command, ScheduleCommand::Create(_)) {
+            self.has_room_for_schedule(&request.key).await?;
+        }
         Ok(self.store().schedule(request).await??)
     }
 

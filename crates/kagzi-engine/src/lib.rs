@@ -14,6 +14,7 @@ mod retention;
 mod rules;
 mod running;
 mod scheduler;
+mod schedules;
 mod session;
 mod settings;
 mod sweeper;

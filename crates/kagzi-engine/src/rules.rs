@@ -14,7 +14,18 @@ impl Engine {
         name: Name,
         command: NamespaceCommand,
     ) -> Result<Namespace, EngineError> {
-        match self.store().rule(RuleCommand::Namespace { name, command: Box::new(command) }).await?? {
+        self.change_namespace_and_gate(name, command, None).await
+    }
+
+    /// The same, and in the same commit the gate before all its queues.
+    pub async fn change_namespace_and_gate(
+        &self,
+        name: Name,
+        command: NamespaceCommand,
+        gate: Option<GateCommand>,
+    ) -> Result<Namespace, EngineError> {
+        let command = RuleCommand::Namespace { name, command: Box::new(command), gate };
+        match self.store().rule(command).await?? {
             RuleReply::Namespace(namespace) => Ok(*namespace),
             RuleReply::Gate(_) => unreachable!("a namespace is answered with its row"),
         }

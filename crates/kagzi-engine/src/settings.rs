@@ -13,6 +13,9 @@ const RETENTION_MAX: Duration = Duration::from_secs(36_500 * 86_400);
 
 /// Workers are counted no further.
 const WORKERS_ONLINE_MAX: u32 = kagzi_store::TOTAL_MAX as u32;
+/// Whoever creates a schedule has those that are there counted.
+const SCHEDULES_STANDARD: usize = 1_000;
+const SCHEDULES_MAX: usize = 100_000;
 
 /// Settings of one engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +51,8 @@ pub struct Settings {
     pub namespaces_made_max: u64,
     /// Workers of one namespace that may be online at once.
     pub workers_online_max: u32,
+    /// Schedules that one namespace may have.
+    pub schedules_max: usize,
     /// Workers that went offline are forgotten after this long.
     pub forget_workers_after: Duration,
     /// Runs that ended longer ago are deleted; none keeps them for ever. A namespace's own retention goes before it.
@@ -99,6 +104,7 @@ impl Default for Settings {
             create_namespaces: true,
             namespaces_made_max: 10_000,
             workers_online_max: WORKERS_ONLINE_MAX,
+            schedules_max: SCHEDULES_STANDARD,
             forget_workers_after: Duration::from_secs(7 * 24 * 3600),
             retention: Some(Duration::from_secs(90 * 24 * 3600)),
             scheduler: SchedulerSettings::default(),
@@ -133,6 +139,7 @@ impl Settings {
             ("worker.losses_max", self.worker_losses_max == 0),
             ("server.wait_max", self.wait_max.is_zero()),
             ("worker.online_max", self.workers_online_max == 0),
+            ("scheduler.schedules_max", self.schedules_max == 0),
             ("step.start_to_close", self.start_to_close.is_zero()),
             ("step.concurrency_max", self.step_concurrency_max == 0),
             ("payload.max_size_bytes", self.payload_max_bytes == 0),
@@ -166,6 +173,12 @@ impl Settings {
             return broken(
                 "worker.online_max",
                 format!("it is {} and must be at most {WORKERS_ONLINE_MAX}", self.workers_online_max),
+            );
+        }
+        if self.schedules_max > SCHEDULES_MAX {
+            return broken(
+                "scheduler.schedules_max",
+                format!("it is {} and must be at most {SCHEDULES_MAX}", self.schedules_max),
             );
         }
         if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {

@@ -200,6 +200,7 @@ impl Config {
             create_namespaces: self.server.create_namespaces,
             namespaces_made_max: self.server.namespaces_made_max,
             workers_online_max: self.worker.online_max,
+            schedules_max: self.scheduler.schedules_max,
             reconnect_grace: self.worker.reconnect_grace,
             worker_losses_max: self.worker.losses_max,
             forget_workers_after: self.worker.forget_after,

@@ -101,7 +101,9 @@ fn from_schedule(rejection: &ScheduleRejection) -> Status {
             Refusal::new(Reason::FieldInvalid, &*message).field("from", &message).status()
         }
         ScheduleRejection::Stale { .. } => Reason::ScheduleChanged.status(message),
-        ScheduleRejection::TooManyBackfills { .. } => Reason::QuotaExceeded.status(message),
+        ScheduleRejection::TooManyBackfills { max, .. } | ScheduleRejection::TooMany { max, .. } => {
+            Refusal::new(Reason::QuotaExceeded, message).with("limit", max).status()
+        }
         ScheduleRejection::NotAdmitted(refused) => from_rejection(refused),
     }
 }

@@ -35,7 +35,11 @@ async fn gate(server: &Server, key: GateKey, command: GateCommand) -> Gate {
 }
 
 async fn change(server: &Server, command: NamespaceCommand) -> Result<RuleReply, RuleError> {
-    server.store.rule(RuleCommand::Namespace { name: namespace(), command: Box::new(command) }).await.unwrap()
+    server
+        .store
+        .rule(RuleCommand::Namespace { name: namespace(), command: Box::new(command), gate: None })
+        .await
+        .unwrap()
 }
 
 fn pause() -> GateCommand {
@@ -201,7 +205,11 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
     let create = |server: &'static str| {
         let description = Some(server.to_owned());
         let change = NamespaceChange { description, ..NamespaceChange::default() };
-        RuleCommand::Namespace { name: "shop".into(), command: Box::new(NamespaceCommand::Create(change)) }
+        RuleCommand::Namespace {
+            name: "shop".into(),
+            command: Box::new(NamespaceCommand::Create(change)),
+            gate: None,
+        }
     };
 
     let (first, second) = tokio::join!(one.store.rule(create("one")), two.store.rule(create("two")));
@@ -226,7 +234,11 @@ async fn two_servers_delete_what_is_past_a_retention_together_and_each_run_once(
     let shop = Name::from("shop");
     let keep = NamespaceChange { retention_ms: Some(1), ..NamespaceChange::default() };
     let command = Box::new(NamespaceCommand::Create(keep));
-    one.store.rule(RuleCommand::Namespace { name: shop.clone(), command }).await.unwrap().unwrap();
+    one.store
+        .rule(RuleCommand::Namespace { name: shop.clone(), command, gate: None })
+        .await
+        .unwrap()
+        .unwrap();
     for (namespace, count) in [(&shop, OLD), (&namespace(), 10)] {
         let starts: Vec<_> = (0..count).map(|_| stage::start_in(namespace, "charge")).collect();
         let cancel =

@@ -25,7 +25,7 @@ fn space(stage: &Stage, name: &str) -> Name {
 }
 
 async fn change(stage: &Stage, name: &Name, command: NamespaceCommand) {
-    let command = RuleCommand::Namespace { name: name.clone(), command: Box::new(command) };
+    let command = RuleCommand::Namespace { name: name.clone(), command: Box::new(command), gate: None };
     in_time("an answer", stage.store.rule(command)).await.unwrap().unwrap();
 }
 

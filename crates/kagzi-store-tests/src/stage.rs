@@ -295,7 +295,8 @@ impl Stage {
 
     /// Changes the stage's namespace.
     pub async fn change(&self, command: NamespaceCommand) -> Result<Namespace, RuleError> {
-        let command = RuleCommand::Namespace { name: self.namespace.clone(), command: Box::new(command) };
+        let command =
+            RuleCommand::Namespace { name: self.namespace.clone(), command: Box::new(command), gate: None };
         match in_time("an answer", self.store.rule(command)).await.expect("the store works")? {
             RuleReply::Namespace(namespace) => Ok(*namespace),
             RuleReply::Gate(gate) => panic!("a namespace was answered with {gate:?}"),

@@ -12,8 +12,16 @@ use crate::StoreError;
 /// A change of what is set, durable before it is answered.
 #[derive(Debug, Clone)]
 pub enum RuleCommand {
-    Namespace { name: Name, command: Box<NamespaceCommand> },
-    Gate { key: GateKey, command: GateCommand },
+    /// With it, in the same commit, the gate before all queues of the namespace may be changed.
+    Namespace {
+        name: Name,
+        command: Box<NamespaceCommand>,
+        gate: Option<GateCommand>,
+    },
+    Gate {
+        key: GateKey,
+        command: GateCommand,
+    },
 }
 
 /// What a change answers: the row as it is now.

@@ -103,6 +103,11 @@ pub enum ScheduleRejection {
     TooManyTimes { count: u64, max: u64 },
     #[error("{count} backfills of this schedule are not done yet, at most {max} may wait")]
     TooManyBackfills { count: usize, max: usize },
+    #[error(
+        "namespace '{namespace}' has {max} schedules, as many as it may have (scheduler.schedules_max); delete some: \
+         kagzi --namespace {namespace} schedule delete ID"
+    )]
+    TooMany { namespace: Name, max: usize },
     /// The namespace takes no runs.
     #[error("{0}")]
     NotAdmitted(Rejection),

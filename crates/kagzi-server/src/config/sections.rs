@@ -170,6 +170,8 @@ section! {
         batch_size: usize = SchedulerSettings::default().batch_size,
         /// Runs started before others get their turn.
         max_workflows_per_tick: usize = SchedulerSettings::default().max_workflows_per_tick,
+        /// Schedules that one namespace may have.
+        schedules_max: usize = Settings::default().schedules_max,
     }
 }
 

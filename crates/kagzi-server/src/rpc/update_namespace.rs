@@ -1,7 +1,7 @@
 //! UpdateNamespace: changes the fields that are set.
 
 use kagzi_engine::Engine;
-use kagzi_model::{GateCommand, GateKey, Name, NamespaceCommand, NamespaceField};
+use kagzi_model::{GateCommand, NamespaceCommand, NamespaceField};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -35,16 +35,10 @@ pub async fn handle(
             }
         }
     }
-    engine.change_namespace(name.clone(), NamespaceCommand::Update(change)).await.map_err(from_engine)?;
-    if unlimited || max_concurrent.is_some() {
-        limit(engine, &name, max_concurrent).await?;
-    }
+    let limited = unlimited || max_concurrent.is_some();
+    let gate = limited.then_some(GateCommand::Limit { max_concurrent });
+    let command = NamespaceCommand::Update(change);
+    engine.change_namespace_and_gate(name.clone(), command, gate).await.map_err(from_engine)?;
     let row = engine.read_namespace(&name).await.map_err(from_engine)?;
     Ok(v1::UpdateNamespaceResponse { namespace: Some(get_namespace::shown(engine, row).await?) })
-}
-
-/// Limits all runs of a namespace together.
-pub async fn limit(engine: &Engine, name: &Name, max_concurrent: Option<u32>) -> Result<(), Status> {
-    let command = GateCommand::Limit { max_concurrent };
-    engine.change_gate(GateKey::namespace(name), command).await.map(drop).map_err(from_engine)
 }

@@ -14,15 +14,26 @@ impl<B: Backend> Turn<'_, B> {
         command: &RuleCommand,
     ) -> Result<Result<RuleReply, RuleError>, StoreError> {
         match command {
-            RuleCommand::Namespace { name, command } => {
+            RuleCommand::Namespace { name, command, gate } => {
                 self.look_up(name).await?;
                 let seen = self.rules.get(name).map(|known| &known.namespace);
                 let changed = match Namespace::decide(self.now, seen, name, command) {
                     Ok(changed) => changed,
                     Err(refused) => return Ok(Err(refused)),
                 };
+                // Both are decided before either is put: what is refused leaves nothing behind.
+                let gate = match gate {
+                    Some(command) => match self.decide_gate(&GateKey::namespace(name), command) {
+                        Ok(gate) => gate.1,
+                        Err(refused) => return Ok(Err(refused)),
+                    },
+                    None => None,
+                };
                 if let Some(changed) = changed {
                     self.rules.put(changed);
+                }
+                if let Some(gate) = gate {
+                    self.put_gate(gate);
                 }
                 let now = self.rules.get(name).expect("a decided namespace is known").namespace.clone();
                 Ok(Ok(RuleReply::Namespace(Box::new(now))))
@@ -32,22 +43,38 @@ impl<B: Backend> Turn<'_, B> {
                 if !self.exists_or_is_made(&key.namespace) {
                     return Ok(Err(RuleError::Unknown(key.namespace.clone())));
                 }
-                let seen = self.rules.gate(key).cloned();
-                let room = seen.is_some() || self.rules.gates_len(&key.namespace) < GATES_PER_NAMESPACE_MAX;
-                let seen = seen.unwrap_or_else(|| Gate::open(key.clone(), self.now));
-                let Some(changed) = seen.decide(self.now, command) else {
-                    return Ok(Ok(RuleReply::Gate(seen)));
+                let (now, changed) = match self.decide_gate(key, command) {
+                    Ok(decided) => decided,
+                    Err(refused) => return Ok(Err(refused)),
                 };
-                if !room {
-                    let (namespace, max) = (key.namespace.clone(), GATES_PER_NAMESPACE_MAX);
-                    return Ok(Err(RuleError::TooManyGates { namespace, max }));
+                if let Some(changed) = changed {
+                    self.put_gate(changed);
                 }
-                self.rules.put_gate(changed.clone());
-                self.board.let_go(key);
-                self.opened.insert(key.clone());
-                Ok(Ok(RuleReply::Gate(changed)))
+                Ok(Ok(RuleReply::Gate(now)))
             }
         }
+    }
+
+    /// The gate as it is after the command, and as what is to be written, if anything is.
+    fn decide_gate(&self, key: &GateKey, command: &GateCommand) -> Result<(Gate, Option<Gate>), RuleError> {
+        let seen = self.rules.gate(key).cloned();
+        let room = seen.is_some() || self.rules.gates_len(&key.namespace) < GATES_PER_NAMESPACE_MAX;
+        let seen = seen.unwrap_or_else(|| Gate::open(key.clone(), self.now));
+        match seen.decide(self.now, command) {
+            None => Ok((seen, None)),
+            Some(changed) if room => Ok((changed.clone(), Some(changed))),
+            Some(_) => {
+                let (namespace, max) = (key.namespace.clone(), GATES_PER_NAMESPACE_MAX);
+                Err(RuleError::TooManyGates { namespace, max })
+            }
+        }
+    }
+
+    fn put_gate(&mut self, gate: Gate) {
+        let key = gate.key.clone();
+        self.rules.put_gate(gate);
+        self.board.let_go(&key);
+        self.opened.insert(key);
     }
 
     /// Whether a new run may start, and the run with its open fields filled (none when nothing fills them).
