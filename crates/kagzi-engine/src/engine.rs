@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kagzi_model::{
     Act, Answer, Author, Command, Ends, Lease, LeaseRef, Name, Order, Registration, Reply, Report, Rule,
-    RunId, RunKey, StartRun, Started, Timestamp, Worker, WorkerId, act, schedule::ScheduleRequest,
+    RunId, RunKey, StartRun, Started, Timestamp, Worker, WorkerId, act,
+    schedule::{ScheduleCommand, ScheduleRequest},
 };
 use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
 use tokio::task::JoinHandle;

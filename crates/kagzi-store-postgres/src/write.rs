@@ -146,10 +146,10 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         }));
     }
     if !unnamed.is_empty() {
-        unnamed.sort_unstable_by_key(|key| key.run);
+        unnamed.sort_unstable_by_key(|key| key.id);
         sending.push(Box::pin(async move {
             let namespaces: Vec<&str> = unnamed.iter().map(|key| &*key.namespace).collect();
-            let ids: Vec<Uuid> = unnamed.iter().map(|key| key.run.0).collect();
+            let ids: Vec<Uuid> = unnamed.iter().map(|key| key.id.0).collect();
             session.query(UNNAME_RUNS, &[&namespaces, &ids]).await.map(drop)
         }));
     }

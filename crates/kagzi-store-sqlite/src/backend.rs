@@ -367,7 +367,7 @@ impl Backend for SqliteBackend {
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
         // One execution per row: SQLite has no round trip that a batch could save.
         for key in &set.unnamed {
-            self.db.execute(UNNAME_RUN, bind![key.run])?;
+            self.db.execute(UNNAME_RUN, bind![key.id])?;
         }
         let mut insert = self.db.statement(INSERT_RUN)?;
         for run in &set.inserted {

@@ -152,7 +152,11 @@ pub async fn a_new_run_takes_the_id_of_one_that_failed_and_of_none_that_lives_or
         kagzi_model::LeaseRef { namespace: stage.namespace.clone(), run: second, epoch: assigned.epoch };
     stage.ok(stage.complete(&lease)).await;
 
-    assert_eq!(stage.ok(again()).await, Reply::Started(Started { run: second, existed: true }), "it completed");
+    assert_eq!(
+        stage.ok(again()).await,
+        Reply::Started(Started { run: second, existed: true }),
+        "it completed"
+    );
 }
 
 pub async fn a_new_run_takes_the_id_of_one_that_ended_and_the_former_is_known_by_its_run_id(stage: Stage) {
@@ -174,7 +178,7 @@ pub async fn an_id_that_was_taken_over_can_be_taken_over_again_in_one_batch(stag
     let first = stage.start("order-1").await;
     let again = || with(&stage, "order-1", IdReuse::AfterEnd, None);
     let second = again();
-    let second_id = second.run.run;
+    let second_id = second.run.id;
     let batch = vec![stage.cancel(first), second, stage.cancel(second_id), again()];
 
     let outcomes = stage.apply_all(batch).await;

@@ -183,7 +183,7 @@ impl<'a> Fold<'a> {
                             entry.aggregate.run.business_id = Name::from(former.to_string());
                         }
                         let namespace = start.namespace.clone();
-                        self.unnamed.push(RunKey { run: former, namespace });
+                        self.unnamed.push(RunKey { id: former, namespace });
                     }
                     let (id, input) = (start.id, start.input.clone());
                     self.business.insert(key, Some(Taken { id, input, run: None }));

@@ -253,10 +253,10 @@ impl Backend for MemoryBackend {
         let broken = |what: &str| Err(StoreError::Duplicate(what.to_owned()));
         let tables = &mut self.working;
         for key in set.unnamed {
-            if let Some(run) = tables.runs.get_mut(&key.run) {
-                run.business_id = Name::from(key.run.to_string());
+            if let Some(run) = tables.runs.get_mut(&key.id) {
+                run.business_id = Name::from(key.id.to_string());
             }
-            tables.business.retain(|_, named| *named != key.run);
+            tables.business.retain(|_, named| *named != key.id);
         }
         for run in set.inserted {
             let key = (run.namespace.clone(), run.business_id.clone());

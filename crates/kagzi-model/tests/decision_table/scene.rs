@@ -1,9 +1,9 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Author, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef, Name, OnFailure,
-    Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult, Timestamp,
-    WorkerId, act,
+    Aggregate, Author, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef, Name,
+    OnFailure, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult,
+    Timestamp, WorkerId, act,
 };
 use uuid::Uuid;
 

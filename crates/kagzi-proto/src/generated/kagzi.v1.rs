@@ -491,6 +491,12 @@ pub struct RunResumedEvent {
     /// the caller's own name for the request, so that a repeat is recognised
     #[prost(string, tag = "1")]
     pub request: ::prost::alloc::string::String,
+    /// who said so
+    #[prost(string, tag = "2")]
+    pub by: ::prost::alloc::string::String,
+    /// why, if it was said
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// The function failed and the run asked for retries of the whole run; what the function has gone
 /// past stays.
@@ -534,6 +540,12 @@ pub struct RunReopenedEvent {
     /// the caller's own name for the request, so that a repeat is recognised
     #[prost(string, tag = "2")]
     pub request: ::prost::alloc::string::String,
+    /// who said so
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    /// why, if it was said
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// The function returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -546,6 +558,9 @@ pub struct RunFailedEvent {
     /// the step whose error the function returned, if it was one
     #[prost(string, tag = "2")]
     pub step: ::prost::alloc::string::String,
+    /// who ended it, if an operator did; the failure's message says why
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
 }
 /// Nested message and enum types in `RunFailedEvent`.
 pub mod run_failed_event {
@@ -570,6 +585,9 @@ pub mod run_failed_event {
 pub struct RunCancelledEvent {
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
+    /// who asked
+    #[prost(string, tag = "2")]
+    pub by: ::prost::alloc::string::String,
 }
 /// The deadline passed, whatever the run was doing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,7 +1,7 @@
 //! The rules' part of a turn: who may start, which gates stand before a claim, and what operators change.
 
 use kagzi_model::{
-    DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Rejection, RuleError, StartRun,
+    DEFAULT_NAMESPACE, Gate, GateCommand, GateKey, Name, Namespace, Rejection, RuleError, StartRun,
     limits::GATES_PER_NAMESPACE_MAX,
 };
 
