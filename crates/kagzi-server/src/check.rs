@@ -18,7 +18,7 @@ use kagzi_store::TimeRange;
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::wire;
+use crate::{caller, wire};
 
 pub use payload::{PayloadLimits, payload, too_large};
 
@@ -329,7 +329,7 @@ pub fn note(value: &str) -> Result<String, Status> {
 
 /// Who gives an order, and why. Nobody says who yet, and the record says so.
 pub fn author(reason: &str) -> Result<Author, Status> {
-    Ok(Author::new("unknown", self::reason(reason)?))
+    Ok(Author::new(caller::name(), self::reason(reason)?))
 }
 
 fn short_text(field: &str, value: &str) -> Result<String, Status> {

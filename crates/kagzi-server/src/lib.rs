@@ -1,6 +1,7 @@
 //! The transport: it reads requests, asks the engine, writes answers. It never decides and never sees SQL.
 
 mod answer;
+mod caller;
 mod check;
 pub mod config;
 mod conversation;

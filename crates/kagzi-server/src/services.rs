@@ -14,7 +14,9 @@ use kagzi_proto::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, watch, work_stream};
+use crate::{
+    caller, check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, watch, work_stream,
+};
 
 /// Everything that the services share.
 #[derive(Clone)]
@@ -67,7 +69,9 @@ macro_rules! service {
                 &self,
                 request: Request<v1::$request>,
             ) -> Result<Response<v1::$response>, Status> {
-                rpc::$method::handle(&self.engine, request.into_inner()).await.map(Response::new)
+                let (metadata, _, request) = request.into_parts();
+                let call = rpc::$method::handle(&self.engine, request);
+                caller::of(&metadata, call).await.map(Response::new)
             })+
         }
     };

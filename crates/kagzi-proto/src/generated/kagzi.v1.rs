@@ -1077,6 +1077,9 @@ pub struct RetryWorkflowRunRequest {
     /// the caller's own name for this request: sent twice, it is carried out once; empty = none
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
+    /// for people, kept in the history
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
     /// instead of run_id
     #[prost(message, optional, tag = "15")]
     pub run: ::core::option::Option<RunRef>,
@@ -1156,6 +1159,9 @@ pub struct ResumeWorkflowRunRequest {
     /// the caller's own name for this request: sent twice, it is carried out once; empty = none
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// for people, kept in the history
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
     /// instead of run_id
     #[prost(message, optional, tag = "15")]
     pub run: ::core::option::Option<RunRef>,
@@ -1442,7 +1448,8 @@ pub mod workflow_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Starts runs, watches them and stops them.
+    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who the
+    /// caller says it is, in the metadata `kagzi-caller`.
     #[derive(Debug, Clone)]
     pub struct WorkflowServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2119,7 +2126,8 @@ pub mod workflow_service_server {
             tonic::Status,
         >;
     }
-    /// Starts runs, watches them and stops them.
+    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who the
+    /// caller says it is, in the metadata `kagzi-caller`.
     #[derive(Debug)]
     pub struct WorkflowServiceServer<T> {
         inner: Arc<T>,

@@ -13,8 +13,9 @@ pub async fn handle(
 ) -> Result<v1::ResumeWorkflowRunResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let run = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
+    let by = check::author(&request.reason)?;
     let request = check::request_id(&request.request_id)?;
-    let order = engine.order(RunKey::new(namespace, run), check::author("")?, act::Resume { request });
+    let order = engine.order(RunKey::new(namespace, run), by, act::Resume { request });
     let Stands { status, .. } = order.await.map_err(from_engine)?;
     Ok(v1::ResumeWorkflowRunResponse { status: status as i32 })
 }

@@ -17,8 +17,9 @@ pub async fn handle(
         "" => None,
         from => Some(check::step(from, 0)?.path),
     };
+    let by = check::author(&request.reason)?;
     let request = check::request_id(&request.request_id)?;
-    let order = engine.order(RunKey::new(namespace, run), check::author("")?, act::Retry { from, request });
+    let order = engine.order(RunKey::new(namespace, run), by, act::Retry { from, request });
     let Stands { status, .. } = order.await.map_err(from_engine)?;
     Ok(v1::RetryWorkflowRunResponse { status: status as i32 })
 }

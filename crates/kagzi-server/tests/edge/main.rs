@@ -2,6 +2,7 @@
 //! real server over TCP.
 
 mod browsers;
+mod callers;
 mod connections;
 mod conversations;
 mod errors;
@@ -9,6 +10,7 @@ mod messages;
 mod namespaces;
 mod quotas;
 mod rpc_metrics;
+mod seeds;
 mod stage;
 mod starts;
 mod traces;
