@@ -246,7 +246,7 @@ pub trait Backend: RuleBackend + ScheduleRows {
     ) -> impl Future<Output = Result<Vec<(RunKey, Timestamp)>, StoreError>> + Send;
     /// Deletes the rows and labels of runs, and remembers that their events are still to go.
     fn retire(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<(), StoreError>> + Send;
-    /// Deletes up to `limit` events of retired runs, and says how many.
+    /// Deletes up to `limit` rows of events of retired runs, and says how many.
     fn purge(&mut self, limit: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
 
     /// The queue of the newest worker, online or not, that registered the namespace's failure handler.

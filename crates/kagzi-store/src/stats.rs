@@ -35,7 +35,7 @@ pub struct LaneStats {
     pub schedule_to_start: Histogram,
     /// From the time that a sleep or retry was due to the lease.
     pub timer_lag: Histogram,
-    /// Runs that retention deleted, and their events.
+    /// Runs that retention deleted, and rows of their events.
     pub runs_retired: AtomicU64,
     pub events_retired: AtomicU64,
     /// Commits that deleted any of them.

@@ -85,9 +85,10 @@ metrics! {
         "Rows that this server cannot read and leaves alone; kagzi doctor names them",
     RETENTION_RUNS = Counter "kagzi_retention_runs_deleted_total" []:
         "Finished runs that were deleted because they were past their retention",
-    RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []: "Lines of their history that were deleted",
+    RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []:
+        "Rows of their histories that were deleted; a row has what one commit added",
     RETENTION_BATCHES = Counter "kagzi_retention_batches_total" []:
-        "Commits that deleted them, each at most a hundred runs and 2,000 lines",
+        "Commits that deleted them, each at most a hundred runs and 2,000 rows",
     DATABASE_DAMAGED = Gauge "kagzi_database_damaged" []:
         "1 from the moment that the database's file was found damaged: no more work is taken",
     OLDEST_TRANSACTION = Gauge "kagzi_database_oldest_transaction_seconds" []:

@@ -9,7 +9,7 @@ use crate::{Backend, RetireQuery, RunKey, StoreError, Swept};
 
 /// Runs deleted in one turn. A hundred rows take a few milliseconds, which is what a claim may wait for them.
 const RETIRE_LEN_MAX: usize = 100;
-/// Events deleted in one turn. A run may have a hundred thousand: they go piece by piece.
+/// Rows of events deleted in one turn. A run may have a hundred thousand: they go piece by piece.
 const PURGE_LEN_MAX: usize = 2_000;
 /// Searches in one turn: one is enough, unless what it finds must be kept.
 const SEARCHES_MAX: usize = 10;
