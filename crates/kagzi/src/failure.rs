@@ -10,12 +10,18 @@ use std::time::Duration;
 use kagzi_proto::v1;
 
 use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
+use crate::worker::equipment::Equipment;
 use crate::{codes, limits, payload, retry_policy};
 
 /// Reads code and retryability from the first typed error in the chain; the message is the whole chain.
+#[cfg(test)]
 pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
+    of_error_with(error, &Equipment::default())
+}
+
+fn of_error_with(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
     let message = format!("{error:#}");
-    if let Some(failure) = find::<StepFailure>(error) {
+    if let Some(failure) = find::<StepFailure>(error).cloned().or_else(|| equipment.typed(error)) {
         return v1::Failure {
             retry_after_ms: failure.retry_after.map_or(0, retry_after_ms),
             details: encode_details(failure.details.as_ref()),
@@ -43,8 +49,9 @@ pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
 }
 
 /// The same for an error whose own text may panic.
-pub(crate) fn of_error_caught(error: &anyhow::Error) -> v1::Failure {
-    catch_unwind(AssertUnwindSafe(|| of_error(error))).unwrap_or_else(|panic| of_panic(&*panic))
+pub(crate) fn of_error_caught(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
+    catch_unwind(AssertUnwindSafe(|| of_error_with(error, equipment)))
+        .unwrap_or_else(|panic| of_panic(&*panic))
 }
 
 /// The step whose error this is, if it is one's.
@@ -78,7 +85,7 @@ pub(crate) fn new(code: &str, message: String, non_retryable: bool) -> v1::Failu
 /// Looks three times: `anyhow` itself knows the types given to `.context(..)`, which its `chain()` hides;
 /// `chain()` knows the sources nested in other people's errors, which a plain downcast misses; and neither
 /// sees the outermost of an error that came in a box.
-fn find<E: StdError + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
+pub(crate) fn find<E: StdError + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
     error
         .downcast_ref::<E>()
         .or_else(|| error.chain().find_map(|cause| look::<E>(cause)))

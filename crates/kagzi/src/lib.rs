@@ -46,6 +46,25 @@
 //! }
 //! ```
 //!
+//! | to | see |
+//! |---|---|
+//! | start a run | [`Client::workflow`], [`Client::start`] |
+//! | wait for its result | [`RunHandle::result`](client::RunHandle::result) |
+//! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
+//! | retry it | [`RetryPolicy`], [`StepBuilder::attempts`](workflow::StepBuilder::attempts) |
+//! | sleep | [`WorkflowContext::sleep`] |
+//! | start runs by a timetable | [`Client::schedule`], [`schedule`] |
+//! | execute runs | [`Worker::builder`], [`Worker::register`] |
+//! | test workflows | `kagzi::testing` (feature `testing`) |
+//! | name a workflow and its types once | [`Workflow`] |
+//! | share a pool with all steps | [`WorkerBuilder::state`](worker::WorkerBuilder::state) |
+//! | match what went wrong | [`Error`], [`error::Code`] |
+//! | look at runs, histories, queues | [`Client::runs`], [`history`], [`admin`] |
+//! | encrypt or compress payloads | [`codec`] |
+//! | do without a server | `kagzi::Embedded` (feature `embedded`) |
+//!
+//! `use kagzi::prelude::*;` names what most programs need; everything else lives in the modules below.
+//!
 //! What is promised about side effects: *a step's code runs at least once; its result is recorded exactly
 //! once; with the key we hand you and a receiver that deduplicates, its effect happens once.*
 //!

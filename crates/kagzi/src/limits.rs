@@ -108,7 +108,8 @@ pub(crate) const MAX_CONCURRENT_DEFAULT: u32 = 100;
 pub(crate) const START_BATCH_LEN_MAX: usize = 500;
 pub(crate) const START_BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// One long poll for a result.
+/// The first poll for a result, and all later ones.
+pub(crate) const WAIT_POLL_FIRST: Duration = Duration::from_secs(1);
 pub(crate) const WAIT_POLL: Duration = Duration::from_secs(30);
 
 /// How long waiting for a result bears a server that cannot be reached.
@@ -118,4 +119,4 @@ pub(crate) const OUTAGE_MAX: Duration = Duration::from_secs(60);
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const CALL_RETRY_FOR: Duration = Duration::from_secs(10);
 /// How much longer than it asked for a long poll waits for its answer.
-pub(crate) const WAIT_SLACK: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_SLACK: Duration = Duration::from_secs(2);

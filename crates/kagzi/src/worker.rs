@@ -3,6 +3,7 @@
 mod apart;
 pub(crate) mod builder;
 mod drain;
+pub(crate) mod equipment;
 pub(crate) mod handlers;
 mod hearing;
 mod in_flight;
@@ -29,6 +30,7 @@ use crate::run::context::WorkflowContext;
 use crate::workflow::typed::Registers;
 use crate::workflow_failed::WorkflowFailedEvent;
 pub use builder::WorkerBuilder;
+use equipment::Equipment;
 use handlers::Handlers;
 use session::{Session, Setup};
 use signals::Signals;
@@ -46,6 +48,7 @@ pub struct Worker {
     handle_signals: bool,
     codecs: Codecs,
     interceptors: Interceptors,
+    equipment: Equipment,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -124,6 +127,7 @@ impl Worker {
             drain_timeout: self.drain_timeout,
             codecs: self.codecs,
             interceptors: self.interceptors,
+            equipment: Arc::new(self.equipment),
             #[cfg(feature = "testing")]
             probe: self.probe,
         };

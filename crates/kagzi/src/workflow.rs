@@ -4,7 +4,7 @@
 //! |---|---|
 //! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
 //! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
-//! | fail in a way that says more | [`StepFailure`], [`NonRetryableError`], [`RetryAfterError`] |
+//! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |
@@ -19,5 +19,6 @@ pub use crate::run::spawn::Spawned;
 pub use crate::run::step::StepContext;
 pub use crate::run::step_builder::StepBuilder;
 pub use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
+pub use crate::worker::equipment::{Failure, Middleware, Next};
 pub use crate::workflow_failed::WorkflowFailedEvent;
 pub use typed::{Answers, AnyInput, Registers, Starts, TypedRun, Workflow};

@@ -1,5 +1,7 @@
 //! One run, seen from outside.
 
+use std::time::Duration;
+
 use kagzi_proto::v1;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -84,24 +86,40 @@ impl RunHandle {
     async fn wait(&self, pauses: Pauses) -> Result<Run, Error> {
         let mut outage = Outage::default();
         let mut warned = false;
+        // Short at first: a run that is paused already is told only at the end of a poll.
+        let mut poll = limits::WAIT_POLL_FIRST;
         loop {
-            let (run, finished) = match self.wait_once().await {
-                Ok(answer) => (answer.workflow_run.unwrap_or_default(), answer.finished),
+            let answer = self.look(poll).await;
+            poll = limits::WAIT_POLL;
+            let run = match answer {
+                Ok(run) => run,
                 Err(error) => {
                     outage.bear(error).await?;
                     continue;
                 }
             };
             outage = Outage::default();
-            let paused = RunStatus::from_wire(run.status) == RunStatus::Paused;
-            if finished || (paused && pauses == Pauses::Tell) {
-                return self.read(*run);
+            let paused = run.status == RunStatus::Paused;
+            if run.status.has_ended() || (paused && pauses == Pauses::Tell) {
+                return Ok(run);
             }
             if paused && !warned {
                 warned = true;
                 let why = &run.status_detail;
-                tracing::warn!(run = %self.run_id, %why, "a run that is waited for is paused until a person lets it go on");
+                let run = &self.run_id;
+                tracing::warn!(%run, %why, "a run that is waited for is paused until a person lets it go on");
             }
+        }
+    }
+
+    /// The run when it has ended, or as it is after this long.
+    async fn look(&self, poll: Duration) -> Result<Run, Error> {
+        match tokio::time::timeout(poll + limits::WAIT_SLACK, self.wait_once(poll)).await {
+            Ok(Ok(answer)) => self.read(*answer.workflow_run.unwrap_or_default()),
+            Ok(Err(error)) => Err(error),
+            // A server whose clock stands still, as that of a test does, lets a wait go on for ever; one that
+            // is broken does not answer this either.
+            Err(_) => self.describe().await,
         }
     }
 
@@ -118,22 +136,24 @@ impl RunHandle {
         let failed = RunFailed::new(run.run_id, run.status, run.error.unwrap_or_default());
         let last = self.history().kind("run_failed").newest_first().page_size(1);
         let step = match last.page("").await {
-            Ok(page) => page.rows.into_iter().next().and_then(|event| event.step),
+            Ok(page) => page.rows.into_iter().next().and_then(|event| {
+                event.step.or_else(|| Some(event.detail.get("step")?.as_str()?.to_owned()))
+            }),
             Err(_) => None,
         };
         RunFailed { attempts, step, ..failed }
     }
 
-    async fn wait_once(&self) -> Result<v1::WaitWorkflowRunResponse, Error> {
+    async fn wait_once(&self, poll: Duration) -> Result<v1::WaitWorkflowRunResponse, Error> {
         let request = v1::WaitWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
-            timeout_ms: millis(limits::WAIT_POLL),
+            timeout_ms: millis(poll),
             ..Default::default()
         };
         let server = self.client.server().await?;
         let question = server.conversation.wait(request);
-        self.client.ask_once("wait for a run", limits::WAIT_POLL + limits::WAIT_SLACK, question).await
+        self.client.ask_once("wait for a run", Duration::MAX, question).await
     }
 
     /// Ends the run as CANCELLED; a worker that executes it is told to stop.

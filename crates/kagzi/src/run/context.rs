@@ -44,6 +44,17 @@ impl WorkflowContext {
     /// another step, a sleep or its end, happens only once the value is durable, or becomes durable together
     /// with it. Fails only when the step has failed for good, with a
     /// [`StepError`](crate::workflow::StepError) in the chain; until then it is retried out of sight.
+    ///
+    /// A future cannot be begun twice, so its retry begins with the next execution of the whole function: at
+    /// once where nothing else of the run executes, and after the others where steps run side by side. There
+    /// [`step`](Self::step) is the better choice: its closure is called again when the retry is due.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+    ///     ctx.run("charge", async move { Ok(format!("charged {cents}")) }).await
+    /// }
+    /// ```
     pub fn run<T, Fut>(
         &self,
         name: &str,
@@ -94,6 +105,21 @@ impl WorkflowContext {
     /// The idempotency key of the first step of that name in this scope.
     pub fn idempotency_key(&self, name: &str) -> String {
         idempotency_key(self.run_id(), &self.scope.path(&escaped(name), 1))
+    }
+
+    /// What the worker was given with [`WorkerBuilder::state`](crate::worker::WorkerBuilder::state): a pool
+    /// of connections, a client of another service. Panics where it was given none of this type.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// struct Shop { currency: String }
+    ///
+    /// async fn price(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+    ///     Ok(format!("{cents} {}", ctx.state::<Shop>().currency))
+    /// }
+    /// ```
+    pub fn state<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        self.run.uplink.equipment.state()
     }
 
     /// The id of this run.

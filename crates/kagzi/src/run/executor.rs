@@ -53,11 +53,21 @@ pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>
     }
     let context = WorkflowContext::new(run.clone());
     let end = match catch_unwind(AssertUnwindSafe(|| handler(context, input.as_ref()))) {
-        Ok(Ok(function)) => poll_to_end(&run, function).await,
+        Ok(Ok(function)) => poll_to_end(&run, around(&run, function)).await,
         Ok(Err(invalid)) => RunEnd::failed(*invalid),
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     };
     report_end(&run, end).await;
+}
+
+/// The function behind the worker's middleware.
+fn around(run: &Arc<RunState>, function: Function) -> Function {
+    if !run.uplink.equipment.has_middleware() {
+        return function;
+    }
+    let context = WorkflowContext::new(run.clone());
+    let equipment = run.uplink.equipment.clone();
+    Box::pin(async move { equipment.around_run(&context, function).await })
 }
 
 /// Nothing of the run is left behind when its task ends or is aborted.
@@ -246,9 +256,27 @@ impl<'a> Executor<'a> {
         if on_its_way == OnItsWay::Nothing
             && let Some(waits) = self.run.turns.lock().waits()
         {
+            self.warn_of_foreign_waits();
             return Standstill::Ends(RunEnd::Parked(waits));
         }
         Standstill::Waits
+    }
+
+    /// A parked run is dropped and begins anew when it is due, and with it a timer, a channel or a request
+    /// that is no operation. Only what was polled by the function itself is known: behind a relay, such as
+    /// `FuturesUnordered`, one cannot tell who waits.
+    fn warn_of_foreign_waits(&self) {
+        let function = &self.run.function;
+        if function.is_relayed() || !self.parts.is_empty() {
+            return;
+        }
+        if Arc::strong_count(function) > FUNCTION_WAKERS + 1 {
+            tracing::warn!(
+                run = %self.run.lease.run_id,
+                "a run is parked while its function also waits for something that is no operation: it begins anew with \
+                 the next execution; use ctx.timeout instead of tokio's, ctx.sleep for timers, and steps for the rest"
+            );
+        }
     }
 
     fn send_results(&mut self, mut results: Vec<v1::StepRecorded>) {
@@ -374,7 +402,7 @@ fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
             Err(failure) => RunEnd::failed(*failure),
         },
         Ok(Err(error)) => {
-            let failure = run.without_large_details(failure::of_error_caught(&error));
+            let failure = run.without_large_details(failure::of_error_caught(&error, &run.uplink.equipment));
             RunEnd::Failed { failure, step: failure::step_of(&error) }
         }
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),

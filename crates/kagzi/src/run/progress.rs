@@ -36,6 +36,10 @@ impl Progress {
         Progress { run, step, said, news: Notify::new(), cancellation: OnceLock::new() }
     }
 
+    pub(crate) fn run(&self) -> &RunState {
+        &self.run
+    }
+
     /// Is cancelled when nobody waits for the step any more.
     pub(crate) fn cancellation(&self) -> CancellationToken {
         self.cancellation.get_or_init(CancellationToken::new).clone()

@@ -26,7 +26,8 @@ use crate::run::state::{RunEnd, RunState};
 use crate::run::turns::{Open, permitted, settled};
 use crate::run::uplink::Verdict;
 use crate::step_error::{Finality, StepError, StepFailure};
-use crate::{codes, failure, payload, trace};
+use crate::worker::equipment::Equipment;
+use crate::{codes, failure, limits, payload, trace};
 use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution, and how it says how far it is.
@@ -59,6 +60,12 @@ impl StepContext {
     /// The run that the step belongs to.
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// What the worker was given with [`WorkerBuilder::state`](crate::worker::WorkerBuilder::state). Panics
+    /// where it was given none of this type.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        self.progress.run().uplink.equipment.state()
     }
 
     /// Is cancelled when nobody waits for the step any more: the run was cancelled, parked or taken over, or
@@ -145,9 +152,9 @@ struct Retry<'a> {
 /// run may be parked; user code sees only the final word.
 pub(crate) async fn run_step<T, F, Fut>(called: Called, options: StepOptions, start: F) -> anyhow::Result<T>
 where
-    T: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned + Send,
     F: FnMut(StepContext) -> Fut,
-    Fut: Future<Output = anyhow::Result<T>>,
+    Fut: Future<Output = anyhow::Result<T>> + Send,
 {
     let slot = called.slot.clone();
     slot.track(step(called, options, start)).await
@@ -155,9 +162,9 @@ where
 
 async fn step<T, F, Fut>(called: Called, mut options: StepOptions, mut start: F) -> anyhow::Result<T>
 where
-    T: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned + Send,
     F: FnMut(StepContext) -> Fut,
-    Fut: Future<Output = anyhow::Result<T>>,
+    Fut: Future<Output = anyhow::Result<T>> + Send,
 {
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
@@ -206,10 +213,19 @@ where
         let began = Instant::now();
         let (run_id, worker) = (&run.lease.run_id, &run.uplink.worker);
         let span = tracing::info_span!(parent: &run.span, "step", run = %run_id, step = %step.path, attempt, %worker);
-        let code = async { start(context.clone()).await }.instrument(span.clone());
+        let equipment = &run.uplink.equipment;
+        let code = async {
+            let code = start(context.clone());
+            if equipment.has_middleware() {
+                Box::pin(equipment.around_step(&context, code)).await
+            } else {
+                code.await
+            }
+        };
+        let code = code.instrument(span.clone());
         let executed = tokio::select! {
             biased;
-            executed = execute(&step.path, timeout, code) => executed,
+            executed = execute((&step.path, equipment), timeout, code) => executed,
             never = context.progress.send() => match never {},
         };
         attempted.end();
@@ -245,8 +261,7 @@ where
                 });
                 options.announce(run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
-                    slot.set_phase(Phase::Blocked);
-                    std::future::pending::<()>().await;
+                    never(retried_by_replay(&slot, delay).await)
                 }
                 wait(&slot, delay).await;
                 context.attempt = failed.saturating_add(1);
@@ -263,6 +278,19 @@ where
             }
         }
     }
+}
+
+/// A future cannot be begun again; the next execution of the function makes a new one. That comes when
+/// nothing else of the run executes, which may be long after the retry is due.
+async fn retried_by_replay(slot: &Slot, delay: Duration) -> Infallible {
+    slot.set_phase(Phase::Blocked);
+    tokio::time::sleep(delay + limits::STALL_WARNED_AFTER).await;
+    tracing::warn!(
+        run = %slot.run.lease.run_id, step = %slot.step.path,
+        "a retry is overdue: ctx.run was given a future, which begins again only with the whole function, and other steps \
+         still run; write ctx.step(..).run(|_| ..) to retry it beside them"
+    );
+    std::future::pending().await
 }
 
 /// An attempt whose code runs. Dropped before its end, it tells whoever must hear that nobody waits for it
@@ -345,7 +373,7 @@ async fn replay<T: DeserializeOwned>(slot: &Arc<Slot>, recorded: Recorded) -> Re
 
 /// Runs the code once; a panic and a timeout are failures like any other.
 async fn execute<T>(
-    path: &str,
+    (path, equipment): (&str, &Equipment),
     timeout: Option<Duration>,
     code: impl Future<Output = anyhow::Result<T>>,
 ) -> Result<T, Box<v1::Failure>> {
@@ -362,7 +390,7 @@ async fn execute<T>(
         })?,
     };
     match ended {
-        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error_caught(&error))),
+        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error_caught(&error, equipment))),
         Err(panic) => Err(Box::new(failure::of_panic(&*panic))),
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::codec::Codecs;
 use crate::run::announced::Announced;
+use crate::worker::equipment::Equipment;
 
 /// From a run to the owner of the stream.
 pub(crate) enum Outgoing {
@@ -61,6 +62,7 @@ pub(crate) struct Uplink {
     /// Retries that `on_retry` hooks of this worker were told of.
     pub(crate) announced: Arc<Announced>,
     pub(crate) codecs: Codecs,
+    pub(crate) equipment: Arc<Equipment>,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -74,6 +76,7 @@ impl Uplink {
             worker: "".into(),
             announced: Arc::default(),
             codecs: Codecs::default(),
+            equipment: Arc::default(),
             #[cfg(feature = "testing")]
             probe: None,
         };

@@ -1,9 +1,12 @@
 //! `Worker::builder(..)`: who the worker is and how much it takes.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::time::Duration;
 
 use kagzi_proto::v1;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tonic::transport::Channel;
 
 use crate::addresses::Addresses;
@@ -13,8 +16,11 @@ use crate::codec::{Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use crate::run::context::WorkflowContext;
 use crate::worker::Worker;
+use crate::worker::equipment::{Equipment, Failure, Middleware};
 use crate::worker::handlers::Handlers;
+use crate::workflow::typed::Registers;
 
 /// A worker that is being described.
 #[must_use = "a worker does nothing until it is built and run"]
@@ -30,6 +36,8 @@ pub struct WorkerBuilder {
     handle_signals: bool,
     codecs: Codecs,
     interceptors: Interceptors,
+    equipment: Equipment,
+    handlers: Handlers,
 }
 
 enum Server {
@@ -60,6 +68,8 @@ impl WorkerBuilder {
             handle_signals: true,
             codecs: Codecs::default(),
             interceptors: Interceptors::default(),
+            equipment: Equipment::default(),
+            handlers: Handlers::default(),
         }
     }
 
@@ -109,6 +119,61 @@ impl WorkerBuilder {
     pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Self {
         self.codecs = codecs;
         self
+    }
+
+    /// What every workflow and step can reach with [`WorkflowContext::state`] and [`StepContext::state`]: one
+    /// value of each type, shared and not cloned. Given again, the last counts.
+    ///
+    /// [`StepContext::state`]: crate::StepContext::state
+    ///
+    /// ```no_run
+    /// # use kagzi::{Worker, WorkflowContext};
+    /// struct Shop { currency: &'static str }
+    ///
+    /// async fn price(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+    ///     Ok(format!("{cents} {}", ctx.state::<Shop>().currency))
+    /// }
+    ///
+    /// # async fn work() -> Result<(), kagzi::Error> {
+    /// let worker = Worker::builder("127.0.0.1:50051", "prices").state(Shop { currency: "cents" });
+    /// worker.register("price", price).run().await
+    /// # }
+    /// ```
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.equipment.add_state(state);
+        self
+    }
+
+    /// Makes an error type known, so that steps and workflows that fail with it report its code: see
+    /// [`Failure`].
+    pub fn failure<E: Failure>(mut self) -> Self {
+        self.equipment.add_failure::<E>();
+        self
+    }
+
+    /// Stands around every execution of a function and every attempt of a step: see [`Middleware`]. The first
+    /// that is given is the outermost.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.equipment.add_middleware(middleware);
+        self
+    }
+
+    /// Names the function that executes runs of a type: see [`Worker::register`].
+    pub fn register<W, F, Fut, I, O>(mut self, workflow: W, function: F) -> Self
+    where
+        W: Registers<I, O>,
+        F: Fn(WorkflowContext, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize + 'static,
+    {
+        self.handlers.insert(workflow.workflow_type(), function);
+        self
+    }
+
+    /// Builds the worker and serves until drained: see [`Worker::run`].
+    pub async fn run(self) -> Result<(), Error> {
+        self.build().await?.run().await
     }
 
     /// Sends a header when the worker connects, e.g. a token.
@@ -162,12 +227,13 @@ impl WorkerBuilder {
         Ok(Worker {
             connection,
             registration,
-            handlers: Handlers::default(),
+            handlers: self.handlers,
             shutdown: CancellationToken::new(),
             drain_timeout: self.drain_timeout,
             handle_signals: self.handle_signals,
             codecs: self.codecs,
             interceptors: self.interceptors,
+            equipment: self.equipment,
             #[cfg(feature = "testing")]
             probe: None,
         })

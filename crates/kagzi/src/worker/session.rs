@@ -18,6 +18,7 @@ use crate::error::{Code, Error};
 use crate::limits;
 use crate::run::uplink::{Outgoing, Uplink};
 use crate::worker::drain::Phase;
+use crate::worker::equipment::Equipment;
 use crate::worker::handlers::Handlers;
 use crate::worker::in_flight::InFlight;
 use crate::worker::link::{Link, LinkEvent};
@@ -34,6 +35,7 @@ pub(crate) struct Setup {
     pub(crate) drain_timeout: Duration,
     pub(crate) codecs: Codecs,
     pub(crate) interceptors: Interceptors,
+    pub(crate) equipment: Arc<Equipment>,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
 }
@@ -70,6 +72,7 @@ impl Session {
     pub(crate) fn new(setup: Setup, runs_on: Option<Handle>) -> Session {
         let (mut uplink, inbox) = Uplink::new(limits::INBOX_LEN_MAX);
         uplink.codecs = setup.codecs;
+        uplink.equipment = setup.equipment;
         #[cfg(feature = "testing")]
         {
             uplink.probe = setup.probe;
