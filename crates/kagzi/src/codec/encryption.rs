@@ -21,9 +21,9 @@ const KEY_ID_BYTES_MAX: usize = 64;
 /// key the first and keep the old one until no run needs it: old payloads name the key that they need.
 ///
 /// ```
-/// # fn main() -> Result<(), kagzi::CodecError> {
+/// # fn main() -> Result<(), kagzi::codec::CodecError> {
 /// # let (new, old) = ([7; 32], [1; 32]);
-/// let codec = kagzi::EncryptionCodec::new("2026-11", new)?.with_old_key("2026-05", old)?;
+/// let codec = kagzi::codec::EncryptionCodec::new("2026-11", new)?.with_old_key("2026-05", old)?;
 /// # Ok(())
 /// # }
 /// ```
