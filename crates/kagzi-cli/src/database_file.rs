@@ -2,8 +2,7 @@
 
 use crate::config_args::{ConfigArgs, flag};
 use crate::exit::Trouble;
-use crate::session::{self, Admin, Session};
-use kagzi_proto::v1::GetServerInfoRequest;
+use crate::session::Session;
 use kagzi_server::StoreUrl;
 use std::path::PathBuf;
 
@@ -28,8 +27,7 @@ impl FileArgs {
         if let Some(file) = self.named()? {
             return Ok(file);
         }
-        let mut admin = Admin::new(session::connect(&session.address).await?);
-        let store = admin.get_server_info(GetServerInfoRequest {}).await?.into_inner().store;
+        let store = session.admin().await?.server_info().await?.store;
         let file = sqlite(&store.parse().map_err(anyhow::Error::msg)?)?;
         if !file.is_file() {
             return Err(Trouble::usage(format!(

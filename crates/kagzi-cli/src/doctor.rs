@@ -2,35 +2,28 @@
 
 use crate::exit::{Trouble, UNREACHABLE};
 use crate::output::{self, Format};
-use crate::session::{self, Admin, Session, Workers, Workflows};
+use crate::session::Session;
 use crate::table::{self, Mood};
-use kagzi_proto::v1::{
-    GetServerInfoRequest, GetServerInfoResponse, HealthCheckRequest, ListWorkersRequest,
-    ListWorkflowRunsRequest, Worker, WorkflowRun, WorkflowStatus,
-};
+use kagzi::Client;
+use kagzi::admin::{Admin, RegisteredWorker, ServerInfo, WorkerStatus};
+use kagzi::client::{Reason, Run, RunStatus};
+use kagzi::error::{Code, Error};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How many waiting runs and online workers are looked at; a sample is enough for a diagnosis.
-const SAMPLE_MAX: i32 = 1000;
+const SAMPLE_MAX: u16 = 1000;
 
 pub async fn perform(session: &Session) -> anyhow::Result<()> {
-    let checks = match session::connect(&session.address).await {
+    let checks = match session.client().await {
         Err(error) => {
             let hint = "is the address right? start a server with: kagzi dev";
             vec![Check::fail("server", format!("{error:#}"), hint)]
         }
-        Ok(channel) => {
+        Ok(client) => {
             let mut checks = vec![Check::ok("server", format!("reachable at {}", session.address))];
-            checks.extend(server_checks(&mut Admin::new(channel.clone())).await);
-            checks.extend(
-                work_checks(
-                    &mut session::workflows_over(channel.clone()),
-                    &mut session::workers_over(channel),
-                    &session.namespace,
-                )
-                .await,
-            );
+            checks.extend(server_checks(&client.admin()).await);
+            checks.extend(work_checks(&client).await);
             checks
         }
     };
@@ -77,29 +70,29 @@ impl Check {
     }
 }
 
-async fn server_checks(admin: &mut Admin) -> Vec<Check> {
-    let health = match admin.health_check(HealthCheckRequest {}).await.map(tonic::Response::into_inner) {
+async fn server_checks(admin: &Admin) -> Vec<Check> {
+    let health = match admin.health().await {
         Ok(health) if health.ready => Check::ok("health", "the server can commit"),
         // It names what to do.
         Ok(health) if health.message.contains("kagzi restore") => {
             Check::fail("health", health.message, "no more work is taken; docs/backup.md says how to go on")
         }
         Ok(health) => Check::fail("health", health.message, "look at the server's log and its disk"),
-        Err(status) => Check::fail("health", words(&status), "is this a Kagzi server?"),
+        Err(error) => Check::fail("health", words(&error), "is this a Kagzi server?"),
     };
-    let info = match admin.get_server_info(GetServerInfoRequest {}).await.map(tonic::Response::into_inner) {
+    let info = match admin.server_info().await {
         Ok(info) => {
             let mut checks = vec![version_check(&info.version), Check::ok("store", info.store.clone())];
             checks.extend(set_aside_checks(&info));
             checks
         }
-        Err(status) => vec![Check::fail("version", words(&status), "is this a Kagzi server?")],
+        Err(error) => vec![Check::fail("version", words(&error), "is this a Kagzi server?")],
     };
     std::iter::once(health).chain(info).collect()
 }
 
 /// Rows that the server cannot read and leaves alone, each by name.
-fn set_aside_checks(info: &GetServerInfoResponse) -> Vec<Check> {
+fn set_aside_checks(info: &ServerInfo) -> Vec<Check> {
     let hint =
         "kagzi verify checks the whole database; if a newer server wrote it, run that version everywhere";
     let mut checks: Vec<Check> = info
@@ -114,11 +107,12 @@ fn set_aside_checks(info: &GetServerInfoResponse) -> Vec<Check> {
     checks
 }
 
-/// A server that does not know a call says so without a message.
-fn words(status: &tonic::Status) -> String {
-    match status.message() {
-        "" => status.code().to_string(),
-        message => message.to_owned(),
+/// The server's own words, where it said any.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Refused(refusal) if refusal.message.is_empty() => refusal.code.to_string(),
+        Error::Refused(refusal) => refusal.message.clone(),
+        error => error.to_string(),
     }
 }
 
@@ -134,41 +128,31 @@ fn version_check(server: &str) -> Check {
     }
 }
 
-async fn work_checks(workflows: &mut Workflows, workers: &mut Workers, namespace: &str) -> Vec<Check> {
-    let online = ListWorkersRequest {
-        namespace_id: namespace.to_owned(),
-        filter_status: "ONLINE".into(),
-        page_size: SAMPLE_MAX,
-        ..ListWorkersRequest::default()
+async fn work_checks(client: &Client) -> Vec<Check> {
+    let online = client.admin().workers().status(WorkerStatus::Online).page_size(SAMPLE_MAX);
+    let waiting = client.runs().status(RunStatus::Pending).page_size(SAMPLE_MAX);
+    let online = match online.page("").await {
+        Ok(page) => page.rows,
+        Err(error) => return vec![unreadable("workers", &error)],
     };
-    let waiting = ListWorkflowRunsRequest {
-        namespace_id: namespace.to_owned(),
-        page_size: SAMPLE_MAX,
-        status: WorkflowStatus::Pending.into(),
-        ..ListWorkflowRunsRequest::default()
-    };
-    let online = match workers.list_workers(online).await {
-        Ok(answer) => answer.into_inner().workers,
-        Err(status) => return vec![unreadable("workers", &status)],
-    };
-    let waiting = match workflows.list_workflow_runs(waiting).await {
-        Ok(answer) => answer.into_inner().workflow_runs,
-        Err(status) => return vec![unreadable("runs", &status)],
+    let waiting = match waiting.page("").await {
+        Ok(page) => page.rows,
+        Err(error) => return vec![unreadable("runs", &error)],
     };
     std::iter::once(online_check(&online)).chain(orphan_checks(&waiting, &online)).collect()
 }
 
 /// A list that the server did not give.
-fn unreadable(check: &'static str, status: &tonic::Status) -> Check {
-    let hint = match status.code() {
-        tonic::Code::DataLoss => "the database is damaged: kagzi verify FILE says what is broken",
-        tonic::Code::Unavailable => "the server's store does not answer: look at the server's log",
+fn unreadable(check: &'static str, error: &Error) -> Check {
+    let hint = match error.code() {
+        Some(Code::DataLoss) => "the database is damaged: kagzi verify FILE says what is broken",
+        Some(Code::Unavailable) => "the server's store does not answer: look at the server's log",
         _other => "is the namespace right?",
     };
-    Check::fail(check, words(status), hint)
+    Check::fail(check, words(error), hint)
 }
 
-fn online_check(online: &[Worker]) -> Check {
+fn online_check(online: &[RegisteredWorker]) -> Check {
     match online.len() {
         0 => Check::warn("workers", "no worker is online", "start your worker, or see it work: kagzi demo"),
         1 => Check::ok("workers", "1 online"),
@@ -177,14 +161,14 @@ fn online_check(online: &[Worker]) -> Check {
 }
 
 /// Runs that are ready but that no online worker could take, grouped by what is missing.
-fn orphan_checks(waiting: &[WorkflowRun], online: &[Worker]) -> Vec<Check> {
-    let has_worker = |run: &WorkflowRun| {
+fn orphan_checks(waiting: &[Run], online: &[RegisteredWorker]) -> Vec<Check> {
+    let has_worker = |run: &Run| {
         online.iter().any(|worker| {
             worker.task_queue == run.task_queue && worker.workflow_types.contains(&run.workflow_type)
         })
     };
     let mut orphans: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for run in waiting.iter().filter(|run| run.reason == "ready" && !has_worker(run)) {
+    for run in waiting.iter().filter(|run| run.reason == Some(Reason::Ready) && !has_worker(run)) {
         *orphans.entry((&run.task_queue, &run.workflow_type)).or_default() += 1;
     }
     if orphans.is_empty() {
@@ -236,17 +220,17 @@ fn verdict(checks: &[Check]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn ready(queue: &str, workflow_type: &str) -> WorkflowRun {
-        WorkflowRun {
-            task_queue: queue.into(),
-            workflow_type: workflow_type.into(),
-            reason: "ready".into(),
-            ..WorkflowRun::default()
-        }
+    fn ready(queue: &str, workflow_type: &str) -> Run {
+        let mut run = Run::default();
+        (run.task_queue, run.workflow_type) = (queue.into(), workflow_type.into());
+        run.reason = Some(Reason::Ready);
+        run
     }
 
-    fn worker(queue: &str, workflow_type: &str) -> Worker {
-        Worker { task_queue: queue.into(), workflow_types: vec![workflow_type.into()], ..Worker::default() }
+    fn worker(queue: &str, workflow_type: &str) -> RegisteredWorker {
+        let mut worker = RegisteredWorker::default();
+        (worker.task_queue, worker.workflow_types) = (queue.into(), vec![workflow_type.into()]);
+        worker
     }
 
     #[test]
@@ -262,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_run_that_waits_for_a_retry_needs_no_worker_yet() {
-        let retrying = WorkflowRun { reason: "retry".into(), ..ready("orders", "charge") };
+        let mut retrying = ready("orders", "charge");
+        retrying.reason = Some(Reason::Retry);
 
         assert_eq!(orphan_checks(&[retrying], &[])[0].result, Outcome::Ok);
     }

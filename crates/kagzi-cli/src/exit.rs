@@ -1,10 +1,10 @@
 //! Exit codes are a contract with scripts: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 7 unreachable.
 
 use crate::output;
+use kagzi::error::Code;
 pub use kagzi_shell::trouble::Trouble;
 use std::io;
 use std::process::ExitCode;
-use tonic::Code;
 
 /// Prints the error for a person and answers with the code for a script.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -33,16 +33,14 @@ fn code(error: &anyhow::Error) -> u8 {
         };
     }
     match error.downcast_ref() {
-        Some(kagzi::Error::Unreachable { .. }) => return UNREACHABLE,
-        Some(kagzi::Error::Refused(refusal)) => return code_of_refusal(refusal.code),
+        Some(kagzi::Error::Unreachable { .. }) => UNREACHABLE,
+        Some(kagzi::Error::Refused(refusal)) => code_of_refusal(refusal.code),
         // The SDK may learn of others; none of them has a code of its own.
-        Some(_) | None => {}
+        Some(_) | None => FAILED,
     }
-    error.downcast_ref::<tonic::Status>().map_or(FAILED, |status| code_of_status(status.code()))
 }
 
-fn code_of_refusal(code: kagzi::error::Code) -> u8 {
-    use kagzi::error::Code;
+fn code_of_refusal(code: Code) -> u8 {
     match code {
         Code::InvalidArgument => USAGE,
         Code::NotFound => NOT_FOUND,
@@ -50,26 +48,6 @@ fn code_of_refusal(code: kagzi::error::Code) -> u8 {
         Code::Unavailable => UNREACHABLE,
         // The SDK may learn of others; none of them has a code of its own.
         _ => FAILED,
-    }
-}
-
-fn code_of_status(code: Code) -> u8 {
-    match code {
-        Code::Ok => 0,
-        Code::InvalidArgument => USAGE,
-        Code::NotFound => NOT_FOUND,
-        Code::AlreadyExists | Code::Aborted | Code::FailedPrecondition => CONFLICT,
-        Code::Unavailable => UNREACHABLE,
-        Code::Cancelled
-        | Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::DataLoss
-        | Code::Unauthenticated => FAILED,
     }
 }
 
@@ -82,12 +60,7 @@ fn message(error: &anyhow::Error) -> Option<String> {
     {
         return Some(refusal.message.clone());
     }
-    // A status displays as `code: '…', message: "…"`, which is for programmers; the server's sentence is
-    // enough.
-    match error.downcast_ref::<tonic::Status>() {
-        Some(status) if !status.message().is_empty() => Some(status.message().to_owned()),
-        Some(_) | None => Some(format!("{error:#}")),
-    }
+    Some(format!("{error:#}"))
 }
 
 /// `kagzi run list | head -1` is no failure.
@@ -99,31 +72,35 @@ fn reader_has_left(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
-    use tonic::Status;
+    use kagzi::error::{Error, Refusal};
+
+    fn refused(code: Code, message: &str) -> anyhow::Error {
+        Error::from(Refusal::new("show the run", code, message)).into()
+    }
 
     #[test]
-    fn grpc_codes_become_exit_codes() {
+    fn refusals_become_exit_codes() {
         let cases = [
-            (Status::not_found(""), 3),
-            (Status::already_exists(""), 4),
-            (Status::aborted(""), 4),
-            (Status::failed_precondition(""), 4),
-            (Status::invalid_argument(""), 2),
-            (Status::unavailable(""), 7),
-            (Status::internal(""), 1),
-            (Status::unimplemented(""), 1),
+            (Code::NotFound, 3),
+            (Code::AlreadyExists, 4),
+            (Code::Aborted, 4),
+            (Code::FailedPrecondition, 4),
+            (Code::InvalidArgument, 2),
+            (Code::Unavailable, 7),
+            (Code::Internal, 1),
+            (Code::Unimplemented, 1),
         ];
 
-        for (status, expected) in cases {
-            let name = status.code();
-            assert_eq!(code(&status.into()), expected, "{name:?}");
+        for (kind, expected) in cases {
+            assert_eq!(code(&refused(kind, "")), expected, "{kind:?}");
         }
     }
 
     #[test]
     fn context_does_not_hide_the_exit_code() {
-        let error =
-            Err::<(), _>(Status::not_found("no run 0192")).context("could not show the run").unwrap_err();
+        let error = Err::<(), _>(refused(Code::NotFound, "no run 0192"))
+            .context("could not show the run")
+            .unwrap_err();
 
         assert_eq!(code(&error), 3);
     }
@@ -144,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_reported_in_the_servers_words() {
-        let error = anyhow::Error::from(Status::not_found("no run starts with 0192"));
+    fn a_refusal_is_reported_in_the_servers_words() {
+        let error = refused(Code::NotFound, "no run starts with 0192");
 
         assert_eq!(message(&error).unwrap(), "no run starts with 0192");
     }

@@ -7,19 +7,9 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// A time from the wire. Nothing the server sends is out of range, but a broken server must not crash us.
-pub fn from_wire(time: Option<prost_types::Timestamp>) -> Option<Timestamp> {
-    time.and_then(|time| Timestamp::new(time.seconds, time.nanos).ok())
-}
-
 /// A time as the SDK tells it.
 pub fn of(time: Option<std::time::SystemTime>) -> Option<Timestamp> {
     time.and_then(|time| Timestamp::try_from(time).ok())
-}
-
-/// The same time for the wire.
-pub fn to_wire(time: Timestamp) -> prost_types::Timestamp {
-    prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
 }
 
 /// A moment in the past as people write it: how long ago (`2h`, `3d`), or a time.

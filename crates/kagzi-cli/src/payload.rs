@@ -1,7 +1,7 @@
 use crate::terminal::harmless_json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kagzi_proto::v1::Payload;
+use kagzi::client::Payload;
 use kagzi_proto::{COMPRESSED, EncodedText, key_id};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ pub enum PayloadView {
 
 impl PayloadView {
     /// A payload without bytes is no payload.
-    pub fn from_wire(payload: Option<Payload>) -> Option<Self> {
+    pub fn of(payload: Option<Payload>) -> Option<Self> {
         let payload = payload.filter(|payload| !payload.data.is_empty())?;
         if is_json(&payload.content_type)
             && let Ok(json) = serde_json::from_slice(&payload.data)
@@ -26,9 +26,21 @@ impl PayloadView {
         }
         // Details of errors are text; encoded ones are a payload inside.
         let inside = std::str::from_utf8(&payload.data).ok().and_then(EncodedText::parse);
-        let payload = inside.map_or(payload, |EncodedText(inside)| inside);
-        let base64 = STANDARD.encode(&payload.data);
-        Some(PayloadView::Opaque { content_type: payload.content_type, base64 })
+        let (data, content_type) = match inside {
+            Some(EncodedText(inside)) => (inside.data, inside.content_type),
+            None => (payload.data, payload.content_type),
+        };
+        Some(PayloadView::Opaque { content_type, base64: STANDARD.encode(&data) })
+    }
+
+    /// Details of a failure: a text that is no JSON came as it is.
+    pub fn of_details(details: &serde_json::Value) -> Option<Self> {
+        let encoded = details.as_str().filter(|text| EncodedText::parse(text).is_some());
+        let payload = match encoded {
+            Some(text) => payload(text.to_owned(), "text/plain"),
+            None => json(details.to_string()),
+        };
+        PayloadView::of(Some(payload))
     }
 
     pub fn text(&self) -> String {
@@ -65,7 +77,11 @@ fn closed(content_type: &str) -> Option<String> {
 }
 
 pub fn json(data: impl Into<bytes::Bytes>) -> Payload {
-    Payload { data: data.into(), content_type: "application/json".into() }
+    payload(data, "application/json")
+}
+
+fn payload(data: impl Into<bytes::Bytes>, content_type: &str) -> Payload {
+    Payload { data: data.into(), content_type: content_type.to_owned() }
 }
 
 /// The contract says that an empty content type means JSON.
@@ -80,7 +96,7 @@ mod tests {
 
     fn shown(data: &'static [u8], content_type: &str) -> String {
         let payload = Payload { data: data.into(), content_type: content_type.into() };
-        serde_json::to_string(&PayloadView::from_wire(Some(payload))).unwrap()
+        serde_json::to_string(&PayloadView::of(Some(payload))).unwrap()
     }
 
     #[test]
@@ -113,7 +129,7 @@ mod tests {
         let details = Payload { data: SEALED.into(), content_type: "text/plain".into() };
 
         for payload in [payload, details] {
-            assert_eq!(PayloadView::from_wire(Some(payload)).unwrap().text(), "encrypted (key k1)");
+            assert_eq!(PayloadView::of(Some(payload)).unwrap().text(), "encrypted (key k1)");
         }
         assert_eq!(readable(SEALED), "encrypted (key k1)");
         assert_eq!(readable("card declined"), "card declined");
@@ -126,7 +142,7 @@ mod tests {
 
     #[test]
     fn an_empty_payload_is_none() {
-        assert!(PayloadView::from_wire(None).is_none());
-        assert!(PayloadView::from_wire(Some(Payload::default())).is_none());
+        assert!(PayloadView::of(None).is_none());
+        assert!(PayloadView::of(Some(Payload::default())).is_none());
     }
 }

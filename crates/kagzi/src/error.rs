@@ -111,7 +111,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(attempted: &'static str, code: Code, message: impl Into<String>) -> Refusal {
+    /// A refusal with nothing but a message, for tests of programs that handle refusals.
+    pub fn new(attempted: &'static str, code: Code, message: impl Into<String>) -> Refusal {
         Refusal {
             attempted,
             code,

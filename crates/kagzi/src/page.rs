@@ -28,11 +28,28 @@ pub struct Page<T> {
     pub next: Option<String>,
     /// The token of the page before; none when this is the first, or where a list goes one way only.
     pub previous: Option<String>,
+    /// How many rows match on all pages, where the server says so.
+    pub total: Option<Total>,
+}
+
+/// How many rows a list has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Total {
+    /// Counted up to a limit of the server's.
+    pub count: u64,
+    /// There are more than were counted.
+    pub capped: bool,
 }
 
 impl<T> Page<T> {
     pub(crate) fn new(rows: Vec<T>, next: String, previous: String) -> Page<T> {
-        Page { rows, next: text(next), previous: text(previous) }
+        Page { rows, next: text(next), previous: text(previous), total: None }
+    }
+
+    pub(crate) fn counted(mut self, count: u64, capped: bool) -> Page<T> {
+        self.total = Some(Total { count, capped });
+        self
     }
 }
 

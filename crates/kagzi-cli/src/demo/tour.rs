@@ -5,11 +5,12 @@ use super::stage::Stage;
 use super::step_log::StepLog;
 use crate::address::Address;
 use crate::output::Format;
-use crate::payload;
 use crate::run::patience;
-use crate::session::{Session, Workflows};
+use crate::session::Session;
 use anyhow::Context;
-use kagzi_proto::v1::{ListStepAttemptsRequest, StartWorkflowRequest, StepStatus, WorkflowStatus};
+use kagzi::Client;
+use kagzi::client::{RunHandle, RunStatus};
+use kagzi::history::StepStatus;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,10 +31,11 @@ pub async fn conduct(stage: &mut Stage) -> anyhow::Result<()> {
     let address = stage.start_server().await?;
     phase.done(&format!("a server listens on {address}"))?;
     let session = session_with(address.clone());
-    let mut workflows = session.workflows().await?;
+    let client = session.client().await?;
 
     let phase = narrator.phase("starting a worker and an order: reserve, charge, sleep, ship, email")?;
-    let run_id = start_order(&mut workflows, &session).await?;
+    let run = start_order(&client).await?;
+    let run_id = run.run_id();
     let first = stage.start_worker(&address)?;
     let killed = first.pid();
     phase.done(&format!("run {run_id} is started, worker {killed} takes it"))?;
@@ -48,7 +50,7 @@ pub async fn conduct(stage: &mut Stage) -> anyhow::Result<()> {
     first.watch(log.begun(FATAL_STEP, killed, STEP_PATIENCE)).await?;
     phase.done(&format!("the run woke up, worker {killed} is in the middle of {FATAL_STEP}"))?;
 
-    let recorded_before_kill = recorded_steps(&mut workflows, &session, &run_id).await?;
+    let recorded_before_kill = recorded_steps(&run).await?;
     first.kill().await?;
     let killed_at = Instant::now();
     narrator.say(&format!(
@@ -66,7 +68,7 @@ pub async fn conduct(stage: &mut Stage) -> anyhow::Result<()> {
     phase.done(&format!("it did not: worker {successor} took over {took:.1} s after the kill"))?;
 
     let phase = narrator.phase("waiting for the result")?;
-    let receipt = second.watch(result(&mut workflows, &session, &run_id)).await?;
+    let receipt = second.watch(result(&run)).await?;
     phase.done(&format!("order {} is complete", receipt.order))?;
 
     let executions = log.executions()?;
@@ -97,43 +99,24 @@ fn session_with(address: Address) -> Session {
     Session { address, namespace: "default".into(), format: Format::Table }
 }
 
-async fn start_order(workflows: &mut Workflows, session: &Session) -> anyhow::Result<String> {
+async fn start_order(client: &Client) -> anyhow::Result<RunHandle> {
     let order = Order { order: "A-1001".into(), amount_cents: 4_200 };
-    let request = StartWorkflowRequest {
-        task_queue: QUEUE.into(),
-        workflow_type: WORKFLOW_TYPE.into(),
-        input: Some(payload::json(serde_json::to_vec(&order)?)),
-        namespace_id: session.namespace.clone(),
-        ..StartWorkflowRequest::default()
-    };
-    let started = workflows.start_workflow(request).await.context("could not start the order")?;
-    Ok(started.into_inner().run_id)
+    client.workflow(WORKFLOW_TYPE, QUEUE, order).await.context("could not start the order")
 }
 
-async fn recorded_steps(
-    workflows: &mut Workflows,
-    session: &Session,
-    run_id: &str,
-) -> anyhow::Result<BTreeSet<String>> {
-    let request = ListStepAttemptsRequest {
-        run_id: run_id.to_owned(),
-        namespace_id: session.namespace.clone(),
-        ..ListStepAttemptsRequest::default()
-    };
-    let answer = workflows.list_step_attempts(request).await.context("could not list the order's steps")?;
-    let attempts = answer.into_inner().step_attempts.into_iter();
-    let recorded = attempts.filter(|attempt| attempt.status() == StepStatus::Completed);
-    Ok(recorded.filter_map(|attempt| attempt.step).map(|step| step.path).collect())
+async fn recorded_steps(run: &RunHandle) -> anyhow::Result<BTreeSet<String>> {
+    let completed = run.attempts().status(StepStatus::Completed).all().await;
+    let completed = completed.context("could not list the order's steps")?;
+    Ok(completed.into_iter().map(|attempt| attempt.step).collect())
 }
 
-async fn result(workflows: &mut Workflows, session: &Session, run_id: &str) -> anyhow::Result<Receipt> {
-    let run = patience::wait(workflows, session, run_id, Some(STEP_PATIENCE)).await?;
+async fn result(run: &RunHandle) -> anyhow::Result<Receipt> {
+    let run = patience::wait(run, Some(STEP_PATIENCE)).await?;
     anyhow::ensure!(
-        run.status() == WorkflowStatus::Completed,
+        run.status == RunStatus::Completed,
         "the order ended {}: {}",
-        crate::run::status::word(run.status()),
+        run.status,
         run.error.map(|error| error.message).unwrap_or_default()
     );
-    let output = run.output.context("the order completed without an output")?;
-    serde_json::from_slice(&output.data).context("the order's output is no receipt")
+    run.output().context("the order's output is no receipt")
 }

@@ -1,7 +1,6 @@
-use super::{find, status};
+use super::find;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::CancelWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -21,21 +20,12 @@ struct Cancelled<'a> {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = CancelWorkflowRunRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        reason: args.reason,
-        ..Default::default()
-    };
-    let answer = workflows.cancel_workflow_run(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let stopped = run.cancel(args.reason).await?;
+    let run_id = run.run_id();
 
-    let cancelled = Cancelled {
-        run_id: &run_id,
-        status: status::word(answer.status()),
-        already_cancelled: answer.already_cancelled,
-    };
+    let cancelled = Cancelled { run_id, status: stopped.status.name(), already_cancelled: stopped.already };
     match session.format {
         Format::Json => output::print_json(&cancelled)?,
         Format::Table if cancelled.already_cancelled => {

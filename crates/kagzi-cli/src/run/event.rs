@@ -1,10 +1,10 @@
-use super::view::some_text;
 use crate::moment;
 use crate::payload::{PayloadView, readable_json};
 use crate::table;
 use jiff::Timestamp;
-use kagzi_proto::v1::RunEvent;
+use kagzi::history::Event;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// One line of a run's history as `-o json` prints it.
@@ -20,24 +20,23 @@ pub struct EventView {
     pub payload: Option<PayloadView>,
 }
 
-impl From<RunEvent> for EventView {
-    fn from(event: RunEvent) -> Self {
+impl From<Event> for EventView {
+    fn from(event: Event) -> Self {
         EventView {
             sequence: event.sequence,
-            at: moment::from_wire(event.at),
+            at: moment::of(Some(event.at)),
             kind: event.kind,
-            step: some_text(event.step),
+            step: event.step,
             attempt: Some(event.attempt).filter(|attempt| *attempt > 0),
-            // The server writes this JSON; were it broken, the rest of the event is still worth showing.
-            detail: detail(&event.detail_json),
-            payload: PayloadView::from_wire(event.payload),
+            detail: detail(event.detail),
+            payload: PayloadView::of(event.payload),
         }
     }
 }
 
 /// What the event says beyond the columns that it has anyway.
-fn detail(json: &str) -> Option<Box<RawValue>> {
-    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;
+fn detail(detail: Value) -> Option<Box<RawValue>> {
+    let Value::Object(mut fields) = detail else { return None };
     for shown in ["event", "step", "attempt"] {
         fields.remove(shown);
     }
@@ -75,29 +74,22 @@ mod tests {
     use crate::{output, payload};
 
     fn sample_events() -> Vec<EventView> {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        let started = RunEvent {
-            sequence: 1,
-            at: at(1_794_744_000),
-            kind: "run_started".into(),
-            detail_json: r#"{"task_queue":"orders"}"#.into(),
-            ..RunEvent::default()
-        };
-        let recorded = RunEvent {
-            sequence: 2,
-            at: at(1_794_744_003),
-            kind: "step_recorded".into(),
-            step: "reserve".into(),
-            attempt: 1,
-            payload: Some(payload::json(r#"{"reservation":"R-1"}"#)),
-            ..RunEvent::default()
-        };
+        let at = |seconds| std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let mut started = Event::default();
+        (started.sequence, started.at, started.kind) = (1, at(1_794_744_000), "run_started".into());
+        started.detail = serde_json::json!({ "task_queue": "orders" });
+        let mut recorded = Event::default();
+        (recorded.sequence, recorded.at, recorded.kind) = (2, at(1_794_744_003), "step_recorded".into());
+        (recorded.step, recorded.attempt) = (Some("reserve".into()), 1);
+        recorded.payload = Some(payload::json(r#"{"reservation":"R-1"}"#));
         vec![started.into(), recorded.into()]
     }
 
     #[test]
     fn a_detail_does_not_repeat_the_columns() {
-        let said = detail(r#"{"event":"step_completed","step":"reserve","position":0,"attempt":1}"#);
+        let said = detail(serde_json::json!({
+            "event": "step_completed", "step": "reserve", "position": 0, "attempt": 1
+        }));
 
         assert_eq!(said.unwrap().get(), r#"{"position":0}"#);
     }

@@ -1,58 +1,35 @@
 use crate::exit::Trouble;
-use crate::session::{Session, Workflows};
-use anyhow::Context;
-use kagzi_proto::v1::{GetWorkflowRunRequest, WorkflowRun};
-use tonic::Code;
+use kagzi::Client;
+use kagzi::client::{Run, RunHandle};
+use kagzi::error::{Code, Error};
 
 /// The contract asks for at least this much of a run id.
 const PREFIX_LEN_MIN: usize = 8;
 
 /// Finds a run by its id, a unique prefix of it, or its business id, and returns it whole.
-pub async fn run(workflows: &mut Workflows, session: &Session, id: &str) -> anyhow::Result<WorkflowRun> {
+pub async fn run(client: &Client, id: &str) -> anyhow::Result<Run> {
     if could_be_run_id(id) {
-        match get(workflows, session, ById::Run(id)).await {
+        match client.get(id.to_lowercase()).await {
             // What is no id to the server may still be a business id; a prefix that fits several runs is not.
-            Err(status) if status.code() == Code::NotFound => {}
-            Err(status)
-                if status.code() == Code::InvalidArgument && !status.message().contains("add digits") => {}
-            answer => return found(answer?),
+            Err(error) if error.is_not_found() => {}
+            Err(Error::Refused(refusal))
+                if refusal.code == Code::InvalidArgument && !refusal.message.contains("add digits") => {}
+            answer => return Ok(answer?),
         }
     }
-    match get(workflows, session, ById::Business(id)).await {
-        Err(status) if status.code() == Code::NotFound => Err(no_such_run(id)),
-        answer => found(answer?),
+    match client.get_by_id(id).await {
+        Err(error) if error.is_not_found() => Err(no_such_run(id)),
+        answer => Ok(answer?),
     }
 }
 
-/// The full run id, for calls that accept nothing else. A full one is taken at its word, which saves a call.
-pub async fn run_id(workflows: &mut Workflows, session: &Session, id: &str) -> anyhow::Result<String> {
+/// The handle of a run, for calls that accept nothing but a full id. A full one is taken at its word, which saves a
+/// call.
+pub async fn handle(client: &Client, id: &str) -> anyhow::Result<RunHandle> {
     match uuid::Uuid::try_parse(id) {
-        Ok(full) => Ok(full.to_string()),
-        Err(_) => Ok(run(workflows, session, id).await?.run_id),
+        Ok(full) => Ok(client.handle(full.to_string())),
+        Err(_) => Ok(client.handle(run(client, id).await?.run_id)),
     }
-}
-
-enum ById<'a> {
-    Run(&'a str),
-    Business(&'a str),
-}
-
-async fn get(
-    workflows: &mut Workflows,
-    session: &Session,
-    id: ById<'_>,
-) -> Result<Option<WorkflowRun>, tonic::Status> {
-    let mut request =
-        GetWorkflowRunRequest { namespace_id: session.namespace.clone(), ..GetWorkflowRunRequest::default() };
-    match id {
-        ById::Run(id) => request.run_id = id.to_lowercase(),
-        ById::Business(id) => request.business_id = id.to_owned(),
-    }
-    Ok(workflows.get_workflow_run(request).await?.into_inner().workflow_run)
-}
-
-fn found(answer: Option<WorkflowRun>) -> anyhow::Result<WorkflowRun> {
-    answer.context("the server answered without a run")
 }
 
 fn could_be_run_id(id: &str) -> bool {

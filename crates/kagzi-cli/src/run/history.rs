@@ -2,14 +2,14 @@ use super::event::{self, EventView};
 use super::find;
 use super::picture::{self, Canvas};
 use crate::output::{self, Format};
-use crate::session::{Session, Workflows};
+use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
-use kagzi_proto::v1::ListRunEventsRequest;
+use kagzi::history::{Event, RunHistory};
 use serde::Serialize;
 
 /// Events asked for at once.
-const PAGE_LEN: i32 = 1_000;
+const PAGE_LEN: u16 = 1_000;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -45,24 +45,21 @@ struct History {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = ListRunEventsRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        after_sequence: args.after,
-        kinds: args.kinds,
-        step: args.step.unwrap_or_default(),
-        from: args.since.map(moment::to_wire),
-        to: args.until.map(moment::to_wire),
-        newest_first: args.last.is_some(),
-        ..Default::default()
-    };
-    let most = args.last.map_or(usize::MAX, |most| most as usize);
-    let mut events = read(&mut workflows, request, most).await?;
-    if args.last.is_some() {
-        events.reverse();
+    let run = find::handle(&session.client().await?, &args.id).await?;
+    let mut history = args.kinds.into_iter().fold(run.history(), |history, kind| history.kind(kind));
+    history = history.after(args.after).step(args.step.unwrap_or_default());
+    if let Some(since) = args.since {
+        history = history.from(since.into());
     }
+    if let Some(until) = args.until {
+        history = history.to(until.into());
+    }
+    let events = match args.last {
+        None => history.all().await?,
+        Some(most) => last(history.newest_first(), most as usize).await?,
+    };
+    let events: Vec<EventView> = events.into_iter().map(EventView::from).collect();
+    let run_id = run.run_id().to_owned();
 
     match session.format {
         Format::Json => output::print_json(&History { run_id, events }),
@@ -80,20 +77,19 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 }
 
-/// Page by page, no more than are wanted.
-async fn read(
-    workflows: &mut Workflows,
-    mut request: ListRunEventsRequest,
-    most: usize,
-) -> anyhow::Result<Vec<EventView>> {
-    let mut events: Vec<EventView> = Vec::new();
+/// The newest so many, oldest first; no more is read than is wanted.
+async fn last(history: RunHistory, most: usize) -> anyhow::Result<Vec<Event>> {
+    let (mut events, mut token) = (Vec::new(), String::new());
     loop {
-        request.page_size = i32::try_from(most - events.len()).unwrap_or(PAGE_LEN).min(PAGE_LEN);
-        let page = workflows.list_run_events(request.clone()).await?.into_inner();
-        events.extend(page.events.into_iter().map(EventView::from));
-        if page.next_page_token.is_empty() || events.len() >= most {
-            return Ok(events);
+        let wanted = u16::try_from(most - events.len()).unwrap_or(PAGE_LEN).min(PAGE_LEN);
+        let page = history.clone().page_size(wanted).page(token).await?;
+        events.extend(page.rows);
+        match page.next {
+            Some(next) if events.len() < most => token = next,
+            Some(_) | None => break,
         }
-        request.page_token = page.next_page_token;
     }
+    events.truncate(most);
+    events.reverse();
+    Ok(events)
 }

@@ -1,17 +1,18 @@
-use super::view::{RunView, some_text};
+use super::view::RunView;
 use super::{label, status};
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
-use kagzi_proto::v1::{ListWorkflowRunsRequest, ListWorkflowRunsResponse, RunOrder, WorkflowStatus};
+use kagzi::Client;
+use kagzi::client::{Reason, Run, RunStatus, Runs};
 use serde::Serialize;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Only runs with this status, e.g. running; may be given again, or several with commas.
     #[arg(long, value_parser = status::parse, value_delimiter = ',')]
-    status: Vec<WorkflowStatus>,
+    status: Vec<RunStatus>,
     /// Only runs of this workflow type.
     #[arg(long = "type", value_name = "TYPE")]
     workflow_type: Option<String>,
@@ -28,8 +29,8 @@ pub struct Args {
     #[arg(long, value_name = "CODE")]
     error_code: Option<String>,
     /// Only runs with this reason to wake: ready, leased, timer, retry or paused.
-    #[arg(long)]
-    reason: Option<String>,
+    #[arg(long, value_parser = reason)]
+    reason: Option<Reason>,
     /// Only runs that this schedule started.
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<String>,
@@ -49,8 +50,8 @@ pub struct Args {
     #[arg(long)]
     total: bool,
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -79,11 +80,8 @@ struct Total {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let counted = args.total;
-    let mut workflows = session.workflows().await?;
-    let answer = workflows.list_workflow_runs(request(args, &session.namespace)).await?.into_inner();
-    let total = counted.then_some(Total { count: answer.total_count, capped: answer.total_capped });
-    let page = Page { total, ..Page::from(answer) };
+    let token = args.page_token.clone().unwrap_or_default();
+    let page = Page::from(asked(args, &session.client().await?).page(token).await?);
 
     match session.format {
         Format::Json => output::print_json(&page),
@@ -101,39 +99,43 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 }
 
-fn request(args: Args, namespace: &str) -> ListWorkflowRunsRequest {
-    let by_end = args.order == Order::Finished;
-    let (created, finished) = match by_end {
-        true => ((None, None), (args.since, args.until)),
-        false => ((args.since, args.until), (None, None)),
-    };
-    let id = args.id.unwrap_or_default();
-    let (business_id, business_id_prefix) = match id.strip_suffix('*') {
-        Some(prefix) => (String::new(), prefix.to_owned()),
-        None => (id, String::new()),
-    };
-    ListWorkflowRunsRequest {
-        namespace_id: namespace.to_owned(),
-        page_size: args.limit,
-        page_token: args.page_token.unwrap_or_default(),
-        statuses: args.status.into_iter().map(i32::from).collect(),
-        workflow_type: args.workflow_type.unwrap_or_default(),
-        task_queue: args.queue.unwrap_or_default(),
-        error_code: args.error_code.unwrap_or_default(),
-        reason: args.reason.unwrap_or_default(),
-        schedule_id: args.schedule.unwrap_or_default(),
-        labels: args.labels.into_iter().collect(),
-        business_id,
-        business_id_prefix,
-        created_from: created.0.map(moment::to_wire),
-        created_to: created.1.map(moment::to_wire),
-        finished_from: finished.0.map(moment::to_wire),
-        finished_to: finished.1.map(moment::to_wire),
-        order: if by_end { RunOrder::Finished } else { RunOrder::Created }.into(),
-        ascending: args.ascending,
-        include_total: args.total,
-        ..ListWorkflowRunsRequest::default()
+fn reason(text: &str) -> Result<Reason, String> {
+    Reason::ALL.into_iter().find(|reason| reason.name() == text).ok_or_else(|| {
+        let known: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        format!("expected one of {}", known.join(", "))
+    })
+}
+
+fn asked(args: Args, client: &Client) -> Runs {
+    let mut runs = args.status.into_iter().fold(client.runs(), Runs::status).page_size(args.limit);
+    runs = args.labels.into_iter().fold(runs, |runs, (name, value)| runs.label(name, value));
+    runs =
+        runs.workflow_type(args.workflow_type.unwrap_or_default()).task_queue(args.queue.unwrap_or_default());
+    runs = runs.error_code(args.error_code.unwrap_or_default()).schedule(args.schedule.unwrap_or_default());
+    if let Some(reason) = args.reason {
+        runs = runs.reason(reason);
     }
+    runs = match args.id.as_deref() {
+        None => runs,
+        Some(id) => match id.strip_suffix('*') {
+            Some(prefix) => runs.business_id_prefix(prefix),
+            None => runs.business_id(id),
+        },
+    };
+    let (since, until) = (args.since.map(Into::into), args.until.map(Into::into));
+    runs = match args.order {
+        Order::Created => {
+            let runs = if let Some(since) = since { runs.created_from(since) } else { runs };
+            if let Some(until) = until { runs.created_to(until) } else { runs }
+        }
+        Order::Finished => {
+            let runs = runs.finished_first();
+            let runs = if let Some(since) = since { runs.finished_from(since) } else { runs };
+            if let Some(until) = until { runs.finished_to(until) } else { runs }
+        }
+    };
+    let runs = if args.ascending { runs.ascending() } else { runs };
+    if args.total { runs.with_total() } else { runs }
 }
 
 impl Total {
@@ -142,13 +144,13 @@ impl Total {
     }
 }
 
-impl From<ListWorkflowRunsResponse> for Page {
-    fn from(answer: ListWorkflowRunsResponse) -> Self {
+impl From<kagzi::client::Page<Run>> for Page {
+    fn from(page: kagzi::client::Page<Run>) -> Self {
         Page {
-            runs: answer.workflow_runs.into_iter().map(RunView::from).collect(),
-            next_page_token: some_text(answer.next_page_token).filter(|_| answer.has_more),
-            prev_page_token: some_text(answer.prev_page_token),
-            total: None,
+            runs: page.rows.into_iter().map(RunView::from).collect(),
+            next_page_token: page.next,
+            prev_page_token: page.previous,
+            total: page.total.map(|total| Total { count: total.count, capped: total.capped }),
         }
     }
 }
@@ -183,12 +185,15 @@ mod tests {
         args: Args,
     }
 
-    fn asked(line: &[&str]) -> ListWorkflowRunsRequest {
-        request(Line::parse_from([&["list"], line].concat()).args, "default")
+    /// What would be asked for, in words: the list itself is the SDK's affair.
+    fn asked(line: &[&str]) -> String {
+        let client = Client::builder("127.0.0.1:1").lazy().unwrap();
+        let args = Line::parse_from([&["list"], line].concat()).args;
+        format!("{:?}", super::asked(args, &client))
     }
 
-    #[test]
-    fn every_filter_of_the_line_is_asked_for() {
+    #[tokio::test]
+    async fn every_filter_of_the_line_is_asked_for() {
         let asked = asked(&[
             "--status=failed,timed_out",
             "--label=tenant=acme",
@@ -200,19 +205,29 @@ mod tests {
             "--total",
         ]);
 
-        assert_eq!(asked.statuses, [WorkflowStatus::Failed.into(), i32::from(WorkflowStatus::TimedOut)]);
-        assert_eq!(asked.labels.len(), 2);
-        assert_eq!((asked.business_id.as_str(), asked.business_id_prefix.as_str()), ("", "order-"));
-        assert!(asked.finished_from.is_some() && asked.created_from.is_none());
-        assert_eq!((asked.order(), asked.ascending, asked.include_total), (RunOrder::Finished, true, true));
+        let expected = [
+            "statuses: [Failed, TimedOut]",
+            r#""tenant": "acme""#,
+            r#""tier": "gold""#,
+            r#"business_id: """#,
+            r#"business_id_prefix: "order-""#,
+            "finished_from: Some",
+            "created_from: None",
+            "order: Finished",
+            "ascending: true",
+            "include_total: true",
+        ];
+        for expected in expected {
+            assert!(asked.contains(expected), "{expected} is not in {asked}");
+        }
     }
 
-    #[test]
-    fn since_is_by_creation_unless_the_order_is_by_the_end() {
+    #[tokio::test]
+    async fn since_is_by_creation_unless_the_order_is_by_the_end() {
         let asked = asked(&["--since=2h", "--id=order-1"]);
 
-        assert!(asked.created_from.is_some() && asked.finished_from.is_none());
-        assert_eq!(asked.business_id, "order-1");
+        assert!(asked.contains("created_from: Some") && asked.contains("finished_from: None"), "{asked}");
+        assert!(asked.contains(r#"business_id: "order-1""#), "{asked}");
     }
 
     #[test]
@@ -224,13 +239,13 @@ mod tests {
     fn a_list_as_json() {
         let mut run = sample_run();
         run.input = None;
-        let answer = ListWorkflowRunsResponse {
-            workflow_runs: vec![run],
-            next_page_token: "b2xkZXI".into(),
-            has_more: true,
-            ..ListWorkflowRunsResponse::default()
+        let page = Page {
+            runs: vec![run.into()],
+            next_page_token: Some("b2xkZXI".into()),
+            prev_page_token: None,
+            total: None,
         };
 
-        insta::assert_snapshot!(output::json(&Page::from(answer)));
+        insta::assert_snapshot!(output::json(&page));
     }
 }

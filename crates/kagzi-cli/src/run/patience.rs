@@ -1,9 +1,7 @@
 //! Waiting for the end of a run.
 
 use crate::output;
-use crate::session::{Session, Workflows};
-use anyhow::Context;
-use kagzi_proto::v1::{WaitWorkflowRunRequest, WorkflowRun, WorkflowStatus};
+use kagzi::client::{Run, RunHandle, RunStatus};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,45 +20,34 @@ pub fn parse(text: &str) -> Result<Patience, String> {
 }
 
 /// Returns the run once it has ended. Giving up is an error that names where the run stood.
-pub async fn wait(
-    workflows: &mut Workflows,
-    session: &Session,
-    run_id: &str,
-    patience: Option<Patience>,
-) -> anyhow::Result<WorkflowRun> {
+pub async fn wait(run: &RunHandle, patience: Option<Patience>) -> anyhow::Result<Run> {
     // A patience beyond the end of time is no limit.
     let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
     let (mut poll_max, mut told) = (FIRST_POLL, None);
     loop {
         let poll = deadline.map_or(poll_max, |deadline| poll_max.min(deadline - Instant::now()));
         poll_max = POLL;
-        let request = WaitWorkflowRunRequest {
-            run_id: run_id.to_owned(),
-            namespace_id: session.namespace.clone(),
-            // 0 would ask for the server's longest wait.
-            timeout_ms: (poll.as_millis() as i64).max(1),
-            ..Default::default()
-        };
-        let answer = workflows.wait_workflow_run(request).await?.into_inner();
-        let run = answer.workflow_run.context("the server answered without a run")?;
-        if answer.finished {
-            return Ok(*run);
+        // No time at all would ask for the server's longest wait.
+        let seen = run.wait_for(poll.max(Duration::from_millis(1))).await?;
+        if seen.status.has_ended() {
+            return Ok(seen);
         }
-        let advice = advice(run_id, run.status());
+        let run_id = run.run_id();
+        let advice = advice(run_id, seen.status);
         if told != advice {
             advice.iter().for_each(|advice| output::note(advice));
             told = advice;
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            let status = super::status::word(run.status());
+            let status = seen.status;
             anyhow::bail!("gave up waiting; run {run_id} is still {status} (see: kagzi run why {run_id})");
         }
     }
 }
 
 /// What to do about a run that does not end by itself.
-fn advice(run_id: &str, status: WorkflowStatus) -> Option<String> {
-    (status == WorkflowStatus::Paused).then(|| {
+fn advice(run_id: &str, status: RunStatus) -> Option<String> {
+    (status == RunStatus::Paused).then(|| {
         format!(
             "run {run_id} is PAUSED and goes on only when somebody resumes it (why: kagzi run why {run_id}; then: kagzi \
              run resume {run_id}); still waiting"
@@ -74,10 +61,10 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_a_paused_run_is_told_how_it_goes_on() {
-        let said = advice("0199f3c2", WorkflowStatus::Paused).unwrap();
+        let said = advice("0199f3c2", RunStatus::Paused).unwrap();
 
         assert!(said.contains("PAUSED") && said.contains("kagzi run resume 0199f3c2"), "{said}");
-        assert_eq!(advice("0199f3c2", WorkflowStatus::Running), None);
+        assert_eq!(advice("0199f3c2", RunStatus::Running), None);
     }
 
     #[test]

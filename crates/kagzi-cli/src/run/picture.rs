@@ -298,20 +298,18 @@ fn cut(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kagzi_proto::v1::RunEvent;
+    use kagzi::history::Event;
+    use std::time::{Duration, SystemTime};
 
     const START: i64 = 1_794_744_000;
 
     fn event(sequence: u64, second: i64, kind: &str, step: &str, detail: &str) -> EventView {
-        EventView::from(RunEvent {
-            sequence,
-            at: Some(prost_types::Timestamp { seconds: START + second, nanos: 0 }),
-            kind: kind.into(),
-            step: step.into(),
-            attempt: 1,
-            detail_json: detail.into(),
-            ..RunEvent::default()
-        })
+        let mut event = Event::default();
+        let since_1970 = Duration::from_secs((START + second).cast_unsigned());
+        (event.sequence, event.at, event.kind) = (sequence, SystemTime::UNIX_EPOCH + since_1970, kind.into());
+        (event.step, event.attempt) = (Some(step.to_owned()).filter(|step| !step.is_empty()), 1);
+        event.detail = serde_json::from_str(detail).unwrap_or_default();
+        EventView::from(event)
     }
 
     fn micros(second: i64) -> i64 {

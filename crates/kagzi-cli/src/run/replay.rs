@@ -4,10 +4,10 @@
 use super::status;
 use crate::exit::Trouble;
 use crate::output::{self, Format};
-use crate::session::{Session, Workflows};
-use kagzi_proto::v1::{
-    ListWorkflowRunsRequest, RestartWorkflowRunRequest, RetryWorkflowRunRequest, WorkflowStatus,
-};
+use crate::session::Session;
+use kagzi::Client;
+use kagzi::client::RunStatus;
+use kagzi::error::Code;
 use kagzi_shell::progress;
 use serde::Serialize;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Args {
     /// Which ended runs: failed, timed-out or cancelled.
     #[arg(long, default_value = "failed", value_parser = status::parse)]
-    status: WorkflowStatus,
+    status: RunStatus,
     /// Only runs of this workflow type.
     #[arg(long = "type", value_name = "TYPE", default_value = "", hide_default_value = true)]
     workflow_type: String,
@@ -55,16 +55,16 @@ struct Replayed {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let ended = [WorkflowStatus::Failed, WorkflowStatus::TimedOut, WorkflowStatus::Cancelled];
+    let ended = [RunStatus::Failed, RunStatus::TimedOut, RunStatus::Cancelled];
     if !ended.contains(&args.status) {
         return Err(Trouble::usage("only failed, timed-out or cancelled runs can be replayed"));
     }
-    let mut workflows = session.workflows().await?;
+    let client = session.client().await?;
     // All are found before the first is replayed, so that none is met twice.
-    let ids = matching(&mut workflows, session, &args).await?;
+    let ids = matching(&client, &args).await?;
     let mut done = Replayed { matching: ids.len(), replayed: 0, refused: 0, dry_run: args.dry_run };
     if !args.dry_run {
-        replay(&mut workflows, session, &args, &ids, &mut done).await?;
+        replay(&client, &args, &ids, &mut done).await?;
     }
     match session.format {
         Format::Json => output::print_json(&done)?,
@@ -79,63 +79,35 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn matching(workflows: &mut Workflows, session: &Session, args: &Args) -> anyhow::Result<Vec<String>> {
-    let mut ids = Vec::new();
-    let mut page_token = String::new();
+async fn matching(client: &Client, args: &Args) -> anyhow::Result<Vec<String>> {
+    let runs = client.runs().status(args.status).workflow_type(&args.workflow_type).task_queue(&args.queue);
+    let runs = runs.error_code(&args.error_code).page_size(1000);
+    let (mut ids, mut token) = (Vec::new(), String::new());
     loop {
-        let request = ListWorkflowRunsRequest {
-            namespace_id: session.namespace.clone(),
-            page_size: 1000,
-            page_token,
-            status: args.status.into(),
-            workflow_type: args.workflow_type.clone(),
-            task_queue: args.queue.clone(),
-            error_code: args.error_code.clone(),
-            ..ListWorkflowRunsRequest::default()
-        };
-        let page = workflows.list_workflow_runs(request).await?.into_inner();
-        ids.extend(page.workflow_runs.into_iter().map(|run| run.run_id));
+        let page = runs.page(token).await?;
+        ids.extend(page.rows.into_iter().map(|run| run.run_id));
         ids.truncate(args.limit);
-        if !page.has_more || ids.len() == args.limit {
-            return Ok(ids);
+        match page.next {
+            Some(next) if ids.len() < args.limit => token = next,
+            Some(_) | None => return Ok(ids),
         }
-        page_token = page.next_page_token;
     }
 }
 
-async fn replay(
-    workflows: &mut Workflows,
-    session: &Session,
-    args: &Args,
-    ids: &[String],
-    done: &mut Replayed,
-) -> anyhow::Result<()> {
+async fn replay(client: &Client, args: &Args, ids: &[String], done: &mut Replayed) -> anyhow::Result<()> {
     let bar = progress::bar("replaying", ids.len() as u64);
     let mut pace = tokio::time::interval(Duration::from_secs(1) / args.rate);
     for id in ids {
         pace.tick().await;
-        let (run_id, namespace_id) = (id.clone(), session.namespace.clone());
+        let run = client.handle(id);
         let answer = match args.how {
-            How::Retry => workflows
-                .retry_workflow_run(RetryWorkflowRunRequest {
-                    run_id,
-                    namespace_id,
-                    request_id: uuid::Uuid::now_v7().to_string(),
-                    ..Default::default()
-                })
-                .await
-                .map(|_| ()),
-            How::Restart => {
-                let business_id = String::new();
-                let request =
-                    RestartWorkflowRunRequest { run_id, namespace_id, business_id, ..Default::default() };
-                workflows.restart_workflow_run(request).await.map(|_| ())
-            }
+            How::Retry => run.retry().await.map(drop),
+            How::Restart => run.restart().await.map(drop),
         };
         match answer {
             Ok(()) => done.replayed += 1,
-            Err(status) if status.code() == tonic::Code::FailedPrecondition => done.refused += 1,
-            Err(status) => return Err(status.into()),
+            Err(error) if error.code() == Some(Code::FailedPrecondition) => done.refused += 1,
+            Err(error) => return Err(error.into()),
         }
         bar.inc(1);
     }

@@ -1,7 +1,6 @@
 use super::find;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::RestartWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -20,19 +19,14 @@ struct Restarted<'a> {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let former = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = RestartWorkflowRunRequest {
-        run_id: former.clone(),
-        namespace_id: session.namespace.clone(),
-        business_id: args.business_id,
-        ..Default::default()
-    };
-    let run_id = workflows.restart_workflow_run(request).await?.into_inner().run_id;
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let restarted = run.restart_as(args.business_id).await?;
+    let (run_id, former) = (restarted.run_id(), run.run_id());
 
     match session.format {
-        Format::Json => output::print_json(&Restarted { run_id: &run_id, restart_of: &former })?,
-        Format::Table => output::print(&run_id)?,
+        Format::Json => output::print_json(&Restarted { run_id, restart_of: former })?,
+        Format::Table => output::print(run_id)?,
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
-use super::{find, status};
+use super::find;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::ResumeWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -17,17 +16,12 @@ struct Resumed<'a> {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = ResumeWorkflowRunRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        request_id: uuid::Uuid::now_v7().to_string(),
-        ..Default::default()
-    };
-    let answer = workflows.resume_workflow_run(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let status = run.resume().await?;
+    let run_id = run.run_id();
 
-    let resumed = Resumed { run_id: &run_id, status: status::word(answer.status()) };
+    let resumed = Resumed { run_id, status: status.name() };
     match session.format {
         Format::Json => output::print_json(&resumed)?,
         Format::Table => output::note(&format!("run {run_id} goes on; it is {}", resumed.status)),

@@ -1,7 +1,6 @@
-use super::{find, status};
+use super::find;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::RetryWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -22,18 +21,12 @@ struct Retried<'a> {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = RetryWorkflowRunRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        from_step: args.from,
-        request_id: uuid::Uuid::now_v7().to_string(),
-        ..Default::default()
-    };
-    let answer = workflows.retry_workflow_run(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let status = run.retry_from(&args.from).await?;
+    let run_id = run.run_id();
 
-    let retried = Retried { run_id: &run_id, status: status::word(answer.status()) };
+    let retried = Retried { run_id, status: status.name() };
     match session.format {
         Format::Json => output::print_json(&retried)?,
         Format::Table => {

@@ -4,11 +4,10 @@ use super::view::RunView;
 use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::ListStepAttemptsRequest;
 use serde::Serialize;
 
 /// Enough for a screen and a script; `run steps` has everything.
-const STEPS_MAX: i32 = 200;
+const STEPS_MAX: u16 = 200;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,23 +23,17 @@ struct Shown {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run = find::run(&mut workflows, session, &args.id).await?;
-    let request = ListStepAttemptsRequest {
-        run_id: run.run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        page_size: STEPS_MAX,
-        ..ListStepAttemptsRequest::default()
-    };
-    let attempts = workflows.list_step_attempts(request).await?.into_inner();
-    let steps = attempts.step_attempts.into_iter().map(StepView::from).collect();
+    let client = session.client().await?;
+    let run = find::run(&client, &args.id).await?;
+    let attempts = client.handle(&run.run_id).attempts().page_size(STEPS_MAX).page("").await?;
+    let steps = attempts.rows.into_iter().map(StepView::from).collect();
     let shown = Shown { run: run.into(), steps };
 
     match session.format {
         Format::Json => output::print_json(&shown)?,
         Format::Table => output::print(&text(&shown))?,
     }
-    if !attempts.next_page_token.is_empty() {
+    if attempts.next.is_some() {
         output::note(&format!(
             "only the first {STEPS_MAX} step attempts are shown; all of them: kagzi run steps {}",
             args.id

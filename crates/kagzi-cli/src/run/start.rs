@@ -3,10 +3,9 @@ use super::patience::{self, Patience};
 use super::wait::print_ended;
 use crate::input;
 use crate::output::{self, Format};
-use crate::payload;
 use crate::session::Session;
-use kagzi_proto::v1::StartWorkflowRequest;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -41,33 +40,25 @@ struct Started<'a> {
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let input = input::read(&args.input)?;
-    let request = StartWorkflowRequest {
-        business_id: args.id.unwrap_or_default(),
-        task_queue: args.queue,
-        workflow_type: args.workflow_type,
-        input: Some(payload::json(input)),
-        namespace_id: session.namespace.clone(),
-        labels: args.labels.into_iter().collect(),
-        ..StartWorkflowRequest::default()
-    };
-
-    let mut workflows = session.workflows().await?;
-    let started = workflows.start_workflow(request).await?.into_inner();
-    if started.already_exists {
-        output::note(&format!("run {} has this id and input already", started.run_id));
+    let input: Box<RawValue> = serde_json::from_slice(&input)?;
+    let start = session.client().await?.start(args.workflow_type).queue(args.queue).input(input);
+    let start = start.id(args.id.unwrap_or_default());
+    let labelled = args.labels.into_iter().fold(start, |start, (name, value)| start.label(name, value));
+    let started = labelled.await?;
+    let run_id = started.run_id();
+    if started.already_existed() {
+        output::note(&format!("run {run_id} has this id and input already"));
     }
 
     if args.wait {
-        let ended = patience::wait(&mut workflows, session, &started.run_id, args.timeout).await?;
+        let ended = patience::wait(&started, args.timeout).await?;
         return print_ended(ended, session.format);
     }
     match session.format {
-        Format::Json => {
-            output::print_json(&Started { run_id: &started.run_id, already_exists: started.already_exists })
-        }
+        Format::Json => output::print_json(&Started { run_id, already_exists: started.already_existed() }),
         Format::Table => {
-            output::print(&started.run_id)?;
-            output::note(&format!("follow it with: kagzi run wait {}", started.run_id));
+            output::print(run_id)?;
+            output::note(&format!("follow it with: kagzi run wait {run_id}"));
             Ok(())
         }
     }

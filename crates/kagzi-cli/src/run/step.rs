@@ -1,9 +1,9 @@
-use super::view::{FailureView, some_text};
+use super::view::FailureView;
 use crate::moment;
 use crate::payload::PayloadView;
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::{StepAttempt, StepStatus};
+use kagzi::history::{StepAttempt, StepStatus};
 use serde::Serialize;
 
 /// One execution of a step as `-o json` prints it.
@@ -24,17 +24,17 @@ pub struct StepView {
 
 impl From<StepAttempt> for StepView {
     fn from(attempt: StepAttempt) -> Self {
-        let status = attempt.status();
+        let status = attempt.status;
         StepView {
-            step: attempt.step.map(|step| step.path).unwrap_or_default(),
+            step: attempt.step,
             attempt: attempt.attempt,
-            status: word(status),
-            started_at: moment::from_wire(attempt.started_at),
-            finished_at: moment::from_wire(attempt.finished_at),
-            retry_at: moment::from_wire(attempt.retry_at),
-            worker_id: some_text(attempt.worker_id),
-            output: PayloadView::from_wire(attempt.output),
-            error: FailureView::from_wire(attempt.error),
+            status: status.name(),
+            started_at: moment::of(attempt.started_at),
+            finished_at: moment::of(attempt.finished_at),
+            retry_at: moment::of(attempt.retry_at),
+            worker_id: attempt.worker_id,
+            output: PayloadView::of(attempt.output),
+            error: attempt.error.map(FailureView::from),
             mood: mood(status),
         }
     }
@@ -72,17 +72,13 @@ impl StepView {
     }
 }
 
-fn word(status: StepStatus) -> &'static str {
-    let name = status.as_str_name();
-    name.strip_prefix("STEP_STATUS_").unwrap_or(name)
-}
-
 fn mood(status: StepStatus) -> Mood {
     match status {
         StepStatus::Completed => Mood::Good,
         StepStatus::Failed => Mood::Bad,
         StepStatus::Running => Mood::Busy,
-        StepStatus::Unspecified | StepStatus::Pending | StepStatus::Sleeping => Mood::Idle,
+        // The SDK may learn of others.
+        _ => Mood::Idle,
     }
 }
 
@@ -91,33 +87,20 @@ pub mod tests {
     use super::*;
     use crate::run::view::tests::sample_now;
     use crate::{output, payload};
-    use kagzi_proto::v1::{Failure, StepRef};
+    use kagzi::workflow::StepFailure;
+    use std::time::{Duration, SystemTime};
 
     pub fn sample_steps() -> Vec<StepView> {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        let reserve = StepAttempt {
-            step: Some(StepRef { path: "reserve".into(), position: 0 }),
-            attempt: 1,
-            status: StepStatus::Completed.into(),
-            output: Some(payload::json(r#"{"reservation":"R-1"}"#)),
-            started_at: at(1_794_744_001),
-            finished_at: at(1_794_744_003),
-            worker_id: "0199f3c2-0000-7000-8000-000000000001".into(),
-            ..StepAttempt::default()
-        };
-        let charge = StepAttempt {
-            step: Some(StepRef { path: "charge".into(), position: 1 }),
-            attempt: 2,
-            status: StepStatus::Pending.into(),
-            error: Some(Failure {
-                code: "TIMED_OUT".into(),
-                message: "no answer".into(),
-                ..Failure::default()
-            }),
-            started_at: at(1_794_744_003),
-            retry_at: at(1_794_744_063),
-            ..StepAttempt::default()
-        };
+        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let mut reserve = StepAttempt::default();
+        (reserve.step, reserve.attempt, reserve.status) = ("reserve".into(), 1, StepStatus::Completed);
+        reserve.output = Some(payload::json(r#"{"reservation":"R-1"}"#));
+        (reserve.started_at, reserve.finished_at) = (at(1_794_744_001), at(1_794_744_003));
+        reserve.worker_id = Some("0199f3c2-0000-7000-8000-000000000001".into());
+        let mut charge = StepAttempt::default();
+        (charge.step, charge.attempt, charge.status) = ("charge".into(), 2, StepStatus::Pending);
+        charge.error = Some(StepFailure::new("TIMED_OUT", "no answer"));
+        (charge.started_at, charge.retry_at) = (at(1_794_744_003), at(1_794_744_063));
         vec![reserve.into(), charge.into()]
     }
 

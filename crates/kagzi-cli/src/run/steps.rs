@@ -1,9 +1,9 @@
+use super::find;
 use super::step::{self, StepView};
-use super::{find, some_text};
 use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::{ListStepAttemptsRequest, StepStatus};
+use kagzi::history::StepStatus;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -17,8 +17,8 @@ pub struct Args {
     #[arg(long, value_enum, ignore_case = true, value_delimiter = ',')]
     status: Vec<Status>,
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=5000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -42,23 +42,16 @@ struct Page {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run = find::run(&mut workflows, session, &args.id).await?;
-    let request = ListStepAttemptsRequest {
-        run_id: run.run_id,
-        namespace_id: session.namespace.clone(),
-        step_id: args.step.unwrap_or_default(),
-        page_size: args.limit,
-        page_token: args.page_token.unwrap_or_default(),
-        statuses: args.status.into_iter().map(|status| number(status).into()).collect(),
-        ..Default::default()
-    };
-    let answer = workflows.list_step_attempts(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = client.handle(find::run(&client, &args.id).await?.run_id);
+    let all = run.attempts().step(args.step.unwrap_or_default()).page_size(args.limit);
+    let wanted = args.status.into_iter().fold(all, |list, status| list.status(named(status)));
+    let answer = wanted.page(args.page_token.unwrap_or_default()).await?;
     let page = Page {
-        steps: answer.step_attempts.into_iter().map(StepView::from).collect(),
-        total_count: answer.total_count,
-        next_page_token: some_text(answer.next_page_token),
-        prev_page_token: some_text(answer.prev_page_token),
+        steps: answer.rows.into_iter().map(StepView::from).collect(),
+        total_count: answer.total.map_or(0, |total| total.count),
+        next_page_token: answer.next,
+        prev_page_token: answer.previous,
     };
     match session.format {
         Format::Json => output::print_json(&page),
@@ -73,7 +66,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 }
 
-fn number(status: Status) -> StepStatus {
+fn named(status: Status) -> StepStatus {
     match status {
         Status::Pending => StepStatus::Pending,
         Status::Running => StepStatus::Running,

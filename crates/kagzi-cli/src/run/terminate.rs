@@ -1,7 +1,6 @@
-use super::{find, status};
+use super::find;
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::TerminateWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -21,21 +20,13 @@ struct Terminated<'a> {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = TerminateWorkflowRunRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        reason: args.reason,
-        ..Default::default()
-    };
-    let answer = workflows.terminate_workflow_run(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let stopped = run.terminate(args.reason).await?;
+    let run_id = run.run_id();
 
-    let terminated = Terminated {
-        run_id: &run_id,
-        status: status::word(answer.status()),
-        already_terminated: answer.already_terminated,
-    };
+    let terminated =
+        Terminated { run_id, status: stopped.status.name(), already_terminated: stopped.already };
     match session.format {
         Format::Json => output::print_json(&terminated)?,
         Format::Table if terminated.already_terminated => {

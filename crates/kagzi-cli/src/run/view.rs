@@ -3,7 +3,8 @@ use crate::moment;
 use crate::payload::{PayloadView, readable};
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::{Failure, WorkflowRun};
+use kagzi::client::Run;
+use kagzi::workflow::StepFailure;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -52,33 +53,34 @@ pub struct FailureView {
     pub details: Option<PayloadView>,
 }
 
-impl From<WorkflowRun> for RunView {
-    fn from(run: WorkflowRun) -> Self {
-        let status = run.status();
+impl From<Run> for RunView {
+    fn from(run: Run) -> Self {
+        let status = run.status;
         RunView {
+            // A run without a name of its own goes by its id.
+            business_id: run.business_id.unwrap_or_else(|| run.run_id.clone()),
             run_id: run.run_id,
-            business_id: run.business_id,
-            namespace: run.namespace_id,
+            namespace: run.namespace,
             workflow_type: run.workflow_type,
             task_queue: run.task_queue,
-            status: status::word(status),
-            reason: some_text(run.reason),
-            schedule_id: some_text(run.schedule_id),
-            scheduled_at: moment::from_wire(run.scheduled_at),
+            status: status.name(),
+            reason: run.reason.map(|reason| reason.name().to_owned()),
+            schedule_id: run.schedule_id,
+            scheduled_at: moment::of(run.scheduled_at),
             attempts: run.attempts,
             dispatch_count: run.dispatch_count,
-            locked_by: some_text(run.locked_by),
-            locked_until: moment::from_wire(run.locked_until),
+            locked_by: run.worker_id,
+            locked_until: moment::of(run.leased_until),
             lease_epoch: run.lease_epoch,
-            wake_up_at: moment::from_wire(run.wake_up_at),
-            created_at: moment::from_wire(run.created_at),
-            started_at: moment::from_wire(run.started_at),
-            finished_at: moment::from_wire(run.finished_at),
-            deadline_at: moment::from_wire(run.deadline_at),
-            input: PayloadView::from_wire(run.input),
-            output: PayloadView::from_wire(run.output),
-            error: FailureView::from_wire(run.error),
-            labels: run.labels.into_iter().collect(),
+            wake_up_at: moment::of(run.wake_up_at),
+            created_at: moment::of(Some(run.created_at)),
+            started_at: moment::of(run.started_at),
+            finished_at: moment::of(run.finished_at),
+            deadline_at: moment::of(run.deadline_at),
+            input: PayloadView::of(run.input),
+            output: PayloadView::of(run.output),
+            error: run.error.map(FailureView::from),
+            labels: run.labels,
             mood: status::mood(status),
         }
     }
@@ -114,16 +116,18 @@ impl RunView {
     }
 }
 
-impl FailureView {
-    pub fn from_wire(failure: Option<Failure>) -> Option<Self> {
-        failure.map(|failure| FailureView {
+impl From<StepFailure> for FailureView {
+    fn from(failure: StepFailure) -> Self {
+        FailureView {
             code: failure.code,
             message: failure.message,
             non_retryable: failure.non_retryable,
-            details: PayloadView::from_wire(failure.details),
-        })
+            details: failure.details.and_then(|details| PayloadView::of_details(&details)),
+        }
     }
+}
 
+impl FailureView {
     pub fn text(&self) -> String {
         match self.code.as_str() {
             "" => readable(&self.message),
@@ -141,29 +145,24 @@ pub fn some_text(text: String) -> Option<String> {
 pub mod tests {
     use super::*;
     use crate::{output, payload};
-    use kagzi_proto::v1::WorkflowStatus;
+    use kagzi::client::{Reason, RunStatus};
+    use std::time::{Duration, SystemTime};
 
-    pub fn sample_run() -> WorkflowRun {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 250_000_000 });
-        WorkflowRun {
-            run_id: "0199f3c2-7d1a-7c4e-9b1f-5a2e8d7c6b3a".into(),
-            business_id: "order-1001".into(),
-            namespace_id: "default".into(),
-            workflow_type: "order".into(),
-            task_queue: "orders".into(),
-            status: WorkflowStatus::Running.into(),
-            input: Some(payload::json(r#"{"order":"A-1001","amount_cents":4200}"#)),
-            attempts: 1,
-            dispatch_count: 2,
-            locked_by: "0199f3c2-0000-7000-8000-000000000001".into(),
-            locked_until: at(1_794_744_090),
-            lease_epoch: 2,
-            created_at: at(1_794_744_000),
-            started_at: at(1_794_744_001),
-            reason: "leased".into(),
-            labels: [("tenant".into(), "acme".into()), ("stage".into(), "charged".into())].into(),
-            ..WorkflowRun::default()
-        }
+    pub fn sample_run() -> Run {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(250);
+        let mut run = Run::default();
+        run.run_id = "0199f3c2-7d1a-7c4e-9b1f-5a2e8d7c6b3a".into();
+        run.business_id = Some("order-1001".into());
+        run.namespace = "default".into();
+        (run.workflow_type, run.task_queue) = ("order".into(), "orders".into());
+        (run.status, run.reason) = (RunStatus::Running, Some(Reason::Leased));
+        run.input = Some(payload::json(r#"{"order":"A-1001","amount_cents":4200}"#));
+        (run.attempts, run.dispatch_count, run.lease_epoch) = (1, 2, 2);
+        run.worker_id = Some("0199f3c2-0000-7000-8000-000000000001".into());
+        run.leased_until = Some(at(1_794_744_090));
+        (run.created_at, run.started_at) = (at(1_794_744_000), Some(at(1_794_744_001)));
+        run.labels = [("tenant".into(), "acme".into()), ("stage".into(), "charged".into())].into();
+        run
     }
 
     pub fn sample_now() -> Timestamp {
@@ -182,17 +181,9 @@ pub mod tests {
 
     #[test]
     fn a_failed_run_names_its_error() {
-        let error = Failure {
-            code: "CARD_DECLINED".into(),
-            message: "the card was declined".into(),
-            non_retryable: true,
-            ..Failure::default()
-        };
-        let failed = WorkflowRun {
-            status: WorkflowStatus::Failed.into(),
-            error: Some(error),
-            ..WorkflowRun::default()
-        };
+        let error = StepFailure::new("CARD_DECLINED", "the card was declined").non_retryable();
+        let mut failed = Run::default();
+        (failed.status, failed.error) = (RunStatus::Failed, Some(error));
 
         let view = RunView::from(failed);
 

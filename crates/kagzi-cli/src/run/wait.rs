@@ -4,7 +4,7 @@ use super::view::RunView;
 use crate::output::{self, Format};
 use crate::payload::PayloadView;
 use crate::session::Session;
-use kagzi_proto::v1::{WorkflowRun, WorkflowStatus};
+use kagzi::client::{Run, RunStatus};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -16,19 +16,18 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let ended = patience::wait(&mut workflows, session, &run_id, args.timeout).await?;
+    let run = find::handle(&session.client().await?, &args.id).await?;
+    let ended = patience::wait(&run, args.timeout).await?;
     print_ended(ended, session.format)
 }
 
 /// Prints the output of a completed run. Any other end is a failure of this command too.
-pub fn print_ended(run: WorkflowRun, format: Format) -> anyhow::Result<()> {
-    let status = run.status();
+pub fn print_ended(run: Run, format: Format) -> anyhow::Result<()> {
+    let status = run.status;
     let run = RunView::from(run);
     match format {
         Format::Json => output::print_json(&run)?,
-        Format::Table if status == WorkflowStatus::Completed => {
+        Format::Table if status == RunStatus::Completed => {
             output::print(&run.output.as_ref().map_or("null".to_owned(), PayloadView::text))?;
         }
         Format::Table => {}
@@ -36,8 +35,8 @@ pub fn print_ended(run: WorkflowRun, format: Format) -> anyhow::Result<()> {
     verdict(status, &run)
 }
 
-fn verdict(status: WorkflowStatus, run: &RunView) -> anyhow::Result<()> {
-    anyhow::ensure!(status == WorkflowStatus::Completed, end_of(run));
+fn verdict(status: RunStatus, run: &RunView) -> anyhow::Result<()> {
+    anyhow::ensure!(status == RunStatus::Completed, end_of(run));
     Ok(())
 }
 
@@ -51,27 +50,28 @@ fn end_of(run: &RunView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kagzi_proto::v1::Failure;
+    use kagzi::workflow::StepFailure;
 
-    fn ended(status: WorkflowStatus, error: Option<Failure>) -> WorkflowRun {
-        WorkflowRun { run_id: "0199f3c2".into(), status: status.into(), error, ..WorkflowRun::default() }
+    fn ended(status: RunStatus, error: Option<StepFailure>) -> Run {
+        let mut run = Run::default();
+        (run.run_id, run.status, run.error) = ("0199f3c2".into(), status, error);
+        run
     }
 
     #[test]
     fn only_a_completed_run_is_a_success() {
         let outcome = |status| verdict(status, &RunView::from(ended(status, None)));
 
-        assert!(outcome(WorkflowStatus::Completed).is_ok());
-        for status in [WorkflowStatus::Failed, WorkflowStatus::Cancelled, WorkflowStatus::TimedOut] {
+        assert!(outcome(RunStatus::Completed).is_ok());
+        for status in [RunStatus::Failed, RunStatus::Cancelled, RunStatus::TimedOut] {
             assert!(outcome(status).is_err(), "{status:?}");
         }
     }
 
     #[test]
     fn the_end_names_the_error() {
-        let error =
-            Failure { code: "PANIC".into(), message: "index out of bounds".into(), ..Failure::default() };
-        let run = RunView::from(ended(WorkflowStatus::Failed, Some(error)));
+        let error = StepFailure::new("PANIC", "index out of bounds");
+        let run = RunView::from(ended(RunStatus::Failed, Some(error)));
 
         assert_eq!(end_of(&run), "run 0199f3c2 ended FAILED: PANIC: index out of bounds");
     }

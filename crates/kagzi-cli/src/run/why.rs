@@ -4,7 +4,6 @@ use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
 use jiff::Timestamp;
-use kagzi_proto::v1::ExplainWorkflowRunRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -21,21 +20,20 @@ struct Why {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workflows = session.workflows().await?;
-    let run_id = find::run_id(&mut workflows, session, &args.id).await?;
-    let request = ExplainWorkflowRunRequest {
-        run_id: run_id.clone(),
-        namespace_id: session.namespace.clone(),
-        ..Default::default()
-    };
-    let mut answer = workflows.explain_workflow_run(request).await?.into_inner();
+    let client = session.client().await?;
+    let run = find::handle(&client, &args.id).await?;
+    let mut answer = run.explain().await?;
     if !answer.sentence.contains("deadline") {
-        let run = find::run(&mut workflows, session, &run_id).await?;
-        answer.sentence.extend(deadline_first(&RunView::from(run), moment::now()));
+        answer.sentence.extend(deadline_first(&RunView::from(run.describe().await?), moment::now()));
     }
+    let reason = answer.reason.map_or("finished", |reason| reason.name());
 
     match session.format {
-        Format::Json => output::print_json(&Why { run_id, reason: answer.reason, sentence: answer.sentence }),
+        Format::Json => output::print_json(&Why {
+            run_id: run.run_id().to_owned(),
+            reason: reason.to_owned(),
+            sentence: answer.sentence,
+        }),
         Format::Table => output::print(&answer.sentence),
     }
 }
@@ -51,15 +49,11 @@ fn deadline_first(run: &RunView, now: Timestamp) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kagzi_proto::v1::WorkflowRun;
 
     fn waiting(deadline_s: i64, wake_up_s: i64) -> RunView {
-        let time = |second| Timestamp::from_second(second).ok().map(moment::to_wire);
-        let run = WorkflowRun {
-            deadline_at: time(deadline_s),
-            wake_up_at: time(wake_up_s),
-            ..WorkflowRun::default()
-        };
+        let time = |second| Timestamp::from_second(second).ok().map(std::time::SystemTime::from);
+        let mut run = kagzi::client::Run::default();
+        (run.deadline_at, run.wake_up_at) = (time(deadline_s), time(wake_up_s));
         RunView::from(run)
     }
 

@@ -1,7 +1,8 @@
 use crate::output::{self, Format};
 use crate::session::Session;
 use jiff::Timestamp;
-use kagzi_proto::v1::BackfillScheduleRequest;
+use kagzi::schedule::Backfill;
+use std::time::SystemTime;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -19,24 +20,16 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let request = BackfillScheduleRequest {
-        schedule_id: args.id.clone(),
-        namespace_id: session.namespace.clone(),
-        from: Some(to_wire(args.from)),
-        to: args.to.map(to_wire),
-        one_by_one: args.one_by_one,
-    };
-    let answer = session.schedules().await?.backfill_schedule(request).await?.into_inner();
+    let how = if args.one_by_one { Backfill::OneByOne } else { Backfill::AtOnce };
+    let to = args.to.map_or_else(SystemTime::now, Into::into);
+    let schedule = session.client().await?.schedule_handle(&args.id);
+    let times = schedule.backfill(args.from.into(), to, how).await?;
     match session.format {
-        Format::Json => output::print_json(&serde_json::json!({ "times": answer.times })),
+        Format::Json => output::print_json(&serde_json::json!({ "times": times })),
         Format::Table => {
-            output::print(&format!("{} times, those without a run are started", answer.times))?;
+            output::print(&format!("{times} times, those without a run are started"))?;
             output::note(&format!("follow them with: kagzi schedule runs {}", args.id));
             Ok(())
         }
     }
-}
-
-fn to_wire(at: Timestamp) -> prost_types::Timestamp {
-    prost_types::Timestamp { seconds: at.as_second(), nanos: at.subsec_nanosecond() }
 }

@@ -1,10 +1,7 @@
 use super::show;
 use super::spec::{Behaviour, Timing};
 use crate::output;
-use crate::payload;
 use crate::session::Session;
-use anyhow::Context;
-use kagzi_proto::v1::{CreateScheduleRequest, ScheduleSpec};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,25 +23,15 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut spec = ScheduleSpec {
-        workflow_type: args.workflow_type,
-        task_queue: args.queue,
-        input: Some(payload::json("null")),
-        ..ScheduleSpec::default()
-    };
-    args.timing.apply(&mut spec);
-    args.behaviour.apply(&mut spec)?;
-    let request = CreateScheduleRequest {
-        schedule_id: args.id,
-        namespace_id: session.namespace.clone(),
-        spec: Some(spec),
-        paused: args.paused.is_some(),
-        note: args.paused.unwrap_or_default(),
-    };
-    let mut schedules = session.schedules().await?;
-    let answer = schedules.create_schedule(request).await?.into_inner();
-    if answer.already_exists {
+    let client = session.client().await?;
+    let schedule = client.schedule(args.id, args.workflow_type, args.queue, ());
+    let mut schedule = args.behaviour.apply(args.timing.apply(schedule))?;
+    if let Some(note) = args.paused {
+        schedule = schedule.paused(note);
+    }
+    let made = schedule.await?;
+    if made.already_existed() {
         output::note("this schedule exists already, with the same plan");
     }
-    show::print(answer.schedule.context("the server answered without a schedule")?, session)
+    show::print(made.describe().await?, session)
 }

@@ -1,11 +1,9 @@
 use super::view::ScheduleView;
 use crate::moment;
 use crate::output::{self, Format};
-use crate::run::some_text;
 use crate::session::Session;
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::ListSchedulesRequest;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -17,8 +15,8 @@ pub struct Args {
     #[arg(long)]
     paused: Option<bool>,
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -32,19 +30,14 @@ struct Page {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let request = ListSchedulesRequest {
-        namespace_id: session.namespace.clone(),
-        page_size: args.limit,
-        page_token: args.page_token.unwrap_or_default(),
-        workflow_type: args.workflow_type.unwrap_or_default(),
-        paused: args.paused,
-    };
-    let mut schedules = session.schedules().await?;
-    let answer = schedules.list_schedules(request).await?.into_inner();
+    let schedules = session.client().await?.schedules().page_size(args.limit);
+    let schedules = schedules.workflow_type(args.workflow_type.unwrap_or_default());
+    let schedules = if let Some(paused) = args.paused { schedules.paused(paused) } else { schedules };
+    let answer = schedules.page(args.page_token.unwrap_or_default()).await?;
     let page = Page {
-        schedules: answer.schedules.into_iter().map(ScheduleView::from).collect(),
-        next_page_token: some_text(answer.next_page_token),
-        prev_page_token: some_text(answer.prev_page_token),
+        schedules: answer.rows.into_iter().map(ScheduleView::from).collect(),
+        next_page_token: answer.next,
+        prev_page_token: answer.previous,
     };
     match session.format {
         Format::Json => output::print_json(&page),

@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use kagzi_proto::v1::{NextScheduleTimesRequest, NextScheduleTimesResponse, ScheduleSpec};
+use kagzi::schedule::NextTimes;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -15,8 +15,8 @@ pub struct Args {
     #[command(flatten)]
     timing: Timing,
     /// How many times to show.
-    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    count: i32,
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
 }
 
 #[derive(Serialize)]
@@ -32,16 +32,12 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     if args.id.is_some() == described {
         return Err(Trouble::usage("name a schedule, or describe one with --cron or --every"));
     }
-    let mut spec = ScheduleSpec::default();
-    args.timing.apply(&mut spec);
-    let request = NextScheduleTimesRequest {
-        namespace_id: session.namespace.clone(),
-        schedule_id: args.id.unwrap_or_default(),
-        spec: described.then_some(spec),
-        count: args.count,
-        after: None,
+    let client = session.client().await?;
+    let answer = match args.id {
+        Some(id) => client.schedule_handle(id).next(args.count.into()).await?,
+        // Only its timing is read, so its name, type and queue do not matter.
+        None => args.timing.apply(client.schedule("", "", "", ())).preview(args.count.into()).await?,
     };
-    let answer = session.schedules().await?.next_schedule_times(request).await?.into_inner();
     let next = Next::from(answer);
     match session.format {
         Format::Json => output::print_json(&next),
@@ -55,13 +51,13 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 }
 
-impl From<NextScheduleTimesResponse> for Next {
-    fn from(answer: NextScheduleTimesResponse) -> Self {
+impl From<NextTimes> for Next {
+    fn from(answer: NextTimes) -> Self {
         Next {
             words: answer.words,
             time_zone: answer.time_zone,
             paused: answer.paused,
-            times: answer.times.into_iter().filter_map(|at| moment::from_wire(Some(at))).collect(),
+            times: answer.times.into_iter().filter_map(|at| moment::of(Some(at))).collect(),
         }
     }
 }

@@ -1,7 +1,5 @@
 use super::show;
 use crate::session::Session;
-use anyhow::Context;
-use kagzi_proto::v1::PauseScheduleRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -13,8 +11,6 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let namespace_id = session.namespace.clone();
-    let request = PauseScheduleRequest { schedule_id: args.id, namespace_id, note: args.note };
-    let answer = session.schedules().await?.pause_schedule(request).await?.into_inner();
-    show::print(answer.schedule.context("the server answered without a schedule")?, session)
+    let schedule = session.client().await?.schedule_handle(args.id).pause(args.note).await?;
+    show::print(schedule, session)
 }

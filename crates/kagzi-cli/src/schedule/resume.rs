@@ -1,7 +1,6 @@
 use super::show;
 use crate::session::Session;
-use anyhow::Context;
-use kagzi_proto::v1::ResumeScheduleRequest;
+use kagzi::schedule::Missed;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -13,8 +12,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let namespace_id = session.namespace.clone();
-    let request = ResumeScheduleRequest { schedule_id: args.id, namespace_id, catch_up: args.catch_up };
-    let answer = session.schedules().await?.resume_schedule(request).await?.into_inner();
-    show::print(answer.schedule.context("the server answered without a schedule")?, session)
+    let missed = if args.catch_up { Missed::CatchUp } else { Missed::Skip };
+    let schedule = session.client().await?.schedule_handle(args.id).resume(missed).await?;
+    show::print(schedule, session)
 }

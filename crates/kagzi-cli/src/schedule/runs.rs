@@ -1,9 +1,9 @@
 use crate::output::{self, Format};
-use crate::run::{RunView, some_text, status};
+use crate::run::{RunView, status};
 use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
-use kagzi_proto::v1::{ListWorkflowRunsRequest, WorkflowStatus};
+use kagzi::client::RunStatus;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -12,10 +12,10 @@ pub struct Args {
     id: String,
     /// Only runs with this status, e.g. failed.
     #[arg(long, value_parser = status::parse)]
-    status: Option<WorkflowStatus>,
+    status: Option<RunStatus>,
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -29,19 +29,13 @@ struct Page {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let request = ListWorkflowRunsRequest {
-        namespace_id: session.namespace.clone(),
-        page_size: args.limit,
-        page_token: args.page_token.unwrap_or_default(),
-        status: args.status.unwrap_or(WorkflowStatus::Unspecified).into(),
-        schedule_id: args.id,
-        ..ListWorkflowRunsRequest::default()
-    };
-    let answer = session.workflows().await?.list_workflow_runs(request).await?.into_inner();
+    let runs = session.client().await?.schedule_handle(args.id).runs().page_size(args.limit);
+    let runs = if let Some(status) = args.status { runs.status(status) } else { runs };
+    let answer = runs.page(args.page_token.unwrap_or_default()).await?;
     let page = Page {
-        runs: answer.workflow_runs.into_iter().map(RunView::from).collect(),
-        next_page_token: some_text(answer.next_page_token),
-        prev_page_token: some_text(answer.prev_page_token),
+        runs: answer.rows.into_iter().map(RunView::from).collect(),
+        next_page_token: answer.next,
+        prev_page_token: answer.previous,
     };
     match session.format {
         Format::Json => output::print_json(&page),
@@ -82,8 +76,9 @@ mod tests {
     #[test]
     fn runs_of_a_schedule_as_a_table() {
         let mut run = sample_run();
-        run.schedule_id = "nightly".into();
-        run.scheduled_at = Some(prost_types::Timestamp { seconds: 1_794_744_000, nanos: 0 });
+        run.schedule_id = Some("nightly".into());
+        run.scheduled_at =
+            Some(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_794_744_000));
 
         insta::assert_snapshot!(as_table(&[run.into()], sample_now()));
     }

@@ -1,9 +1,8 @@
 use super::view::ScheduleView;
 use crate::moment;
 use crate::output::{self, Format};
-use crate::session::{Schedules, Session};
-use anyhow::Context;
-use kagzi_proto::v1::{GetScheduleRequest, Schedule};
+use crate::session::Session;
+use kagzi::schedule::Schedule;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,15 +11,7 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut schedules = session.schedules().await?;
-    let found = find(&mut schedules, session, &args.id).await?;
-    print(found, session)
-}
-
-pub async fn find(schedules: &mut Schedules, session: &Session, id: &str) -> anyhow::Result<Schedule> {
-    let request = GetScheduleRequest { schedule_id: id.to_owned(), namespace_id: session.namespace.clone() };
-    let answer = schedules.get_schedule(request).await?.into_inner();
-    answer.schedule.context("the server answered without a schedule")
+    print(session.client().await?.schedule_handle(args.id).describe().await?, session)
 }
 
 pub fn print(schedule: Schedule, session: &Session) -> anyhow::Result<()> {

@@ -1,8 +1,9 @@
 //! The options that describe a schedule, for `create`, `update` and `next`.
 
+use crate::input;
 use crate::run::{label, patience};
-use crate::{input, payload};
-use kagzi_proto::v1::{OverlapPolicy, ScheduleSpec};
+use kagzi::schedule::{Overlap as Policy, ScheduleBuilder};
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// When it fires.
@@ -54,85 +55,50 @@ pub enum Overlap {
 
 impl Timing {
     /// Sets what was given. Cron takes the place of an interval, and the other way round.
-    pub fn apply(self, spec: &mut ScheduleSpec) {
+    pub fn apply(self, mut schedule: ScheduleBuilder) -> ScheduleBuilder {
         if let Some(cron) = self.cron {
-            spec.cron = cron;
-            (spec.interval_ms, spec.phase_ms) = (0, 0);
+            schedule = schedule.cron(cron);
         }
         if let Some(zone) = self.time_zone {
-            spec.time_zone = zone;
+            schedule = schedule.time_zone(zone);
         }
         if let Some(every) = self.every {
-            spec.interval_ms = millis(every);
-            spec.phase_ms = 0;
-            (spec.cron, spec.time_zone) = (String::new(), String::new());
+            schedule = schedule.every(every);
         }
         if let Some(phase) = self.phase {
-            spec.phase_ms = millis(phase);
+            schedule = schedule.phase(phase);
         }
+        schedule
     }
 }
 
 impl Behaviour {
-    /// Sets what was given.
-    pub fn apply(self, spec: &mut ScheduleSpec) -> anyhow::Result<()> {
+    /// Sets what was given; labels are put over those that are there.
+    pub fn apply(self, mut schedule: ScheduleBuilder) -> anyhow::Result<ScheduleBuilder> {
         if let Some(text) = self.input {
-            spec.input = Some(payload::json(input::read(&text)?));
+            let input: Box<RawValue> = serde_json::from_slice(&input::read(&text)?)?;
+            schedule = schedule.input(input);
         }
         if let Some(overlap) = self.overlap {
-            spec.overlap = policy(overlap).into();
+            schedule = schedule.overlap(policy(overlap));
         }
         if let Some(jitter) = self.jitter {
-            spec.jitter_ms = millis(jitter);
+            schedule = schedule.jitter(jitter);
         }
-        spec.max_catchup = self.max_catchup.or(spec.max_catchup);
-        spec.labels.extend(self.labels);
-        Ok(())
+        if let Some(times) = self.max_catchup {
+            schedule = schedule.max_catchup(times);
+        }
+        Ok(self.labels.into_iter().fold(schedule, |schedule, (name, value)| schedule.label(name, value)))
     }
 }
 
-fn policy(overlap: Overlap) -> OverlapPolicy {
+fn policy(overlap: Overlap) -> Policy {
     match overlap {
-        Overlap::Allow => OverlapPolicy::Allow,
-        Overlap::Skip => OverlapPolicy::Skip,
-        Overlap::BufferOne => OverlapPolicy::BufferOne,
-        Overlap::BufferAll => OverlapPolicy::BufferAll,
-        Overlap::CancelPrevious => OverlapPolicy::CancelPrevious,
-        Overlap::TerminatePrevious => OverlapPolicy::TerminatePrevious,
-    }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cron_expression_takes_the_place_of_an_interval() {
-        let mut spec = ScheduleSpec { interval_ms: 60_000, phase_ms: 5, ..ScheduleSpec::default() };
-
-        Timing { cron: Some("@daily".into()), ..Timing::default() }.apply(&mut spec);
-        assert_eq!((spec.cron.as_str(), spec.interval_ms, spec.phase_ms), ("@daily", 0, 0));
-        Timing { every: Some(Duration::from_secs(5)), ..Timing::default() }.apply(&mut spec);
-
-        assert_eq!((spec.cron.as_str(), spec.interval_ms), ("", 5_000));
-    }
-    #[test]
-    fn labels_are_put_over_those_that_are_there() {
-        let mut spec = ScheduleSpec::default();
-        let labelled = |labels: &[(&str, &str)]| Behaviour {
-            labels: labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-            ..Behaviour::default()
-        };
-
-        labelled(&[("tenant", "acme"), ("tier", "gold")]).apply(&mut spec).unwrap();
-        labelled(&[("tier", "free")]).apply(&mut spec).unwrap();
-
-        let expected =
-            [("tenant", "acme"), ("tier", "free")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(spec.labels, expected.into());
+        Overlap::Allow => Policy::Allow,
+        Overlap::Skip => Policy::Skip,
+        Overlap::BufferOne => Policy::BufferOne,
+        Overlap::BufferAll => Policy::BufferAll,
+        Overlap::CancelPrevious => Policy::CancelPrevious,
+        Overlap::TerminatePrevious => Policy::TerminatePrevious,
     }
 }

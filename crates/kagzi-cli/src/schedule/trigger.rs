@@ -1,6 +1,5 @@
 use crate::output::{self, Format};
 use crate::session::Session;
-use kagzi_proto::v1::TriggerScheduleRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,17 +11,20 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let namespace_id = session.namespace.clone();
-    let request = TriggerScheduleRequest { schedule_id: args.id, namespace_id, trigger_id: args.trigger_id };
-    let started = session.schedules().await?.trigger_schedule(request).await?.into_inner();
+    let schedule = session.client().await?.schedule_handle(args.id);
+    let started = match args.trigger_id {
+        id if id.is_empty() => schedule.trigger().await?,
+        id => schedule.trigger_as(id).await?,
+    };
+    let run_id = started.run_id();
     match session.format {
         Format::Json => output::print_json(&serde_json::json!({
-            "run_id": started.run_id,
-            "already_exists": started.already_exists,
+            "run_id": run_id,
+            "already_exists": started.already_existed(),
         })),
         Format::Table => {
-            output::print(&started.run_id)?;
-            output::note(&format!("follow it with: kagzi run wait {}", started.run_id));
+            output::print(run_id)?;
+            output::note(&format!("follow it with: kagzi run wait {run_id}"));
             Ok(())
         }
     }

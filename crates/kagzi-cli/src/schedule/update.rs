@@ -1,8 +1,6 @@
 use super::show;
 use super::spec::{Behaviour, Timing};
 use crate::session::Session;
-use anyhow::Context;
-use kagzi_proto::v1::UpdateScheduleRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,21 +22,17 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut schedules = session.schedules().await?;
-    let found = show::find(&mut schedules, session, &args.id).await?;
-    let mut spec = found.spec.context("the server answered without a spec")?;
-    spec.workflow_type = args.workflow_type.unwrap_or(spec.workflow_type);
-    spec.task_queue = args.queue.unwrap_or(spec.task_queue);
-    args.timing.apply(&mut spec);
-    args.unlabel.iter().for_each(|name| drop(spec.labels.remove(name)));
-    args.behaviour.apply(&mut spec)?;
-    let request = UpdateScheduleRequest {
-        schedule_id: args.id,
-        namespace_id: session.namespace.clone(),
-        spec: Some(spec),
-        // Two people who edit at once do not overwrite each other.
-        if_version: found.version,
-    };
-    let answer = schedules.update_schedule(request).await?.into_inner();
-    show::print(answer.schedule.context("the server answered without a schedule")?, session)
+    let schedule = session.client().await?.schedule_handle(args.id);
+    // Two people who edit at once do not overwrite each other.
+    let mut edited = schedule.edit().await?;
+    if let Some(name) = args.workflow_type {
+        edited = edited.workflow_type(name);
+    }
+    if let Some(queue) = args.queue {
+        edited = edited.queue(queue);
+    }
+    edited = args.timing.apply(edited);
+    edited = args.unlabel.iter().fold(edited, |schedule, name| schedule.remove_label(name));
+    let updated = args.behaviour.apply(edited)?.update().await?;
+    show::print(updated.describe().await?, session)
 }

@@ -3,9 +3,10 @@ use crate::payload::PayloadView;
 use crate::run::{label, some_text};
 use crate::table;
 use jiff::Timestamp;
-use kagzi_proto::v1::{OverlapPolicy, Schedule};
+use kagzi::schedule::{Overlap, Schedule, Timing};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A schedule as `-o json` prints it. Fields are only ever added.
 #[derive(Debug, Serialize)]
@@ -49,38 +50,43 @@ pub struct ScheduleView {
 
 impl From<Schedule> for ScheduleView {
     fn from(schedule: Schedule) -> Self {
-        let spec = schedule.spec.unwrap_or_default();
-        let interval = Some(spec.interval_ms).filter(|ms| *ms > 0);
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let (cron, time_zone, interval, phase) = match schedule.timing {
+            Timing::Cron { expression, time_zone } => (Some(expression), time_zone, None, None),
+            Timing::Every { interval, phase } => (None, None, Some(interval), Some(phase)),
+            // The SDK may learn of others; their words are shown.
+            _ => (None, None, None, None),
+        };
         ScheduleView {
             schedule_id: schedule.schedule_id,
-            namespace: schedule.namespace_id,
-            overlap: word(spec.overlap()),
-            workflow_type: spec.workflow_type,
-            task_queue: spec.task_queue,
+            namespace: schedule.namespace,
+            overlap: word(schedule.overlap).to_owned(),
+            workflow_type: schedule.workflow_type,
+            task_queue: schedule.task_queue,
             words: schedule.words,
-            cron: some_text(spec.cron),
-            time_zone: some_text(spec.time_zone),
-            interval_ms: interval,
-            phase_ms: interval.map(|_| spec.phase_ms),
-            jitter_ms: spec.jitter_ms,
-            max_catchup: spec.max_catchup.unwrap_or_default(),
-            labels: spec.labels.into_iter().collect(),
+            cron,
+            time_zone,
+            interval_ms: interval.map(millis),
+            phase_ms: phase.map(millis),
+            jitter_ms: millis(schedule.jitter),
+            max_catchup: schedule.max_catchup.unwrap_or_default(),
+            labels: schedule.labels,
             paused: schedule.paused,
             note: some_text(schedule.note),
-            paused_at: moment::from_wire(schedule.paused_at),
-            next_at: moment::from_wire(schedule.next_at),
+            paused_at: moment::of(schedule.paused_at),
+            next_at: moment::of(schedule.next_at),
             started_total: schedule.started_total,
             overlapped_total: schedule.overlapped_total,
             missed_total: schedule.missed_total,
             buffered: schedule.buffered,
             backfills: schedule.backfills,
-            last_run_id: some_text(schedule.last_run_id),
-            last_nominal_at: moment::from_wire(schedule.last_nominal_at),
-            last_started_at: moment::from_wire(schedule.last_started_at),
+            last_run_id: schedule.last_run_id,
+            last_nominal_at: moment::of(schedule.last_nominal_at),
+            last_started_at: moment::of(schedule.last_started_at),
             version: schedule.version,
-            created_at: moment::from_wire(schedule.created_at),
-            updated_at: moment::from_wire(schedule.updated_at),
-            input: PayloadView::from_wire(spec.input),
+            created_at: moment::of(Some(schedule.created_at)),
+            updated_at: moment::of(schedule.updated_at),
+            input: PayloadView::of(schedule.input),
         }
     }
 }
@@ -117,9 +123,15 @@ impl ScheduleView {
     }
 }
 
-fn word(overlap: OverlapPolicy) -> String {
-    let name = overlap.as_str_name();
-    name.strip_prefix("OVERLAP_POLICY_").unwrap_or(name).to_lowercase().replace('_', "-")
+fn word(overlap: Overlap) -> &'static str {
+    match overlap {
+        Overlap::Allow => "allow",
+        Overlap::Skip => "skip",
+        Overlap::BufferOne => "buffer-one",
+        Overlap::BufferAll => "buffer-all",
+        Overlap::CancelPrevious => "cancel-previous",
+        Overlap::TerminatePrevious => "terminate-previous",
+    }
 }
 
 #[cfg(test)]
@@ -127,37 +139,26 @@ pub mod tests {
     use super::*;
     use crate::run::sample_now;
     use crate::{output, payload};
-    use kagzi_proto::v1::ScheduleSpec;
+    use std::time::SystemTime;
 
     pub fn sample_schedule() -> Schedule {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        let spec = ScheduleSpec {
-            cron: "30 2 * * *".into(),
-            time_zone: "America/New_York".into(),
-            workflow_type: "report".into(),
-            task_queue: "reports".into(),
-            input: Some(payload::json(r#"{"kind":"daily"}"#)),
-            overlap: OverlapPolicy::BufferOne.into(),
-            max_catchup: Some(100),
-            labels: [("tenant".into(), "acme".into()), ("tier".into(), "gold".into())].into(),
-            ..ScheduleSpec::default()
-        };
-        Schedule {
-            schedule_id: "nightly".into(),
-            namespace_id: "default".into(),
-            spec: Some(spec),
-            version: 7,
-            next_at: at(1_794_814_200),
-            created_at: at(1_794_700_000),
-            updated_at: at(1_794_700_000),
-            started_total: 6,
-            overlapped_total: 1,
-            last_run_id: "0199f3c2-7d1a-7c4e-9b1f-5a2e8d7c6b3a".into(),
-            last_nominal_at: at(1_794_727_800),
-            last_started_at: at(1_794_727_800),
-            words: "at 02:30 (America/New_York)".into(),
-            ..Schedule::default()
-        }
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut schedule = Schedule::default();
+        (schedule.schedule_id, schedule.namespace) = ("nightly".into(), "default".into());
+        schedule.timing =
+            Timing::Cron { expression: "30 2 * * *".into(), time_zone: Some("America/New_York".into()) };
+        (schedule.workflow_type, schedule.task_queue) = ("report".into(), "reports".into());
+        schedule.input = Some(payload::json(r#"{"kind":"daily"}"#));
+        (schedule.overlap, schedule.max_catchup) = (Overlap::BufferOne, Some(100));
+        schedule.labels = [("tenant".into(), "acme".into()), ("tier".into(), "gold".into())].into();
+        (schedule.version, schedule.next_at) = (7, Some(at(1_794_814_200)));
+        (schedule.created_at, schedule.updated_at) = (at(1_794_700_000), Some(at(1_794_700_000)));
+        (schedule.started_total, schedule.overlapped_total) = (6, 1);
+        schedule.last_run_id = Some("0199f3c2-7d1a-7c4e-9b1f-5a2e8d7c6b3a".into());
+        schedule.last_nominal_at = Some(at(1_794_727_800));
+        schedule.last_started_at = Some(at(1_794_727_800));
+        schedule.words = "at 02:30 (America/New_York)".into();
+        schedule
     }
 
     #[test]

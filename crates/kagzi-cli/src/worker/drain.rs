@@ -1,9 +1,6 @@
-use super::show;
 use super::view::WorkerView;
 use crate::output::{self, Format};
 use crate::session::Session;
-use anyhow::Context;
-use kagzi_proto::v1::DrainWorkerRequest;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,12 +9,9 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workers = session.workers().await?;
-    let worker_id = show::find(&mut workers, session, &args.id).await?.worker_id;
-    let request = DrainWorkerRequest { worker_id, namespace_id: session.namespace.clone() };
-    let answer = workers.drain_worker(request).await?.into_inner();
-
-    let worker = WorkerView::from(answer.worker.context("the server answered without a worker")?);
+    let admin = session.admin().await?;
+    let found = admin.worker(args.id.to_lowercase()).await?;
+    let worker = WorkerView::from(admin.drain_worker(found.worker_id).await?);
     match session.format {
         Format::Json => output::print_json(&worker)?,
         Format::Table => output::note(&format!(

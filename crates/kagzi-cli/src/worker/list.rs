@@ -1,10 +1,9 @@
 use super::view::WorkerView;
 use crate::output::{self, Format};
-use crate::run::some_text;
 use crate::session::Session;
 use crate::{moment, table};
 use jiff::Timestamp;
-use kagzi_proto::v1::{ListWorkersRequest, ListWorkersResponse};
+use kagzi::admin::WorkerStatus;
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -16,8 +15,8 @@ pub struct Args {
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<Status>,
     /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i32).range(1..=1000))]
-    limit: i32,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
     /// Go on where an earlier list ended.
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
@@ -35,21 +34,23 @@ struct Page {
     workers: Vec<WorkerView>,
     next_page_token: Option<String>,
     prev_page_token: Option<String>,
-    total_count: i32,
+    total_count: u64,
     /// There are more than were counted.
     total_capped: bool,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let request = ListWorkersRequest {
-        namespace_id: session.namespace.clone(),
-        task_queue: args.queue.unwrap_or_default(),
-        filter_status: args.status.map(word).unwrap_or_default().to_owned(),
-        page_size: args.limit,
-        page_token: args.page_token.unwrap_or_default(),
+    let workers = session.admin().await?.workers().task_queue(args.queue.unwrap_or_default());
+    let workers = workers.page_size(args.limit);
+    let workers = if let Some(status) = args.status { workers.status(named(status)) } else { workers };
+    let answer = workers.page(args.page_token.unwrap_or_default()).await?;
+    let page = Page {
+        workers: answer.rows.into_iter().map(WorkerView::from).collect(),
+        next_page_token: answer.next,
+        prev_page_token: answer.previous,
+        total_count: answer.total.map_or(0, |total| total.count),
+        total_capped: answer.total.is_some_and(|total| total.capped),
     };
-    let mut workers = session.workers().await?;
-    let page = Page::from(workers.list_workers(request).await?.into_inner());
 
     match session.format {
         Format::Json => output::print_json(&page),
@@ -65,23 +66,11 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 }
 
-fn word(status: Status) -> &'static str {
+fn named(status: Status) -> WorkerStatus {
     match status {
-        Status::Online => "ONLINE",
-        Status::Draining => "DRAINING",
-        Status::Offline => "OFFLINE",
-    }
-}
-
-impl From<ListWorkersResponse> for Page {
-    fn from(answer: ListWorkersResponse) -> Self {
-        Page {
-            workers: answer.workers.into_iter().map(WorkerView::from).collect(),
-            next_page_token: some_text(answer.next_page_token),
-            prev_page_token: some_text(answer.prev_page_token),
-            total_count: answer.total_count,
-            total_capped: answer.total_capped,
-        }
+        Status::Online => WorkerStatus::Online,
+        Status::Draining => WorkerStatus::Draining,
+        Status::Offline => WorkerStatus::Offline,
     }
 }
 

@@ -1,9 +1,7 @@
 use super::view::WorkerView;
 use crate::moment;
 use crate::output::{self, Format};
-use crate::session::{Session, Workers};
-use anyhow::Context;
-use kagzi_proto::v1::{GetWorkerRequest, Worker};
+use crate::session::Session;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -12,16 +10,9 @@ pub struct Args {
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let mut workers = session.workers().await?;
-    let worker = WorkerView::from(find(&mut workers, session, &args.id).await?);
+    let worker = WorkerView::from(session.admin().await?.worker(args.id.to_lowercase()).await?);
     match session.format {
         Format::Json => output::print_json(&worker),
         Format::Table => output::print(&worker.fields(moment::now())),
     }
-}
-
-pub async fn find(workers: &mut Workers, session: &Session, id: &str) -> anyhow::Result<Worker> {
-    let request = GetWorkerRequest { worker_id: id.to_lowercase(), namespace_id: session.namespace.clone() };
-    let answer = workers.get_worker(request).await?.into_inner();
-    answer.worker.context("the server answered without a worker")
 }

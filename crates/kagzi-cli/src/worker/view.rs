@@ -1,7 +1,7 @@
 use crate::moment;
 use crate::table::{self, Mood};
 use jiff::Timestamp;
-use kagzi_proto::v1::{Worker, WorkerStatus};
+use kagzi::admin::{RegisteredWorker, WorkerStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ pub struct WorkerView {
     pub pid: i32,
     pub version: String,
     pub workflow_types: Vec<String>,
-    pub max_concurrent: i32,
-    pub active_count: i32,
-    pub total_completed: i64,
-    pub total_failed: i64,
+    pub max_concurrent: u32,
+    pub active_count: u32,
+    pub total_completed: u64,
+    pub total_failed: u64,
     pub registered_at: Option<Timestamp>,
     pub last_heartbeat_at: Option<Timestamp>,
     pub deregistered_at: Option<Timestamp>,
@@ -29,14 +29,14 @@ pub struct WorkerView {
     pub mood: Mood,
 }
 
-impl From<Worker> for WorkerView {
-    fn from(worker: Worker) -> Self {
-        let status = worker.status();
+impl From<RegisteredWorker> for WorkerView {
+    fn from(worker: RegisteredWorker) -> Self {
+        let status = worker.status;
         WorkerView {
             worker_id: worker.worker_id,
-            namespace: worker.namespace_id,
+            namespace: worker.namespace,
             task_queue: worker.task_queue,
-            status: word(status),
+            status: status.name(),
             hostname: worker.hostname,
             pid: worker.pid,
             version: worker.version,
@@ -45,10 +45,10 @@ impl From<Worker> for WorkerView {
             active_count: worker.active_count,
             total_completed: worker.total_completed,
             total_failed: worker.total_failed,
-            registered_at: moment::from_wire(worker.registered_at),
-            last_heartbeat_at: moment::from_wire(worker.last_heartbeat_at),
-            deregistered_at: moment::from_wire(worker.deregistered_at),
-            labels: worker.labels.into_iter().collect(),
+            registered_at: moment::of(Some(worker.registered_at)),
+            last_heartbeat_at: moment::of(worker.last_heartbeat_at),
+            deregistered_at: moment::of(worker.deregistered_at),
+            labels: worker.labels,
             mood: mood(status),
         }
     }
@@ -77,16 +77,12 @@ impl WorkerView {
     }
 }
 
-fn word(status: WorkerStatus) -> &'static str {
-    let name = status.as_str_name();
-    name.strip_prefix("WORKER_STATUS_").unwrap_or(name)
-}
-
 fn mood(status: WorkerStatus) -> Mood {
     match status {
         WorkerStatus::Online => Mood::Good,
         WorkerStatus::Draining => Mood::Busy,
-        WorkerStatus::Unspecified | WorkerStatus::Offline => Mood::Idle,
+        // The SDK may learn of others.
+        _ => Mood::Idle,
     }
 }
 
@@ -96,26 +92,19 @@ pub mod tests {
     use crate::output;
     use crate::run::sample_now;
 
-    pub fn sample_worker() -> Worker {
-        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
-        Worker {
-            worker_id: "0199f3c2-0000-7000-8000-000000000001".into(),
-            namespace_id: "default".into(),
-            task_queue: "orders".into(),
-            status: WorkerStatus::Online.into(),
-            hostname: "node-1".into(),
-            pid: 4711,
-            version: "1.4.0".into(),
-            workflow_types: vec!["order".into(), "refund".into()],
-            max_concurrent: 100,
-            active_count: 3,
-            total_completed: 1_200,
-            total_failed: 4,
-            registered_at: at(1_794_740_000),
-            last_heartbeat_at: at(1_794_744_058),
-            labels: [("zone".into(), "b".into()), ("team".into(), "shop".into())].into(),
-            deregistered_at: None,
-        }
+    pub fn sample_worker() -> RegisteredWorker {
+        let at = |seconds| std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let mut worker = RegisteredWorker::default();
+        worker.worker_id = "0199f3c2-0000-7000-8000-000000000001".into();
+        (worker.namespace, worker.task_queue) = ("default".into(), "orders".into());
+        worker.status = WorkerStatus::Online;
+        (worker.hostname, worker.pid, worker.version) = ("node-1".into(), 4711, "1.4.0".into());
+        worker.workflow_types = vec!["order".into(), "refund".into()];
+        (worker.max_concurrent, worker.active_count) = (100, 3);
+        (worker.total_completed, worker.total_failed) = (1_200, 4);
+        (worker.registered_at, worker.last_heartbeat_at) = (at(1_794_740_000), Some(at(1_794_744_058)));
+        worker.labels = [("zone".into(), "b".into()), ("team".into(), "shop".into())].into();
+        worker
     }
 
     #[test]

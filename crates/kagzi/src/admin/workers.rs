@@ -46,7 +46,8 @@ impl Workers {
         let request = v1::ListWorkersRequest { page_token: token.into(), ..self.request.clone() };
         let page = rpc!(self.client, Workers.list_workers, Safe, "list workers", request)?;
         let workers = page.workers.into_iter().map(RegisteredWorker::from_proto).collect();
-        Ok(Page::new(workers, page.next_page_token, page.prev_page_token))
+        let count = u64::try_from(page.total_count).unwrap_or(0);
+        Ok(Page::new(workers, page.next_page_token, page.prev_page_token).counted(count, page.total_capped))
     }
 
     /// All workers that match, fetched page by page as they are taken.

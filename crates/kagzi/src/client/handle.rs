@@ -34,6 +34,16 @@ pub struct Explanation {
     pub reason: Option<Reason>,
 }
 
+/// What became of an order to stop a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Where the run stands now.
+    pub status: RunStatus,
+    /// It had been stopped in this way before.
+    pub already: bool,
+}
+
 /// What becomes of a wait for a run that is paused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pauses {
@@ -157,27 +167,27 @@ impl RunHandle {
     }
 
     /// Ends the run as CANCELLED; a worker that executes it is told to stop.
-    pub async fn cancel(&self, reason: impl Into<String>) -> Result<(), Error> {
+    pub async fn cancel(&self, reason: impl Into<String>) -> Result<Stopped, Error> {
         let request = v1::CancelWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             reason: reason.into(),
             ..Default::default()
         };
-        rpc!(self.client, Workflows.cancel_workflow_run, Safe, "cancel a run", request)?;
-        Ok(())
+        let answer = rpc!(self.client, Workflows.cancel_workflow_run, Safe, "cancel a run", request)?;
+        Ok(Stopped { status: RunStatus::from_wire(answer.status), already: answer.already_cancelled })
     }
 
     /// Ends the run as FAILED at once, whatever its worker is doing; its failure handler is started.
-    pub async fn terminate(&self, reason: impl Into<String>) -> Result<(), Error> {
+    pub async fn terminate(&self, reason: impl Into<String>) -> Result<Stopped, Error> {
         let request = v1::TerminateWorkflowRunRequest {
             run_id: self.run_id.clone(),
             namespace_id: self.client.namespace_id().to_owned(),
             reason: reason.into(),
             ..Default::default()
         };
-        rpc!(self.client, Workflows.terminate_workflow_run, Safe, "terminate a run", request)?;
-        Ok(())
+        let answer = rpc!(self.client, Workflows.terminate_workflow_run, Safe, "terminate a run", request)?;
+        Ok(Stopped { status: RunStatus::from_wire(answer.status), already: answer.already_terminated })
     }
 
     /// Retries now: a waiting retry begins at once, and a run that failed goes on in place, from its failed
@@ -271,6 +281,11 @@ impl RunHandle {
     /// What the run's steps did, to be filtered and read. Nothing is asked yet.
     pub fn attempts(&self) -> StepAttempts {
         StepAttempts::new(self.client.clone(), self.run_id.clone())
+    }
+
+    /// Waits for so long, and reads the run as it is then: ended, or not.
+    pub async fn wait_for(&self, time: Duration) -> Result<Run, Error> {
+        self.look(time).await
     }
 
     /// Reads the run as it is now.

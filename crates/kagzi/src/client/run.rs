@@ -264,6 +264,10 @@ impl fmt::Display for RunStatus {
 }
 
 impl Reason {
+    /// Every reason that a server of today knows.
+    pub const ALL: [Reason; 5] =
+        [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused];
+
     /// The word for it, e.g. `timer`.
     pub fn name(self) -> &'static str {
         match self {
@@ -277,8 +281,7 @@ impl Reason {
     }
 
     pub(crate) fn from_word(word: &str) -> Reason {
-        let known = [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused];
-        known.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown)
+        Reason::ALL.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown)
     }
 }
 
@@ -299,7 +302,7 @@ mod tests {
             assert_eq!(format!("WORKFLOW_STATUS_{status}"), status.to_proto().as_str_name());
         }
         assert_eq!(RunStatus::from_wire(77), RunStatus::Unknown);
-        for reason in [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused] {
+        for reason in Reason::ALL {
             assert_eq!(Reason::from_word(reason.name()), reason);
         }
         assert_eq!(Reason::from_word("child"), Reason::Unknown);

@@ -38,6 +38,12 @@ pub struct RunCount {
     pub capped: bool,
 }
 
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
 impl Runs {
     pub(crate) fn new(client: Client) -> Runs {
         let request = v1::ListWorkflowRunsRequest {
@@ -127,6 +133,11 @@ impl Runs {
         self.change(|request| request.page_size = runs.into())
     }
 
+    /// Also count all that match, up to 10,000: [`Page::total`].
+    pub fn with_total(self) -> Self {
+        self.change(|request| request.include_total = true)
+    }
+
     /// One page: the first for an empty token, else the one that the token of another page names. A token
     /// fits the filters and the order that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Run>, Error> {
@@ -141,7 +152,8 @@ impl Runs {
             }
         }
         let runs = page.workflow_runs.into_iter().map(Run::from_proto).collect();
-        Ok(Page::new(runs, page.next_page_token, page.prev_page_token))
+        let list = Page::new(runs, page.next_page_token, page.prev_page_token);
+        Ok(if self.request.include_total { list.counted(page.total_count, page.total_capped) } else { list })
     }
 
     /// All runs that match, fetched page by page as they are taken. Runs that come in meanwhile may be

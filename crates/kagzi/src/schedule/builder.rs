@@ -69,9 +69,51 @@ pub struct ScheduleBuilder {
     spec: Result<v1::ScheduleSpec, Error>,
     paused: Option<String>,
     timeouts: Timeouts,
+    /// An update is refused when the schedule is at another version; 0 = whatever it is.
+    if_version: u64,
 }
 
 impl ScheduleBuilder {
+    /// The description of a schedule that exists, to be changed.
+    pub(crate) fn of(client: Client, schedule: v1::Schedule) -> ScheduleBuilder {
+        let spec = schedule.spec.unwrap_or_default();
+        ScheduleBuilder {
+            client,
+            id: schedule.schedule_id,
+            timeouts: spec.timeouts.map(Timeouts::from_proto).unwrap_or_default(),
+            spec: Ok(spec),
+            paused: None,
+            if_version: schedule.version,
+        }
+    }
+
+    /// Starts runs of this type.
+    pub fn workflow_type(self, name: impl Into<String>) -> Self {
+        self.change(|spec| spec.workflow_type = name.into())
+    }
+
+    /// Starts them on this queue.
+    pub fn queue(self, task_queue: impl Into<String>) -> Self {
+        self.change(|spec| spec.task_queue = task_queue.into())
+    }
+
+    /// Starts them with this input.
+    pub fn input(mut self, input: impl Serialize) -> Self {
+        match (payload::encode(&input), &mut self.spec) {
+            (Ok(input), Ok(spec)) => spec.input = Some(input),
+            (Err(error), spec) => {
+                *spec = Err(Error::Encode { what: "the schedule's input", message: error.to_string() });
+            }
+            (Ok(_), Err(_)) => {}
+        }
+        self
+    }
+
+    /// Labels its runs no longer with this name.
+    pub fn remove_label(self, name: &str) -> Self {
+        self.change(|spec| drop(spec.labels.remove(name)))
+    }
+
     pub(crate) fn new(
         client: Client,
         id: String,
@@ -86,14 +128,17 @@ impl ScheduleBuilder {
                 ..Default::default()
             })
             .map_err(|error| Error::Encode { what: "the schedule's input", message: error.to_string() });
-        ScheduleBuilder { client, id, spec, paused: None, timeouts: Timeouts::default() }
+        ScheduleBuilder { client, id, spec, paused: None, timeouts: Timeouts::default(), if_version: 0 }
     }
 
     /// Fires by a cron expression: 5 fields, 6 with seconds first, 7 with years last, or `@daily` and its
     /// like. Weekdays are POSIX (0 and 7 are Sunday). In UTC, unless [`time_zone`](Self::time_zone) says
     /// otherwise.
     pub fn cron(self, expression: impl Into<String>) -> Self {
-        self.change(|spec| spec.cron = expression.into())
+        self.change(|spec| {
+            spec.cron = expression.into();
+            (spec.interval_ms, spec.phase_ms) = (0, 0);
+        })
     }
 
     /// The zone whose wall clock the cron expression reads, e.g. `Europe/Berlin`. Each local day runs as
@@ -102,9 +147,13 @@ impl ScheduleBuilder {
         self.change(|spec| spec.time_zone = name.into())
     }
 
-    /// Fires every so often, counted from 1970 in UTC: every hour is on the hour.
+    /// Fires every so often, counted from 1970 in UTC: every hour is on the hour. Takes the place of
+    /// [`cron`](Self::cron), and the other way round.
     pub fn every(self, interval: Duration) -> Self {
-        self.change(|spec| spec.interval_ms = millis(interval))
+        self.change(|spec| {
+            spec.interval_ms = millis(interval);
+            (spec.cron, spec.time_zone, spec.phase_ms) = (String::new(), String::new(), 0);
+        })
     }
 
     /// Moves [`every`](Self::every): an hour with a phase of five minutes fires at five past.
@@ -180,12 +229,12 @@ impl ScheduleBuilder {
 
     /// Gives a schedule that exists this description. A new timetable holds from now on.
     pub async fn update(self) -> Result<ScheduleHandle, Error> {
-        let (client, id) = (self.client.clone(), self.id.clone());
+        let (client, id, if_version) = (self.client.clone(), self.id.clone(), self.if_version);
         let request = v1::UpdateScheduleRequest {
             schedule_id: id.clone(),
             namespace_id: client.namespace_id().to_owned(),
             spec: Some(encoded(&client, self.into_spec()?)?),
-            if_version: 0,
+            if_version,
         };
         rpc!(client, Schedules.update_schedule, Safe, "update a schedule", request)?;
         Ok(ScheduleHandle::new(client, id))
@@ -215,7 +264,7 @@ impl ScheduleBuilder {
         let handle = ScheduleHandle::new(client.clone(), id);
         let taken = match create(&client, request.clone()).await {
             Err(taken) if taken.code() == Some(Code::AlreadyExists) && !client.codecs.is_empty() => taken,
-            made => return made.map(|()| handle),
+            made => return made.map(|there| handle.existed(there)),
         };
         // An encoded input never looks the same twice, so the server sees another one. If the one that is
         // there says the same, ask again with it: then the server compares the rest.
@@ -225,7 +274,8 @@ impl ScheduleBuilder {
             return Err(taken);
         }
         let spec = Some(v1::ScheduleSpec { input: stored, ..plain });
-        create(&client, v1::CreateScheduleRequest { spec, ..request }).await.map(|()| handle)
+        let there = create(&client, v1::CreateScheduleRequest { spec, ..request }).await?;
+        Ok(handle.existed(there))
     }
 }
 
@@ -238,8 +288,10 @@ impl IntoFuture for ScheduleBuilder {
     }
 }
 
-async fn create(client: &Client, request: v1::CreateScheduleRequest) -> Result<(), Error> {
-    rpc!(client, Schedules.create_schedule, Safe, "make a schedule", request).map(drop)
+/// Whether it was there before.
+async fn create(client: &Client, request: v1::CreateScheduleRequest) -> Result<bool, Error> {
+    let answer = rpc!(client, Schedules.create_schedule, Safe, "make a schedule", request)?;
+    Ok(answer.already_exists)
 }
 
 /// The spec as it is sent.

@@ -9,6 +9,7 @@ use crate::client::handle::RunHandle;
 use crate::client::runs::Runs;
 use crate::client::wire::rpc;
 use crate::error::Error;
+use crate::schedule::builder::ScheduleBuilder;
 use crate::schedule::described::Schedule;
 
 /// A schedule that exists. Cheap to clone.
@@ -16,6 +17,7 @@ use crate::schedule::described::Schedule;
 pub struct ScheduleHandle {
     client: Client,
     id: String,
+    already_existed: bool,
 }
 
 /// What becomes of the times that passed while a schedule was paused.
@@ -71,7 +73,25 @@ impl NextTimes {
 
 impl ScheduleHandle {
     pub(crate) fn new(client: Client, id: String) -> ScheduleHandle {
-        ScheduleHandle { client, id }
+        ScheduleHandle { client, id, already_existed: true }
+    }
+
+    pub(crate) fn existed(mut self, there: bool) -> ScheduleHandle {
+        self.already_existed = there;
+        self
+    }
+
+    /// It was there before, with the same description.
+    pub fn already_existed(&self) -> bool {
+        self.already_existed
+    }
+
+    /// Reads its description, to be changed and put back with [`ScheduleBuilder::update`]: refused when somebody else
+    /// changed it meanwhile.
+    pub async fn edit(&self) -> Result<ScheduleBuilder, Error> {
+        let mut schedule = self.stored().await?;
+        self.decode(&mut schedule)?;
+        Ok(ScheduleBuilder::of(self.client.clone(), schedule))
     }
 
     /// The schedule's id.
@@ -81,14 +101,22 @@ impl ScheduleHandle {
 
     /// Reads the schedule as it is now.
     pub async fn describe(&self) -> Result<Schedule, Error> {
-        let mut schedule = self.stored().await?;
+        self.read(self.stored().await?)
+    }
+
+    fn read(&self, mut schedule: v1::Schedule) -> Result<Schedule, Error> {
+        self.decode(&mut schedule)?;
+        Ok(Schedule::from_proto(schedule))
+    }
+
+    fn decode(&self, schedule: &mut v1::Schedule) -> Result<(), Error> {
         if let Some(spec) = &mut schedule.spec
             && let Some(input) = spec.input.take()
         {
             let decoded = self.client.codecs.decode(input);
             spec.input = Some(decoded.map_err(|error| Error::undecodable("the schedule's input", &error))?);
         }
-        Ok(Schedule::from_proto(schedule))
+        Ok(())
     }
 
     /// The same, its input still encoded.
@@ -100,26 +128,32 @@ impl ScheduleHandle {
     }
 
     /// Holds it, with a note for the others. Triggers and backfills still run.
-    pub async fn pause(&self, note: impl Into<String>) -> Result<(), Error> {
+    pub async fn pause(&self, note: impl Into<String>) -> Result<Schedule, Error> {
         let (schedule_id, namespace_id) = self.key();
         let request = v1::PauseScheduleRequest { schedule_id, namespace_id, note: note.into() };
-        rpc!(self.client, Schedules.pause_schedule, Safe, "pause a schedule", request).map(drop)
+        let answer = rpc!(self.client, Schedules.pause_schedule, Safe, "pause a schedule", request)?;
+        self.read(answer.schedule.unwrap_or_default())
     }
 
     /// Lets it go on, with or without the times that passed meanwhile.
-    pub async fn resume(&self, missed: Missed) -> Result<(), Error> {
+    pub async fn resume(&self, missed: Missed) -> Result<Schedule, Error> {
         let (schedule_id, namespace_id) = self.key();
         let catch_up = missed == Missed::CatchUp;
         let request = v1::ResumeScheduleRequest { schedule_id, namespace_id, catch_up };
-        rpc!(self.client, Schedules.resume_schedule, Safe, "resume a schedule", request).map(drop)
+        let answer = rpc!(self.client, Schedules.resume_schedule, Safe, "resume a schedule", request)?;
+        self.read(answer.schedule.unwrap_or_default())
     }
 
     /// Starts a run now, whatever the timetable and the overlap policy say.
     pub async fn trigger(&self) -> Result<RunHandle, Error> {
-        let (schedule_id, namespace_id) = self.key();
         // A name of our own makes the call safe to repeat when its answer was lost.
-        let trigger_id = uuid::Uuid::new_v4().simple().to_string();
-        let request = v1::TriggerScheduleRequest { schedule_id, namespace_id, trigger_id };
+        self.trigger_as(uuid::Uuid::new_v4().simple().to_string()).await
+    }
+
+    /// The same under a name of yours: triggered twice with it, one run is started.
+    pub async fn trigger_as(&self, id: impl Into<String>) -> Result<RunHandle, Error> {
+        let (schedule_id, namespace_id) = self.key();
+        let request = v1::TriggerScheduleRequest { schedule_id, namespace_id, trigger_id: id.into() };
         let started = rpc!(self.client, Schedules.trigger_schedule, Safe, "trigger a schedule", request)?;
         Ok(RunHandle::new(self.client.clone(), started.run_id, started.already_exists))
     }
