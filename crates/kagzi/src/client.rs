@@ -44,7 +44,7 @@ use conversation::Conversation;
 pub use handle::{Explanation, RunHandle, Stopped};
 pub use run::{Reason, Run, RunStatus};
 pub use runs::{RunCount, Runs};
-pub use start::{StartBuilder, Timeouts};
+pub use start::{IdReuse, StartBuilder, Timeouts};
 pub use wire::OutgoingCall;
 use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
 

@@ -83,6 +83,11 @@ impl Runs {
         self.change(|request| request.schedule_id = id.into())
     }
 
+    /// Runs that are for this user.
+    pub fn user_id(self, user: impl Into<String>) -> Self {
+        self.change(|request| request.user_id = user.into())
+    }
+
     /// The run with this business id.
     pub fn business_id(self, id: impl Into<String>) -> Self {
         self.change(|request| request.business_id = id.into())

@@ -15,7 +15,7 @@ use crate::client::{Client, Repeat};
 use crate::codec::CodecError;
 use crate::error::{Code, Error};
 use crate::payload::{self, Payload};
-use crate::retry_policy::RetryPolicy;
+use crate::retry_policy::{RetryPolicy, millis};
 use crate::trace;
 use crate::workflow::typed::{Answers, AnyInput, Workflow};
 
@@ -45,6 +45,32 @@ impl Timeouts {
             heartbeat_timeout_seconds: self.heartbeat.map(seconds),
             execution_timeout_seconds: self.execution.map(seconds),
         })
+    }
+}
+
+/// What a start does when another run has its id already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdReuse {
+    /// Answers with that run. One of another type, queue or input is refused.
+    #[default]
+    Attach,
+    /// Is refused, whatever that run is.
+    Reject,
+    /// Starts a new run under the id when that one failed, timed out or was cancelled; otherwise attaches.
+    AfterFailure,
+    /// Starts a new run under the id when that one has ended at all; otherwise attaches.
+    AfterEnd,
+}
+
+impl IdReuse {
+    fn to_proto(self) -> v1::IdReuse {
+        match self {
+            IdReuse::Attach => v1::IdReuse::Attach,
+            IdReuse::Reject => v1::IdReuse::Reject,
+            IdReuse::AfterFailure => v1::IdReuse::AfterFailure,
+            IdReuse::AfterEnd => v1::IdReuse::AfterEnd,
+        }
     }
 }
 
@@ -113,6 +139,38 @@ impl<W> StartBuilder<W> {
     /// With an id a start can be repeated safely when its answer was lost.
     pub fn id(self, business_id: impl Into<String>) -> Self {
         self.change(|request| request.business_id = business_id.into())
+    }
+
+    /// What to do when another run has the id already. Default: answer with that run.
+    pub fn reuse(self, reuse: IdReuse) -> Self {
+        self.change(|request| request.id_reuse = reuse.to_proto().into())
+    }
+
+    /// Your own name for this request: sent twice, it is carried out once. A run without an [`id`](Self::id) gets the
+    /// id `request:NAME`.
+    pub fn request_id(self, name: impl Into<String>) -> Self {
+        self.change(|request| request.request_id = name.into())
+    }
+
+    /// For whom the run is; lists are filtered by it.
+    pub fn user_id(self, user: impl Into<String>) -> Self {
+        self.change(|request| request.user_id = user.into())
+    }
+
+    /// No worker is given the run before this time.
+    pub fn start_at(self, at: SystemTime) -> Self {
+        self.change(|request| {
+            request.start_at = Some(at.into());
+            request.start_delay_ms = 0;
+        })
+    }
+
+    /// No worker is given the run before this much time has passed on the server.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.change(|request| {
+            request.start_delay_ms = millis(delay);
+            request.start_at = None;
+        })
     }
 
     /// A label, for people who search runs. At most 64; the last of a name counts. The workflow can set more.
@@ -251,7 +309,8 @@ async fn start(
     let plain = (!client.codecs.is_empty()).then(|| request.clone());
     let request = encoded(&client, request)?;
     // Without an id a repeated start would be a second run.
-    let repeat = if request.business_id.is_empty() { Repeat::Unsafe } else { Repeat::Safe };
+    let named = !request.business_id.is_empty() || !request.request_id.is_empty();
+    let repeat = if named { Repeat::Safe } else { Repeat::Unsafe };
     let span = tracing::info_span!(
         "start_run",
         otel.kind = "client",
@@ -331,6 +390,19 @@ mod tests {
 
         assert_eq!(request.on_failure_workflow, "alert");
         assert_eq!(request.on_failure_task_queue, "alerts");
+    }
+
+    #[tokio::test]
+    async fn when_for_whom_and_under_which_id_a_run_is_started_is_sent() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(7);
+        let later = start(1).delay(Duration::from_millis(5)).start_at(at).user_id("ada").request_id("r-1");
+        let request = later.reuse(IdReuse::AfterEnd).into_request().unwrap();
+
+        assert_eq!((request.start_at.unwrap().seconds, request.start_delay_ms), (7, 0), "the last counts");
+        assert_eq!((request.user_id.as_str(), request.request_id.as_str()), ("ada", "r-1"));
+        assert_eq!(request.id_reuse(), v1::IdReuse::AfterEnd);
+        let delayed = start(1).start_at(at).delay(Duration::from_millis(5)).into_request().unwrap();
+        assert_eq!((delayed.start_at, delayed.start_delay_ms), (None, 5));
     }
 
     #[tokio::test]
