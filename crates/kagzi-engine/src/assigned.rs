@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 
 use kagzi_model::{Event, EventKind, Name, Payload, Run};
-use kagzi_store::{Assignment, EventFilter, EventRequest, JournalEntry, journal};
+use kagzi_store::{Assignment, EventFilter, EventRequest, Journal, JournalEntry, LaneStats};
 
 use crate::{Engine, EngineError};
 
-/// Most histories are shorter and smaller than this, and are read at once.
-const WHOLE_LEN_MAX: usize = 1_000;
-const WHOLE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Lines of a longer history that are read at once, without their payloads, and payloads that are read at once.
+/// Events that are read at once, and about how many bytes of payloads.
+const PAGE_LEN: usize = 2_000;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Lines of a history with much progress that are read at once without their payloads, and payloads that are.
 const OUTLINE_PAGE: usize = 5_000;
 const PAYLOADS_PAGE: usize = 500;
+/// With more words of progress than this in a page, the rest is read without those that later ones replace.
+const PROGRESS_MAX: usize = 100;
 
 /// A run, its input and what is recorded of its steps.
 #[derive(Debug, Clone)]
@@ -29,26 +31,47 @@ impl Assigned {
         if fresh && let Some(input) = input {
             return Ok(Assigned { run, input, journal: Vec::new() });
         }
-        let whole = EventRequest {
-            filter: EventFilter::default(),
-            beyond: None,
-            upwards: true,
-            limit: WHOLE_LEN_MAX,
-            bytes_max: WHOLE_BYTES_MAX,
-        };
-        let piece = engine.store().replay(&run.namespace, run.id, &whole).await?;
-        let events = if piece.more { needed(engine, &run).await? } else { piece.events };
-        let input = events.first().and_then(|event| event.payload.clone());
-        let input = input.unwrap_or_else(|| Payload::new(&b""[..]));
-        Ok(Assigned { run, input, journal: journal(&events) })
+        let journals = &engine.hub().journals;
+        let mut journal = journals.take(run.id);
+        read_on(engine, &run, &mut journal).await?;
+        let (input, entries) = (journal.input(), journal.entries());
+        journals.keep(run.id, journal);
+        Ok(Assigned { run, input, journal: entries })
     }
 }
 
-/// A long history with those payloads only that replay needs: of all that a step said of how far it is, the last.
-async fn needed(engine: &Engine, run: &Run) -> Result<Vec<Event>, EngineError> {
+/// Takes in what happened since the journal was made.
+async fn read_on(engine: &Engine, run: &Run, journal: &mut Journal) -> Result<(), EngineError> {
+    loop {
+        let request = EventRequest {
+            filter: EventFilter::default(),
+            beyond: Some(journal.last_seq()).filter(|seq| *seq > 0),
+            upwards: true,
+            limit: PAGE_LEN,
+            bytes_max: PAGE_BYTES,
+        };
+        let piece = engine.store().replay(&run.namespace, run.id, &request).await?;
+        LaneStats::add(&engine.store().stats().replay_events, piece.events.len() as u64);
+        piece.events.iter().for_each(|event| journal.absorb(event));
+        let progress = |event: &&Event| matches!(event.kind, EventKind::StepProgressed { .. });
+        if !piece.more {
+            return Ok(());
+        }
+        if piece.events.iter().filter(progress).count() > PROGRESS_MAX {
+            for event in needed(engine, run, journal.last_seq()).await? {
+                journal.absorb(&event);
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// The rest of a long history with those payloads only that replay needs: of all that a step said of how far it is, the
+/// last.
+async fn needed(engine: &Engine, run: &Run, beyond: u64) -> Result<Vec<Event>, EngineError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
-        let after = events.last().map_or(0, |event| event.seq);
+        let after = events.last().map_or(beyond, |event| event.seq);
         let page = engine.store().outline(&run.namespace, run.id, after, OUTLINE_PAGE).await?;
         let last = page.len() < OUTLINE_PAGE;
         events.extend(page.into_iter().map(|line| line.event));

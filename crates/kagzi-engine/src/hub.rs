@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, info};
 
-use crate::{SessionEvent, cut_off::CutOff, running::Running};
+use crate::{SessionEvent, cut_off::CutOff, journals::Journals, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
 const LIVE_MAX: usize = 100_000;
@@ -24,6 +24,8 @@ pub struct Hub {
     sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
     pub(crate) running: Running,
     pub(crate) cut_off: CutOff,
+    /// Journals of long runs that are kept for their next assignment.
+    pub(crate) journals: Journals,
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,
@@ -200,6 +202,7 @@ impl Observer for Hub {
         let id = finished.run.id;
         log_end(&finished);
         self.running.forget(id);
+        self.journals.forget(id);
         *self.outcomes.lock().entry(finished.run.state.status().name()).or_default() += 1;
         let waiting = {
             let mut waiters = self.waiters.lock();

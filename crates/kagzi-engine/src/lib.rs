@@ -9,6 +9,7 @@ mod engine;
 mod error;
 mod explain;
 mod hub;
+mod journals;
 mod poll;
 mod retention;
 mod rules;

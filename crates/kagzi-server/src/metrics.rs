@@ -103,6 +103,7 @@ impl Metrics {
         page.value(&catalogue::ROUND_TRIPS, count(&stats.round_trips));
         page.value(&catalogue::RUNS_LOADED, count(&stats.runs_loaded));
         page.value(&catalogue::EVENTS_LOADED, count(&stats.events_loaded));
+        page.value(&catalogue::REPLAY_EVENTS, count(&stats.replay_events));
         page.value(&catalogue::TAKEN_APART, count(&stats.taken_apart));
         page.values(
             &catalogue::SET_ASIDE,

@@ -53,16 +53,48 @@ impl JournalState {
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
     let mut journal = Journal::default();
-    for event in events {
+    events.iter().for_each(|event| journal.absorb(event));
+    journal.into_entries()
+}
+
+/// A journal in the making: events are taken in one after the other, and it may go on later where it stopped.
+#[derive(Debug, Clone, Default)]
+pub struct Journal {
+    /// The input of the run, once its first event was taken in.
+    input: Option<Payload>,
+    last_seq: u64,
+    bytes: usize,
+    /// Forgotten ones keep their place and are left out in the end.
+    entries: Vec<Option<Told>>,
+    told: u32,
+    index: HashMap<Name, usize>,
+}
+
+/// About what an entry weighs beside its payloads.
+const ENTRY_BYTES: usize = 256;
+
+/// An entry, and how much the function had been told of when it was first heard of.
+#[derive(Debug, Clone)]
+struct Told {
+    entry: JournalEntry,
+    after: u32,
+}
+
+impl Journal {
+    /// Takes in the next event.
+    pub fn absorb(&mut self, event: &Event) {
+        self.last_seq = event.seq;
+        self.bytes += event.payload.as_ref().map_or(0, |payload| payload.data.len());
         match &event.kind {
             EventKind::StepProgressed { step, position, .. } => {
-                let entry = journal.entry(step, *position, JournalState::Begun);
-                entry.progress = event.payload.clone();
+                let entry = self.entry(step, *position, JournalState::Begun);
+                let former = std::mem::replace(&mut entry.progress, event.payload.clone());
+                self.bytes -= former.map_or(0, |former| former.data.len());
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
-                journal.set(step, *position, *attempt, JournalState::Completed { result });
-                journal.tell(step);
+                self.set(step, *position, *attempt, JournalState::Completed { result });
+                self.tell(step);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -73,28 +105,28 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
                         JournalState::Failed { failure, finality }
                     }
                 };
-                journal.set(step, *position, *attempt, state);
+                self.set(step, *position, *attempt, state);
                 if retry_at.is_none() {
-                    journal.tell(step);
+                    self.tell(step);
                 }
             }
             EventKind::SleepScheduled { step, position, until } => {
-                journal.set(step, *position, 0, JournalState::Sleeping { until: *until });
+                self.set(step, *position, 0, JournalState::Sleeping { until: *until });
             }
-            EventKind::SleepOver { step } => journal.wake(step),
+            EventKind::SleepOver { step } => self.wake(step),
             EventKind::LabelSet { step, position, .. } => {
                 let result = Payload::new(&b""[..]);
-                journal.set(step, *position, 1, JournalState::Completed { result });
-                journal.tell(step);
+                self.set(step, *position, 1, JournalState::Completed { result });
+                self.tell(step);
             }
-            EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| journal.wake(step)),
-            EventKind::RunResumed { .. } => journal.retry_now(event.at),
+            EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| self.wake(step)),
+            EventKind::RunResumed { .. } => self.retry_now(event.at),
             EventKind::RunRetried { forgives, .. } | EventKind::RunReopened { forgives, .. } => {
-                journal.retry_now(event.at);
-                journal.forgive(event.at, forgives);
+                self.retry_now(event.at);
+                self.forgive(event.at, forgives);
             }
-            EventKind::RunStarted
-            | EventKind::StepStarted { .. }
+            EventKind::RunStarted => self.input = event.payload.clone(),
+            EventKind::StepStarted { .. }
             | EventKind::StepClosed { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
@@ -109,25 +141,29 @@ pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
             | EventKind::Unknown { .. } => {}
         }
     }
-    journal.kept()
-}
 
-#[derive(Default)]
-struct Journal {
-    /// Forgotten ones keep their place and are left out in the end.
-    entries: Vec<Option<Told>>,
-    told: u32,
-    index: HashMap<Name, usize>,
-}
+    /// The sequence number of the last event that was taken in.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
 
-/// An entry, and how much the function had been told of when it was first heard of.
-struct Told {
-    entry: JournalEntry,
-    after: u32,
-}
+    /// The input of the run.
+    pub fn input(&self) -> Payload {
+        self.input.clone().unwrap_or_else(|| Payload::new(&b""[..]))
+    }
 
-impl Journal {
-    fn kept(self) -> Vec<JournalEntry> {
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.entries.len() * ENTRY_BYTES
+    }
+
+    /// The entries in the order in which the steps were first recorded.
+    pub fn entries(&self) -> Vec<JournalEntry> {
+        self.entries.iter().flatten().map(|told| told.entry.clone()).collect()
+    }
+
+    /// The same, without copies.
+    pub fn into_entries(self) -> Vec<JournalEntry> {
         self.entries.into_iter().flatten().map(|told| told.entry).collect()
     }
 

@@ -49,7 +49,7 @@ pub use contract::{
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
-pub use journal::{JournalEntry, JournalState, journal};
+pub use journal::{Journal, JournalEntry, JournalState, journal};
 pub use kagzi_model::RunKey;
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;

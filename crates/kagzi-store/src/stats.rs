@@ -53,6 +53,8 @@ pub struct LaneStats {
     /// Runs that were loaded because memory did not have them, and the lines of their histories.
     pub runs_loaded: AtomicU64,
     pub events_loaded: AtomicU64,
+    /// Events that were read to hand runs over to workers.
+    pub replay_events: AtomicU64,
     /// How often the lane has waited for an answer of the database.
     pub round_trips: AtomicU64,
     /// Messages that waited when the newest batch was collected.
@@ -99,6 +101,7 @@ impl Default for LaneStats {
             timer_lag: Histogram::of_durations(),
             runs_loaded: AtomicU64::default(),
             events_loaded: AtomicU64::default(),
+            replay_events: AtomicU64::default(),
             round_trips: AtomicU64::default(),
             queue_len: AtomicU64::default(),
             namespaces_made: AtomicU64::new(0),

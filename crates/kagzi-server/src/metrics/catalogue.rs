@@ -79,6 +79,7 @@ metrics! {
         "Times that the writer waited for an answer of PostgreSQL; 0 on embedded storage",
     RUNS_LOADED = Counter "kagzi_runs_loaded_total" []: "Runs read from the database because memory did not have them",
     EVENTS_LOADED = Counter "kagzi_events_loaded_total" []: "Lines of their histories",
+    REPLAY_EVENTS = Counter "kagzi_replay_events_read_total" []: "Events read to hand runs over to workers",
     TAKEN_APART = Counter "kagzi_batches_taken_apart_total" []:
         "Batches with a command that the database refused, so that only this one was refused",
     SET_ASIDE = Gauge "kagzi_set_aside_rows" ["kind"]:
