@@ -18,6 +18,9 @@ use crate::{
     sweeper, wait,
 };
 
+/// Leases that one message renews.
+const BEAT_PIECE_LEN: usize = 1_000;
+
 /// A running engine. Cloning shares it.
 #[derive(Clone)]
 pub struct Engine {
@@ -213,7 +216,16 @@ impl Engine {
             Delivery::MayBeLost => Some(millis(settings.heartbeat_interval)),
         };
         let lease_ms = settings.lease_ms();
-        self.send_beat(Beat { id, of: None, runs, lease_ms, unlisted_after_ms, reconnected: false }).await
+        self.send_beat(Beat {
+            id,
+            of: None,
+            runs,
+            lease_ms,
+            unlisted_after_ms,
+            reconnected: false,
+            listed_before: Vec::new(),
+        })
+        .await
     }
 
     /// A worker of this namespace and task queue opens its stream again. What it does not list it does not execute:
@@ -225,11 +237,37 @@ impl Engine {
         runs: Vec<LeaseRef>,
     ) -> Result<BeatAnswer, EngineError> {
         let lease_ms = self.settings().lease_ms();
-        let beat = Beat { id, of: Some(of), runs, lease_ms, unlisted_after_ms: Some(0), reconnected: true };
+        let beat = Beat {
+            id,
+            of: Some(of),
+            runs,
+            lease_ms,
+            unlisted_after_ms: Some(0),
+            reconnected: true,
+            listed_before: Vec::new(),
+        };
         self.send_beat(beat).await
     }
 
-    async fn send_beat(&self, beat: Beat) -> Result<BeatAnswer, EngineError> {
+    /// A worker with thousands of runs is heard piece by piece: everybody waits for the commit that is under way, and
+    /// others come in between. What it does not list is given back with the last piece, when all that it lists is known.
+    async fn send_beat(&self, mut beat: Beat) -> Result<BeatAnswer, EngineError> {
+        let mut lost = Vec::new();
+        while beat.runs.len() > BEAT_PIECE_LEN {
+            let rest = beat.runs.split_off(BEAT_PIECE_LEN);
+            let piece = Beat { unlisted_after_ms: None, ..beat.clone() };
+            lost.extend(self.send_piece(piece).await?.lost);
+            beat.listed_before.extend(beat.runs.iter().map(|lease| lease.run));
+            beat.runs = rest;
+            // Once is enough: by the second piece nothing stands by for its former stream.
+            beat.reconnected = false;
+        }
+        let mut answer = self.send_piece(beat).await?;
+        lost.append(&mut answer.lost);
+        Ok(BeatAnswer { lost, ..answer })
+    }
+
+    async fn send_piece(&self, beat: Beat) -> Result<BeatAnswer, EngineError> {
         match self.store().worker(WorkerCommand::Beat(beat)).await?? {
             WorkerReply::Beat(answer) => Ok(answer),
             WorkerReply::Registered(_)

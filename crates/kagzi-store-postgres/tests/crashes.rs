@@ -153,6 +153,7 @@ async fn keep_house(server: Arc<Server>, worker: WorkerId, stop: Arc<AtomicBool>
             lease_ms: 30_000,
             unlisted_after_ms: Some(3000),
             reconnected: false,
+            listed_before: Vec::new(),
         };
         // Away for the moment; the next round does it.
         let _ = server.store.worker(WorkerCommand::Beat(beat)).await;

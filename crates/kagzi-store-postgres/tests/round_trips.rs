@@ -55,7 +55,15 @@ async fn busy_workers(server: &Server, len: usize) -> Vec<Beat> {
 }
 
 fn beat(id: WorkerId, runs: Vec<kagzi_model::LeaseRef>) -> Beat {
-    Beat { id, of: None, runs, lease_ms: LEASE_MS, unlisted_after_ms: None, reconnected: false }
+    Beat {
+        id,
+        of: None,
+        runs,
+        lease_ms: LEASE_MS,
+        unlisted_after_ms: None,
+        reconnected: false,
+        listed_before: Vec::new(),
+    }
 }
 
 async fn beat_all(server: &Server, beats: Vec<Beat>) {

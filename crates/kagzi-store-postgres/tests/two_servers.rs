@@ -152,6 +152,7 @@ async fn a_heartbeat_hears_of_what_the_other_server_did() {
         lease_ms: LEASE_MS,
         unlisted_after_ms: Some(1000),
         reconnected: false,
+        listed_before: Vec::new(),
     };
     let answer = one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 
@@ -180,6 +181,7 @@ async fn a_slot_freed_by_the_other_server_is_used_again() {
         lease_ms: LEASE_MS,
         unlisted_after_ms: None,
         reconnected: false,
+        listed_before: Vec::new(),
     };
     one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 
@@ -231,6 +233,7 @@ async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
         lease_ms: LEASE_MS,
         unlisted_after_ms: None,
         reconnected: false,
+        listed_before: Vec::new(),
     };
     one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
 

@@ -166,6 +166,7 @@ pub async fn unlisted_leases_are_given_back_after_the_grace(stage: Stage) {
         lease_ms: LEASE_MS,
         unlisted_after_ms: Some(5_000),
         reconnected: false,
+        listed_before: Vec::new(),
     };
 
     stage.pass_ms(4_999);

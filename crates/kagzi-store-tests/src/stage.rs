@@ -280,6 +280,7 @@ impl Stage {
             lease_ms: LEASE_MS,
             unlisted_after_ms: None,
             reconnected: false,
+            listed_before: Vec::new(),
         })
         .await
     }

@@ -73,6 +73,7 @@ pub async fn a_worker_id_is_of_no_use_to_another_namespace_or_queue(stage: Stage
             lease_ms: LEASE_MS,
             unlisted_after_ms: Some(0),
             reconnected: true,
+            listed_before: Vec::new(),
         };
         let greeted = stage.beat_with(greeting).await.unwrap_err();
         let registration = Registration { namespace, task_queue, ..own.clone() };
@@ -99,6 +100,7 @@ pub async fn a_run_that_a_reconnect_gives_back_is_not_leased_into_the_former_str
         lease_ms: LEASE_MS,
         unlisted_after_ms: Some(0),
         reconnected: true,
+        listed_before: Vec::new(),
     };
 
     stage.beat_with(greeting).await.unwrap();

@@ -122,6 +122,8 @@ pub struct Beat {
     /// can list them. None = the caller has compared them itself.
     pub of: Option<(Name, Name)>,
     pub runs: Vec<LeaseRef>,
+    /// Runs of the same heartbeat that were listed before: a worker with thousands is heard piece by piece.
+    pub listed_before: Vec<RunId>,
     pub lease_ms: Millis,
     /// Give back leases that the worker does not list and holds for at least this long: their delivery was
     /// lost. None = the transport cannot lose a delivery.

@@ -223,6 +223,7 @@ impl World {
                     lease_ms: LEASE_MS,
                     unlisted_after_ms,
                     reconnected: false,
+                    listed_before: Vec::new(),
                 })
             }
         })

@@ -154,7 +154,15 @@ mod tests {
         }
         let id = WorkerId(Uuid::now_v7());
         let (runs, unlisted_after_ms) = (Vec::new(), None);
-        let beat = Beat { id, runs, lease_ms: 1, unlisted_after_ms, reconnected: false, of: None };
+        let beat = Beat {
+            id,
+            runs,
+            lease_ms: 1,
+            unlisted_after_ms,
+            reconnected: false,
+            listed_before: Vec::new(),
+            of: None,
+        };
         let command = WorkerCommand::Beat(beat);
         assert!(sender.send(Message::Worker { command, reply: oneshot::channel().0 }).await);
 

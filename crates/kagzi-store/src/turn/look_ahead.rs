@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kagzi_model::WorkerId;
+use kagzi_model::{RunId, WorkerId};
 
 use super::Turn;
 use crate::{
@@ -104,7 +104,8 @@ impl<B: Backend> Turn<'_, B> {
                 keys.push(key);
             }
             if beat.unlisted_after_ms.is_some() {
-                for key in holds {
+                let listed: HashSet<RunId> = beat.listed_before.iter().copied().collect();
+                for key in holds.into_iter().filter(|key| !listed.contains(&key.id)) {
                     self.fold.doubt(key.id);
                     keys.push(key);
                 }

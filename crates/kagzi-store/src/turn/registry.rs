@@ -221,7 +221,8 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     async fn give_back_unlisted(&mut self, beat: &Beat, after_ms: i64) -> Result<(), StoreError> {
-        let listed: HashSet<RunId> = beat.runs.iter().map(|lease| lease.run).collect();
+        let here = beat.runs.iter().map(|lease| lease.run);
+        let listed: HashSet<RunId> = here.chain(beat.listed_before.iter().copied()).collect();
         let held = self.roster.get(beat.id).into_iter().flat_map(|member| member.holds());
         let mut unlisted: Vec<_> = held.filter(|key| !listed.contains(&key.id)).collect();
         unlisted.sort_unstable();
