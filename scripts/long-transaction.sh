@@ -21,9 +21,14 @@ fi
 kagzi=$(realpath "$kagzi")
 scratch=$(mktemp -d)
 jobs=()
-stop() {
-    for job in "${jobs[@]}"; do kill "$job" 2>/dev/null || true; done
+# The benchmark ends by itself only when all its runs have ended, so nobody is asked.
+end_jobs() {
+    for job in "${jobs[@]}"; do kill -KILL "$job" 2>/dev/null || true; done
     wait 2>/dev/null || true
+    jobs=()
+}
+stop() {
+    end_jobs
     [ -z "${own_server:-}" ] || as_postgres "$bin/pg_ctl" -D "$scratch/data" -m immediate stop >/dev/null 2>&1 || true
     rm -rf "$scratch"
 }
@@ -76,9 +81,7 @@ measure() {
     psql -qAt "$base/$database" -c "SELECT '$name: ' || relname || ' ' || n_dead_tup || ' dead versions, '
         || pg_size_pretty(pg_total_relation_size(relid)) FROM pg_stat_user_tables
         WHERE relname IN ('runs', 'workers', 'events') ORDER BY relname"
-    for job in "${jobs[@]}"; do kill "$job" 2>/dev/null || true; done
-    wait 2>/dev/null || true
-    jobs=()
+    end_jobs
     psql -q "$url" -c "DROP DATABASE $database WITH (FORCE)"
 }
 
