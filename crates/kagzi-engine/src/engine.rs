@@ -8,14 +8,14 @@ use kagzi_model::{
     schedule::{ScheduleCommand, ScheduleRequest},
 };
 use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
 use crate::{
-    EngineError, Hub, RunningStep, SessionEvent, Settings, cut_off, retention, scheduler, settings::millis,
-    sweeper, wait,
+    EngineError, Hub, RunningStep, SessionEvent, Settings,
+    settings::millis,
+    sweeps::{self, Started},
 };
 
 /// Leases that one message renews.
@@ -34,8 +34,7 @@ struct Inner {
     settings: Settings,
     started_at: kagzi_model::Timestamp,
     stop: CancellationToken,
-    sweeper: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    scheduler: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    sweeps: tokio::sync::Mutex<Vec<Started>>,
 }
 
 impl Engine {
@@ -49,20 +48,11 @@ impl Engine {
             hub,
             settings,
             stop: CancellationToken::new(),
-            sweeper: tokio::sync::Mutex::new(None),
-            scheduler: tokio::sync::Mutex::new(None),
+            sweeps: tokio::sync::Mutex::default(),
         };
         let engine = Engine { inner: Arc::new(inner) };
-        let sweeping = sweeper::run(engine.clone(), engine.inner.stop.clone());
-        let retaining = retention::run(engine.clone(), engine.inner.stop.clone());
-        let taking_over = cut_off::run(engine.clone(), engine.inner.stop.clone());
-        let looking = wait::look_for_ends(engine.clone(), engine.inner.stop.clone());
-        let task = tokio::spawn(async move {
-            tokio::join!(sweeping, retaining, taking_over, looking);
-        });
-        *engine.inner.sweeper.try_lock().expect("nobody else has the engine yet") = Some(task);
-        let task = tokio::spawn(scheduler::run(engine.clone(), engine.inner.stop.clone()));
-        *engine.inner.scheduler.try_lock().expect("nobody else has the engine yet") = Some(task);
+        let started = sweeps::start(&engine, &engine.inner.stop);
+        *engine.inner.sweeps.try_lock().expect("nobody else has the engine yet") = started;
         engine
     }
 
@@ -75,15 +65,8 @@ impl Engine {
     pub async fn stop(&self) {
         self.prepare_to_stop();
         self.inner.stop.cancel();
-        if let Some(task) = self.inner.sweeper.lock().await.take()
-            && let Err(error) = task.await
-        {
-            warn!(%error, "the sweeper did not end cleanly");
-        }
-        if let Some(task) = self.inner.scheduler.lock().await.take()
-            && let Err(error) = task.await
-        {
-            warn!(%error, "the scheduler did not end cleanly");
+        for sweep in std::mem::take(&mut *self.inner.sweeps.lock().await) {
+            sweep.ended().await;
         }
         self.inner.store.close().await;
     }

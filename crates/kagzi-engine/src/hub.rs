@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, info};
 
-use crate::{SessionEvent, cut_off::CutOff, journals::Journals, running::Running};
+use crate::{SessionEvent, SweepStats, cut_off::CutOff, journals::Journals, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
 const LIVE_MAX: usize = 100_000;
@@ -26,6 +26,8 @@ pub struct Hub {
     pub(crate) cut_off: CutOff,
     /// Journals of long runs that are kept for their next assignment.
     pub(crate) journals: Journals,
+    /// What the sweeps of this server did.
+    pub sweeps: SweepStats,
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,

@@ -1,7 +1,7 @@
 //! The moving parts of a server, without transport and without SQL.
 //!
 //! [`Engine`] is what a transport calls. Behind it: the [`Hub`] passes committed facts to whoever waits for them,
-//! the sweeper does the housekeeping, [`explain`] says why a run does not move.
+//! the sweeps do the housekeeping, [`explain`] says why a run does not move.
 
 mod assigned;
 mod cut_off;
@@ -11,14 +11,12 @@ mod explain;
 mod hub;
 mod journals;
 mod poll;
-mod retention;
 mod rules;
 mod running;
-mod scheduler;
 mod schedules;
 mod session;
 mod settings;
-mod sweeper;
+mod sweeps;
 mod wait;
 mod workers;
 
@@ -30,3 +28,4 @@ pub use hub::Hub;
 pub use running::RunningStep;
 pub use session::{Next, Session, SessionEvent};
 pub use settings::{SchedulerSettings, SettingError, Settings};
+pub use sweeps::{SweepCount, SweepStats};

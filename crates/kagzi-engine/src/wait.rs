@@ -1,19 +1,14 @@
 //! Waiting for the end of a run.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use kagzi_model::{Name, Rejection, RunId};
-use kagzi_store::{Observer, RunView, StoreError};
-use tokio_util::sync::CancellationToken;
+use kagzi_store::{RunView, StoreError};
 
 use crate::{Engine, EngineError};
 
-/// How often somebody looks for all waiters of this server, where other servers share the database: one of them may have
-/// ended a run, and its hint may be lost. Also how long a waiter leaves a store alone that turned it away.
+/// How long a waiter leaves a store alone that turned it away.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Runs that are looked for in one statement.
-const LOOK_LEN_MAX: usize = 10_000;
 
 impl Engine {
     /// The run as soon as it has ended, or as it stands when the timeout passes.
@@ -41,7 +36,7 @@ impl Engine {
         let mut waited = false;
         loop {
             // Subscribe, then look, then wait: an end in between would otherwise be missed. Ends on other servers are
-            // looked for by `look_for_ends`, for all waiters together.
+            // looked for by the sweep `ends_elsewhere`, for all waiters together.
             let (mut waiting, live) = self.hub().subscribe(namespace, id);
             let mut turned_away = false;
             if waited || !live {
@@ -101,26 +96,5 @@ impl Engine {
     pub async fn read_run(&self, namespace: &Name, id: RunId) -> Result<RunView, EngineError> {
         let found = self.store().run(namespace, id).await?;
         Ok(found.ok_or_else(|| Rejection::NotFound { run: id, namespace: namespace.clone() })?)
-    }
-}
-
-/// Looks for runs that ended on other servers, for all who wait on this one: one statement a second, whatever their
-/// number, and none while this server is alone.
-pub async fn look_for_ends(engine: Engine, stop: CancellationToken) {
-    while stop.run_until_cancelled(engine.clock().sleep(LOOK_AGAIN)).await.is_some() {
-        if !engine.store().in_company() {
-            continue;
-        }
-        let waited_for = engine.hub().waited_for();
-        for some in waited_for.chunks(LOOK_LEN_MAX) {
-            // A store that is away is asked again in a second.
-            let Ok(living) = engine.store().living(some).await else { break };
-            let living: HashSet<RunId> = living.into_iter().collect();
-            let over: Vec<RunId> =
-                some.iter().map(|(_, run)| *run).filter(|run| !living.contains(run)).collect();
-            if !over.is_empty() {
-                engine.hub().ended_elsewhere(&over);
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::{extract::State, http::header, response::IntoResponse};
-use kagzi_engine::Engine;
+use kagzi_engine::{Engine, SweepCount};
 use kagzi_store::{AsideRow, Census, LaneStats, QueueCount};
 
 use crate::{edge::CallStats, progress::Progress};
@@ -109,6 +109,12 @@ impl Metrics {
             &catalogue::SET_ASIDE,
             AsideRow::KINDS.map(|kind| (vec![kind], stats.aside.count(kind) as f64)),
         );
+        let sweeps = self.engine.hub().sweeps.read();
+        let by_name = |of: fn(&SweepCount) -> u64| {
+            sweeps.iter().map(move |(name, count)| (vec![*name], of(count) as f64)).collect::<Vec<_>>()
+        };
+        page.values(&catalogue::SWEEP_ROUNDS, by_name(|count| count.rounds));
+        page.values(&catalogue::SWEEP_ERRORS, by_name(|count| count.errors));
         page.value(&catalogue::RETENTION_RUNS, count(&stats.runs_retired));
         page.value(&catalogue::RETENTION_EVENTS, count(&stats.events_retired));
         page.value(&catalogue::RETENTION_BATCHES, count(&stats.retention_batches));

@@ -84,6 +84,8 @@ metrics! {
         "Batches with a command that the database refused, so that only this one was refused",
     SET_ASIDE = Gauge "kagzi_set_aside_rows" ["kind"]:
         "Rows that this server cannot read and leaves alone; kagzi doctor names them",
+    SWEEP_ROUNDS = Counter "kagzi_sweep_rounds_total" ["sweep"]: "Rounds of housekeeping, by kind",
+    SWEEP_ERRORS = Counter "kagzi_sweep_errors_total" ["sweep"]: "Rounds that failed and are tried again",
     RETENTION_RUNS = Counter "kagzi_retention_runs_deleted_total" []:
         "Finished runs that were deleted because they were past their retention",
     RETENTION_EVENTS = Counter "kagzi_retention_events_deleted_total" []:

@@ -1,86 +1,102 @@
-//! Housekeeping: leases that ran out, deadlines that passed, workers that were lost.
+//! Leases that ran out, deadlines that passed, workers that were lost.
 
 use std::time::Duration;
 
 use kagzi_model::Timestamp;
 use kagzi_store::{Clock, Leap, StoreError, SweepKind};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::warn;
 
+use super::{REMINDED_EVERY, Sweep, When};
 use crate::{Engine, settings::millis};
 
 /// Longest pause between two looks. Deadlines and leases have their own armed times; this bounds how late a
 /// lost worker is noticed.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
-
-/// How often to look for workers to forget. They are days old; a minute more does not matter.
-const FORGET_EVERY: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = REMINDED_EVERY;
 
 /// A step that runs longer than this is written down.
 const LONG_STEP_MS: i64 = 1_000;
 /// Steps written down in one commit.
 const WRITE_LEN_MAX: usize = 500;
 
-/// Runs until told to stop. An error is reported and tried again; it never ends the sweeper.
-pub async fn run(engine: Engine, stop: CancellationToken) {
-    // After a start or an outage of the store, workers get the time to be heard of before they count as lost.
-    let grace = || Quiet::begin(engine.clock(), engine.settings().stale_after);
-    let mut quiet = grace();
-    let mut forget_at = quiet.until;
-    let mut presence = Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval);
-    let (mut leaps, mut leapt) = (engine.clock().leaps(), engine.clock().leapt());
-    let mut leap: Option<Leap> = None;
-    loop {
+/// What it knows from round to round.
+pub struct Leases {
+    quiet: Quiet,
+    presence: Presence,
+    leaps: u64,
+    leapt: Duration,
+    leap: Option<Leap>,
+}
+
+impl Leases {
+    pub fn new(engine: &Engine) -> Leases {
+        Leases {
+            quiet: grace(engine),
+            presence: Presence::new(PAUSE_MAX + engine.settings().heartbeat_interval),
+            leaps: engine.clock().leaps(),
+            leapt: engine.clock().leapt(),
+            leap: None,
+        }
+    }
+}
+
+/// After a start or an outage of the store, workers get the time to be heard of before they count as lost.
+fn grace(engine: &Engine) -> Quiet {
+    Quiet::begin(engine.clock(), engine.settings().stale_after)
+}
+
+impl Sweep for Leases {
+    const NAME: &'static str = "leases";
+
+    async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
         let mut now = engine.clock().now();
-        if let Some(away) = presence.was_away() {
+        if let Some(away) = self.presence.was_away() {
             // The process was stopped, or its machine was: the heartbeats of that time still wait to be read.
             warn!(?away, "the server itself was away, nobody counts as lost yet");
-            quiet = grace();
+            self.quiet = grace(engine);
         }
         // Asked after the time: a leap that this very reading found must be seen.
-        if engine.clock().leaps() != leaps {
+        if engine.clock().leaps() != self.leaps {
             warn!("time leapt forward, nobody counts as lost yet");
-            (leaps, quiet, now) = (engine.clock().leaps(), grace(), engine.clock().now());
-            let by = engine.clock().leapt().saturating_sub(leapt);
-            leapt += by;
+            (self.leaps, self.quiet, now) = (engine.clock().leaps(), grace(engine), engine.clock().now());
+            let by = engine.clock().leapt().saturating_sub(self.leapt);
+            self.leapt += by;
             // A second leap adds to the first: what began between the two has a little more than it should.
-            leap = Some(Leap { at: now, by: leap.map_or(by, |before| before.by + by) });
+            self.leap = Some(Leap { at: now, by: self.leap.map_or(by, |before| before.by + by) });
         }
         let steady = engine.clock().steady();
-        let mut wake_at = now + PAUSE_MAX;
         // Steps that have run for a second are worth a line.
-        write_running_steps(&engine, now.plus_ms(-LONG_STEP_MS)).await;
-        if steady >= forget_at {
-            forget_workers(&engine, now).await;
-            forget_at = steady + FORGET_EVERY;
-        }
-        let swept = if steady >= quiet.until {
-            round(&engine, now, leap).await
+        write_running_steps(engine, now.plus_ms(-LONG_STEP_MS)).await;
+        let next_at = if steady >= self.quiet.until {
+            round(engine, now, self.leap).await?
         } else {
-            quiet_round(&engine, now, &quiet).await.map(|()| Some(now + (quiet.until - steady)))
+            quiet_round(engine, now, &self.quiet).await?;
+            Some(now + (self.quiet.until - steady))
         };
-        match swept {
-            // What is over and was left alone is looked at again in the usual pace.
-            Ok(Some(next_at)) if next_at > now => wake_at = wake_at.min(next_at),
-            Ok(Some(_) | None) => {}
-            Err(error) => {
-                error!(%error, "sweep failed, trying again");
-                // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to keep
-                // waiting for workers that are lost.
-                if error.is_away() {
-                    quiet = grace();
-                }
-            }
+        // What is over and was left alone is looked at again in the usual pace.
+        let next_at = next_at.filter(|next_at| *next_at > now);
+        let usual = now + PAUSE_MAX;
+        Ok(When::At(next_at.map_or(usual, |next_at| usual.min(next_at))))
+    }
+
+    fn failed(&mut self, engine: &Engine, error: &StoreError) -> When {
+        // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to keep waiting for
+        // workers that are lost.
+        if error.is_away() {
+            self.quiet = grace(engine);
         }
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = engine.clock().sleep_until(wake_at) => break,
-                sooner = engine.hub().due_before(wake_at) => wake_at = sooner,
-                () = tokio::time::sleep(PAUSE_MAX) => presence.tell(),
-            }
+        When::At(engine.clock().now() + PAUSE_MAX)
+    }
+
+    async fn sooner(&self, engine: &Engine, than: When) -> When {
+        match than {
+            When::At(at) => When::At(engine.hub().due_before(at).await),
+            When::In(_) | When::Pause(_) | When::Called => std::future::pending().await,
         }
+    }
+
+    fn remind(&mut self) {
+        self.presence.tell();
     }
 }
 
@@ -147,27 +163,6 @@ pub(crate) async fn write_running_steps(engine: &Engine, before: Timestamp) {
         if let Err(error) = engine.store().apply(commands).await {
             warn!(%error, "could not write down running steps");
             return;
-        }
-    }
-}
-
-/// Forgets workers that have been offline for long. An error is harmless: the next look finds them.
-async fn forget_workers(engine: &Engine, now: Timestamp) {
-    let before = now.plus_ms(-millis(engine.settings().forget_workers_after));
-    loop {
-        match engine.store().sweep(SweepKind::OfflineWorkers { before }).await {
-            Ok(swept) => {
-                if swept.count > 0 {
-                    info!(workers = swept.count, "forgot workers that were offline for long");
-                }
-                if !swept.more {
-                    return;
-                }
-            }
-            Err(error) => {
-                warn!(%error, "could not forget old workers");
-                return;
-            }
         }
     }
 }
