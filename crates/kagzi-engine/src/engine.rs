@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     EngineError, Hub, RunningStep, SessionEvent, Settings,
     settings::millis,
-    sweeps::{self, Started},
+    sweeps::{self, Sweeping},
 };
 
 /// Leases that one message renews.
@@ -34,7 +34,7 @@ struct Inner {
     settings: Settings,
     started_at: kagzi_model::Timestamp,
     stop: CancellationToken,
-    sweeps: tokio::sync::Mutex<Vec<Started>>,
+    sweeps: tokio::sync::Mutex<Vec<Sweeping>>,
 }
 
 impl Engine {

@@ -112,12 +112,12 @@ impl SweepStats {
 }
 
 /// A sweep that was started.
-pub(crate) struct Started {
+pub(crate) struct Sweeping {
     name: &'static str,
     task: JoinHandle<()>,
 }
 
-impl Started {
+impl Sweeping {
     /// Waits for its end, after it was told to stop.
     pub(crate) async fn ended(self) {
         if let Err(error) = self.task.await {
@@ -127,7 +127,7 @@ impl Started {
 }
 
 /// Starts all sweeps. A new one is a file and a line here.
-pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Started> {
+pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> {
     vec![
         spawn(leases::Leases::new(engine), engine, stop),
         spawn(offline_workers::OfflineWorkers, engine, stop),
@@ -138,9 +138,9 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Started> {
     ]
 }
 
-fn spawn<S: Sweep>(sweep: S, engine: &Engine, stop: &CancellationToken) -> Started {
+fn spawn<S: Sweep>(sweep: S, engine: &Engine, stop: &CancellationToken) -> Sweeping {
     let task = tokio::spawn(keep_going(sweep, engine.clone(), stop.clone()));
-    Started { name: S::NAME, task }
+    Sweeping { name: S::NAME, task }
 }
 
 /// Runs a sweep until told to stop. A round that is under way is not cut off.

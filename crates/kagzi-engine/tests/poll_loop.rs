@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Assigned, Engine, Hub, Next, Session, Settings};
-use kagzi_model::{Command, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, Timestamp};
+use kagzi_model::{
+    Command, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, StepResult, Timestamp, act,
+};
 use kagzi_store::{Assignment, JournalState, LaneStats, ManualClock, MemoryStore, journal};
 
 const NAP_MS: i64 = 1_000;
@@ -79,24 +81,23 @@ async fn next(session: &mut Session) -> Assignment {
 }
 
 fn look(lease: &LeaseRef, n: u32) -> Command {
-    Command::RecordStep {
-        lease: lease.clone(),
+    lease.report(act::RecordStep(StepResult {
         step: StepRef { path: format!("look#{n}").into(), position: n * 2 },
         attempt: 1,
         result: Payload::new(&b"not yet"[..]),
         elapsed_ms: 0,
-    }
+    }))
 }
 
 fn nap(lease: &LeaseRef, n: u32, park: bool) -> Command {
     let step = StepRef { path: format!("nap#{n}").into(), position: n * 2 + 1 };
     let duration_ms = if park { NAP_MS } else { 0 };
-    Command::Sleep { lease: lease.clone(), step, duration_ms, park }
+    lease.report(act::Sleep { step, duration_ms, park })
 }
 
 /// Rounds under one lease, so that the test needs no forty thousand commits.
 async fn rounds_at_once(stage: &Stage, lease: &LeaseRef, rounds: u32) {
-    let over = |n: u32| Command::SleepOver { lease: lease.clone(), step: format!("nap#{n}").into() };
+    let over = |n: u32| lease.report(act::SleepOver { step: format!("nap#{n}").into() });
     let commands: Vec<Command> =
         (0..rounds).flat_map(|n| [look(lease, n), nap(lease, n, false), over(n)]).collect();
     for portion in commands.chunks(999) {

@@ -5,7 +5,7 @@ mod stage;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use kagzi_model::Command;
+use kagzi_model::{Author, Command, RunKey, act};
 use kagzi_store::{LaneStats, Store};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, namespace, next, record};
@@ -29,7 +29,7 @@ async fn a_conflict_reloads_the_run_that_was_changed_elsewhere_and_no_other() {
         leases.push(next(&mut assignments, SOON).await.lease());
     }
     let taken = leases.pop().unwrap();
-    let cancel = Command::Cancel { namespace: namespace(), run: taken.run, reason: "no".into() };
+    let cancel = RunKey::new(namespace(), taken.run).order(Author::new("tester", "no"), act::Cancel);
     there.apply(cancel).await.unwrap();
     let stats = here.store.stats();
     let [loaded, conflicts, trips] =
