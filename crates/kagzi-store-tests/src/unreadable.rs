@@ -225,3 +225,22 @@ pub async fn settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace
     let named = stage.store.stats().aside.list(10);
     assert!(named.iter().any(|(row, _)| row.to_string().contains(&*damaged)), "{named:?}");
 }
+
+pub async fn rows_that_are_due_and_cannot_be_leased_do_not_stand_in_the_way_of_their_queue(mut stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    // As many as a turn claims at once, and more.
+    for n in 0..40 {
+        let victim = stage.start(&format!("victim-{n}")).await;
+        let lease = standing.next().await.lease();
+        stage.ok(stage.complete(&lease)).await;
+        assert_eq!(lease.run, victim);
+    }
+    stage.damage("UPDATE runs SET due_at = 1 WHERE business_id LIKE 'victim-%'").await;
+
+    let mut standing = stage.stand_by(1).await;
+    let neighbour = stage.start("neighbour").await;
+    assert_eq!(standing.next().await.run.id, neighbour);
+
+    let named = stage.store.stats().aside.list(100);
+    assert!(named.iter().any(|(_, note)| note.why.contains("cannot be leased")), "{named:?}");
+}

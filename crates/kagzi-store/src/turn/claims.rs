@@ -76,8 +76,12 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.count_leases();
             }
             Err(rejection) => {
-                // The index said due and the row says no: report it and do not try it again at once.
+                // The index says due and the row says no. It would be found first in every turn, and so many of them would
+                // stand in the way of their whole key: it is left alone, and named to whoever looks.
                 tracing::error!(namespace = %key.namespace, run = %id, %rejection, "a due run could not be leased");
+                let row = AsideRow::Run(RunKey::new(key.namespace.clone(), id));
+                let why = format!("its row is due and cannot be leased: {rejection}");
+                self.stats.aside.put(row, &why, self.now);
             }
         }
         Ok(true)
