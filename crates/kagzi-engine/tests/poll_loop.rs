@@ -70,11 +70,9 @@ impl Stage {
 
 async fn next(session: &mut Session) -> Assignment {
     let assigned = async {
-        loop {
-            match session.next().await {
-                Next::Assigned(mut runs) => return runs.pop_front().unwrap(),
-                Next::Event(event) => panic!("{event:?}"),
-            }
+        match session.next().await {
+            Next::Assigned(mut runs) => runs.pop_front().unwrap(),
+            Next::Event(event) => panic!("{event:?}"),
         }
     };
     tokio::time::timeout(Duration::from_secs(60), assigned).await.expect("the run is due")
