@@ -271,7 +271,7 @@ impl<'a> Executor<'a> {
             return;
         }
         if Arc::strong_count(function) > FUNCTION_WAKERS + 1 {
-            tracing::warn!(
+            tracing::debug!(
                 run = %self.run.lease.run_id,
                 "a run is parked while its function also waits for something that is no operation: it begins anew with \
                  the next execution; use ctx.timeout instead of tokio's, ctx.sleep for timers, and steps for the rest"
