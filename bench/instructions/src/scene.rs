@@ -39,7 +39,12 @@ pub fn hot() -> Vec<Hot> {
         hot(
             "begin_step",
             held,
-            lease().report(act::BeginStep { step: step.clone(), timeout_ms: Some(60_000), policy: retry }),
+            lease().report(act::BeginStep {
+                step: step.clone(),
+                timeout_ms: Some(60_000),
+                standard_ms: None,
+                policy: retry,
+            }),
         ),
         hot("record_step", held, record_step()),
         hot("fail_step_and_retry", held, fail_step),

@@ -97,7 +97,12 @@ impl Running {
                 let passed_ms = step.told_at.remaining_ms(step.since);
                 let timeout_ms = step.timeout_ms.map(|ms| ms.saturating_sub(passed_ms).max(0));
                 let policy = step.policy;
-                commands.push(lease.report(act::BeginStep { step: named, timeout_ms, policy }));
+                commands.push(lease.report(act::BeginStep {
+                    step: named,
+                    timeout_ms,
+                    standard_ms: None,
+                    policy,
+                }));
             }
         }
         commands

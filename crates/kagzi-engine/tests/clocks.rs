@@ -282,7 +282,8 @@ async fn a_step_has_its_whole_time_over_a_leap_and_not_more() {
         let living = [(worker, lease.clone())];
         let step = StepRef { path: name("slow"), position: 0 };
         let policy = RetryPolicy::default();
-        let begin = lease.report(act::BeginStep { step, timeout_ms: Some(600_000), policy });
+        let begin =
+            lease.report(act::BeginStep { step, timeout_ms: Some(600_000), standard_ms: None, policy });
         stage.engine.apply_one(begin).await.unwrap();
         stage.pass_beating(MINUTE, &living).await;
 

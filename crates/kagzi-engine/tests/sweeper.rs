@@ -76,7 +76,8 @@ impl Stage {
     async fn begin(&self, lease: &LeaseRef, timeout_ms: i64) {
         let step = StepRef { path: name("charge"), position: 0 };
         let (lease, policy) = (lease.clone(), RetryPolicy::default());
-        let begin = lease.report(act::BeginStep { step, timeout_ms: Some(timeout_ms), policy });
+        let begin =
+            lease.report(act::BeginStep { step, timeout_ms: Some(timeout_ms), standard_ms: None, policy });
         self.engine.apply_one(begin).await.unwrap();
     }
 

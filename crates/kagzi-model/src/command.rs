@@ -289,6 +289,7 @@ pub struct StartRun {
     pub workflow_type: Name,
     pub task_queue: Name,
     pub input: Payload,
+    /// The moment that the caller asked for; a limit on the execution time is in the options.
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
     pub labels: Labels,

@@ -198,17 +198,10 @@ impl Defaults {
     }
 
     /// The start with its open fields filled: step > run > namespace > server, and these are the last two merged.
-    pub fn fill(&self, now: Timestamp, start: &StartRun) -> StartRun {
+    pub fn fill(&self, start: &StartRun) -> StartRun {
         let mut filled = start.clone();
         filled.options.retry = start.options.retry.or(&self.retry);
         filled.options.timeouts = start.options.timeouts.or(&self.timeouts);
-        // The run's own limit is in its deadline already.
-        if start.options.timeouts.execution_ms.is_none()
-            && let Some(limit_ms) = self.timeouts.execution_ms.filter(|ms| *ms > 0)
-        {
-            let end = start.options.start_at.map_or(now, |at| at.max(now)).plus_ms(limit_ms);
-            filled.deadline_at = Some(start.deadline_at.map_or(end, |at| at.min(end)));
-        }
         filled
     }
 }
@@ -221,6 +214,13 @@ impl Timeouts {
             heartbeat_ms: self.heartbeat_ms.or(outer.heartbeat_ms),
             execution_ms: self.execution_ms.or(outer.execution_ms),
         }
+    }
+
+    /// When a run that is created now must have ended: at the moment that was asked for or when its execution time is
+    /// over, whichever is earlier. An execution time of 0 is no limit. The only place where a deadline is made.
+    pub fn deadline_of(&self, now: Timestamp, asked: Option<Timestamp>) -> Option<Timestamp> {
+        let end = self.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms));
+        [asked, end].into_iter().flatten().min()
     }
 }
 
@@ -358,7 +358,7 @@ mod tests {
         };
         let own = Timeouts { start_to_close_ms: Some(1_000), ..Timeouts::default() };
 
-        let filled = namespace.or(&server).fill(NOW, &start(own, None));
+        let filled = namespace.or(&server).fill(&start(own, None));
 
         let retry = &filled.options.retry;
         assert_eq!((retry.maximum_attempts, retry.jitter), (Some(9), Some(0.2)));
@@ -368,7 +368,7 @@ mod tests {
             execution_ms: Some(5_000),
         };
         assert_eq!(filled.options.timeouts, expected);
-        assert_eq!(filled.deadline_at, Some(NOW.plus_ms(5_000)));
+        assert_eq!(filled.options.timeouts.deadline_of(NOW, None), Some(NOW.plus_ms(5_000)));
     }
 
     #[test]
@@ -380,7 +380,8 @@ mod tests {
         let unlimited = Timeouts { execution_ms: Some(0), ..Timeouts::default() };
         let sooner = Some(NOW.plus_ms(1));
 
-        assert_eq!(limited.fill(NOW, &start(unlimited, None)).deadline_at, None);
-        assert_eq!(limited.fill(NOW, &start(Timeouts::default(), sooner)).deadline_at, sooner);
+        let deadline = |start: StartRun| start.options.timeouts.deadline_of(NOW, start.deadline_at);
+        assert_eq!(deadline(limited.fill(&start(unlimited, None))), None);
+        assert_eq!(deadline(limited.fill(&start(Timeouts::default(), sooner))), sooner);
     }
 }

@@ -1,6 +1,6 @@
 //! What the sender of an accepted command is told: one type per question, and one enum for those who carry them.
 
-use crate::{Failure, Finality, Rejection, RunId, Status, Timestamp};
+use crate::{Failure, Finality, Millis, Rejection, RunId, Status, Timestamp};
 
 /// Declares the enum of all replies, and how each type gets in and out of it.
 macro_rules! replies {
@@ -70,8 +70,8 @@ pub struct Claimed {
 /// Whether a step must run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Begin {
-    /// Run it; this is the number of the attempt.
-    Execute { attempt: u32 },
+    /// Run it; this is the number of the attempt, and how long it may take.
+    Execute { attempt: u32, timeout_ms: Option<Millis> },
     /// It has a result: read it from the journal.
     Recorded,
     /// It failed for good.

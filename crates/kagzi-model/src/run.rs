@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Labels, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, schedule::ScheduledBy};
+use crate::{
+    Failure, Labels, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, codes, schedule::ScheduledBy,
+};
 
 /// The state of one run, without its payloads (they live in its events).
 #[derive(Debug, Clone, PartialEq)]
@@ -310,6 +312,17 @@ impl Run {
             State::Paused { by, .. } => **by == *"quarantine",
             State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => false,
             State::Completed | State::Cancelled { .. } => false,
+        }
+    }
+
+    /// What a failure handler of the run is told: what made it end badly, or why it was quarantined. None for a run that
+    /// owes nobody a handler, perhaps because it went on meanwhile.
+    pub fn handled_failure(&self) -> Option<Failure> {
+        match &self.state {
+            State::Paused { why, .. } if self.needs_handler() => Some(Failure::new(codes::QUARANTINED, why)),
+            State::Failed { failure } | State::TimedOut { failure } => Some(failure.clone()),
+            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Paused { .. } | State::Completed | State::Cancelled { .. } => None,
         }
     }
 

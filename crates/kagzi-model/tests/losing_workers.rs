@@ -67,8 +67,13 @@ impl Story {
 
     fn begin_step(&mut self, path: &str) -> u32 {
         let (lease, policy) = (self.lease(), RetryPolicy::default());
-        match self.apply(&lease.report(act::BeginStep { step: step(path), timeout_ms: None, policy })) {
-            Reply::Begin(Begin::Execute { attempt }) => attempt,
+        match self.apply(&lease.report(act::BeginStep {
+            step: step(path),
+            timeout_ms: None,
+            standard_ms: None,
+            policy,
+        })) {
+            Reply::Begin(Begin::Execute { attempt, .. }) => attempt,
             other => panic!("not to be executed: {other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kagzi_engine::{Engine, EngineError, moment};
-use kagzi_model::{Name, Payload, Rejection, Run, RunId, State, codes};
+use kagzi_model::{Name, Payload, Rejection, Run, RunId, codes};
 use kagzi_proto::WORKFLOW_FAILED;
 use serde_json::json;
 use tonic::Status;
@@ -39,12 +39,9 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
         Err(error) => return Err(from_engine(error)),
     };
     let run = view.run;
-    let (error, code) = match &run.state {
-        State::Paused { why, .. } => (why.clone(), codes::QUARANTINED.to_owned()),
-        state => run.failure().map_or_else(
-            || (state.status().name().to_owned(), String::new()),
-            |failure| (failure.message.clone(), failure.code.to_string()),
-        ),
+    let (error, code) = match run.handled_failure() {
+        Some(failure) => (failure.message, failure.code.to_string()),
+        None => (run.state.status().name().to_owned(), String::new()),
     };
     let input = view.input.unwrap_or_else(|| Payload::new(""));
     let event = json!({

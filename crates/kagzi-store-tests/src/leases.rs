@@ -267,7 +267,7 @@ pub async fn a_report_that_contradicts_the_record_pauses_its_run_in_the_same_com
     let moved = StepRef { path: "charge".into(), position: 7 };
     let (policy, commits) = (RetryPolicy::default(), LaneStats::get(&stage.store.stats().commits));
 
-    let begin = act::BeginStep { step: moved, timeout_ms: None, policy };
+    let begin = act::BeginStep { step: moved, timeout_ms: None, standard_ms: None, policy };
     let refused = stage.apply(lease.report(begin)).await.unwrap_err();
 
     assert!(matches!(refused, Rejection::StepMismatch { .. }), "{refused}");

@@ -152,8 +152,8 @@ pub async fn an_execution_of_a_step_that_began_and_died_has_its_number(stage: St
     let lease = heir.next().await.lease();
     let second = stage.ok(stage.begin(&lease, "charge")).await;
 
-    assert_eq!(first, Reply::Begin(Begin::Execute { attempt: 1 }));
-    assert_eq!(second, Reply::Begin(Begin::Execute { attempt: 2 }));
+    assert_eq!(first, Reply::Begin(Begin::Execute { attempt: 1, timeout_ms: None }));
+    assert_eq!(second, Reply::Begin(Begin::Execute { attempt: 2, timeout_ms: None }));
     let names = stage.event_names(run).await;
     assert_eq!(names[2..5], ["step_started", "step_failed", "lease_lost"]);
 }

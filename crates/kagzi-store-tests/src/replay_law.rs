@@ -129,7 +129,12 @@ pub async fn a_closed_sleep_that_is_named_again_wakes_the_run(stage: Stage) {
 pub async fn a_step_that_was_dropped_while_it_ran_is_not_timed_out(stage: Stage) {
     let (run, lease, _standing) = leased(&stage).await;
     let policy = RetryPolicy::default();
-    let begin = lease.report(act::BeginStep { step: step("quote"), timeout_ms: Some(1_000), policy });
+    let begin = lease.report(act::BeginStep {
+        step: step("quote"),
+        timeout_ms: Some(1_000),
+        standard_ms: None,
+        policy,
+    });
     stage.ok(begin).await;
 
     let close = lease.report(act::CloseStep { step: step("quote") });
@@ -268,7 +273,7 @@ pub async fn a_reopened_run_executes_again_only_what_failed_it(stage: Stage) {
     let begun = stage.ok(stage.begin(&lease, "card-a")).await;
     assert!(matches!(begun, Reply::Begin(kagzi_model::Begin::Failed { .. })), "{begun:?}");
     let begun = stage.ok(stage.begin(&lease, "ship")).await;
-    assert_eq!(begun, Reply::Begin(kagzi_model::Begin::Execute { attempt: 2 }));
+    assert_eq!(begun, Reply::Begin(kagzi_model::Begin::Execute { attempt: 2, timeout_ms: None }));
 }
 
 pub async fn a_run_retried_by_policy_executes_again_only_what_failed_it(stage: Stage) {

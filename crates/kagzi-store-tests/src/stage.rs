@@ -179,7 +179,7 @@ impl Stage {
 
     pub fn begin(&self, lease: &LeaseRef, path: &str) -> Command {
         let policy = RetryPolicy::default();
-        lease.report(act::BeginStep { step: step(path), timeout_ms: None, policy })
+        lease.report(act::BeginStep { step: step(path), timeout_ms: None, standard_ms: None, policy })
     }
 
     /// A failed attempt that ends the lease if it is retried.

@@ -181,7 +181,14 @@ pub async fn a_step_that_began_by_a_call_fails_by_the_policy_it_named_there(stag
     stage.start("order-1").await;
     let lease = standing.next().await.lease();
     let once = RetryPolicy { maximum_attempts: Some(1), ..RetryPolicy::default() };
-    stage.ok(lease.report(act::BeginStep { step: step("charge"), timeout_ms: None, policy: once })).await;
+    stage
+        .ok(lease.report(act::BeginStep {
+            step: step("charge"),
+            timeout_ms: None,
+            standard_ms: None,
+            policy: once,
+        }))
+        .await;
 
     let reply = stage.ok(stage.fail_step(&lease, "charge", 1)).await;
 
@@ -193,7 +200,12 @@ pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
     let run = stage.start("order-1").await;
     let lease = standing.next().await.lease();
     let policy = RetryPolicy::default();
-    let begin = lease.report(act::BeginStep { step: step("slow"), timeout_ms: Some(5_000), policy });
+    let begin = lease.report(act::BeginStep {
+        step: step("slow"),
+        timeout_ms: Some(5_000),
+        standard_ms: None,
+        policy,
+    });
     stage.ok(begin).await;
 
     stage.pass_ms(4_999);

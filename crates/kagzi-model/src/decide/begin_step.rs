@@ -10,7 +10,10 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct BeginStep {
     pub step: StepRef,
+    /// How long the attempt may take, where its caller said so.
     pub timeout_ms: Option<Millis>,
+    /// How long it may take where neither its caller nor the run says so. Without it only the caller's word counts.
+    pub standard_ms: Option<Millis>,
     pub policy: RetryPolicy,
 }
 
@@ -20,7 +23,8 @@ impl Rule for BeginStep {
 
     /// Answers from the record, or notes that an attempt begins and when the server ends it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, held: &Lease) -> Result<Change<Begin>, Rejection> {
-        let BeginStep { step, timeout_ms, policy } = self;
+        let BeginStep { step, policy, .. } = self;
+        let timeout_ms = self.limit_ms(seen);
         guard::same_position(seen, step)?;
         guard::room_for_step(seen, step)?;
         let known = seen.steps.get(&step.path);
@@ -37,12 +41,12 @@ impl Rule for BeginStep {
                 answer(Begin::NotReady { at: *at })
             }
             Some(StepState::Sleeping { .. }) => answer(Begin::Recorded),
-            Some(StepState::Running { .. }) => answer(Begin::Execute { attempt }),
+            Some(StepState::Running { .. }) => answer(Begin::Execute { attempt, timeout_ms }),
             Some(StepState::Retry { .. }) | None => {
                 let timeout_at = timeout_ms.map(|ms| now.plus_ms(ms));
                 let (path, position, policy) = (step.path.clone(), step.position, policy.clone());
                 let event = EventKind::StepStarted { step: path, position, attempt, timeout_at, policy };
-                let mut change = Change::event(event, None, Begin::Execute { attempt });
+                let mut change = Change::event(event, None, Begin::Execute { attempt, timeout_ms });
                 let earlier = [held.step_timeout_at, timeout_at].into_iter().flatten().min();
                 if earlier != held.step_timeout_at {
                     let lease = Lease { step_timeout_at: earlier, ..held.clone() };
@@ -51,5 +55,13 @@ impl Rule for BeginStep {
                 Ok(change)
             }
         }
+    }
+}
+
+impl BeginStep {
+    /// The caller's limit, else the run's, else the standard.
+    fn limit_ms(&self, seen: &Aggregate) -> Option<Millis> {
+        let of_run = |standard_ms| seen.run.options.timeouts.start_to_close_ms.unwrap_or(standard_ms);
+        self.timeout_ms.or_else(|| self.standard_ms.map(of_run))
     }
 }

@@ -145,7 +145,7 @@ pub fn change(
         ScheduleCommand::Resume { catch_up } => resume(now, found()?, *catch_up),
         ScheduleCommand::Trigger { run, trigger } => {
             let schedule = found()?;
-            let start = tick::start(now, &schedule, *run, now);
+            let start = tick::start(&schedule, *run, now);
             let start = StartRun { business_id: key::triggered_id(&schedule.id, trigger), ..start };
             Ok(ScheduleChange { schedule, write: false, deleted: false, start: Some(start) })
         }

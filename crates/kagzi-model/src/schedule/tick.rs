@@ -153,7 +153,7 @@ impl Round {
 /// The run for a nominal time.
 fn fire(now: Timestamp, schedule: &Schedule, (at, cause): (Timestamp, Cause), number: u64) -> Fire {
     let id = key::run_id(schedule, at, now, number);
-    let start = start(now, schedule, id, at);
+    let start = start(schedule, id, at);
     Fire {
         nominal_at: at,
         cause,
@@ -162,7 +162,7 @@ fn fire(now: Timestamp, schedule: &Schedule, (at, cause): (Timestamp, Cause), nu
 }
 
 /// A run of the schedule, its business id still open.
-pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestamp) -> StartRun {
+pub(super) fn start(schedule: &Schedule, id: RunId, at: Timestamp) -> StartRun {
     let plan = &schedule.plan;
     StartRun {
         namespace: schedule.namespace.clone(),
@@ -172,7 +172,7 @@ pub(super) fn start(now: Timestamp, schedule: &Schedule, id: RunId, at: Timestam
         task_queue: plan.task_queue.clone(),
         input: schedule.input.clone(),
         // Zero is no timeout, as for every start.
-        deadline_at: plan.options.timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms)),
+        deadline_at: None,
         options: RunOptions {
             scheduled: Some(ScheduledBy { schedule: schedule.id.clone(), at }),
             ..plan.options.clone()

@@ -183,7 +183,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Started(Started { existed, .. }) => format!("started, existed {existed}"),
         Reply::Claimed(Claimed { epoch }) => format!("leased at epoch {epoch}"),
         Reply::Begin(answer) => match answer {
-            kagzi_model::Begin::Execute { attempt } => format!("execute attempt {attempt}"),
+            kagzi_model::Begin::Execute { attempt, .. } => format!("execute attempt {attempt}"),
             kagzi_model::Begin::Recorded => "recorded".to_owned(),
             kagzi_model::Begin::Failed { failure, .. } => format!("failed {}", failure.code),
             kagzi_model::Begin::NotReady { at } => format!("not ready before {}", after(*at)),

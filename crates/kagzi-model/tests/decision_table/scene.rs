@@ -206,7 +206,7 @@ fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
 }
 
 fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
-    lease.report(act::BeginStep { step, timeout_ms, policy: RetryPolicy::default() })
+    lease.report(act::BeginStep { step, timeout_ms, standard_ms: None, policy: RetryPolicy::default() })
 }
 
 fn set_label(lease: &LeaseRef, step: StepRef) -> Command {

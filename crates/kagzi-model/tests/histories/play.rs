@@ -253,6 +253,7 @@ impl Play {
             What::BeginStep { step: index, moved, timeout_ms } => lease.report(act::BeginStep {
                 step: step(*index, *moved),
                 timeout_ms: *timeout_ms,
+                standard_ms: None,
                 policy: RetryPolicy::default(),
             }),
             What::Progress { step: index } => lease

@@ -12,7 +12,7 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
     let namespace = check::namespace(&request.namespace_id)?;
     let lease = wire::read_lease(&namespace, request.lease.as_ref(), (&request.run_id, request.lease_epoch))?;
     let step = wire::read_step(request.step.as_ref(), &request.step_id, request.position)?;
-    let own_timeout = match (request.start_to_close_timeout_ms, request.start_to_close_timeout_seconds) {
+    let timeout_ms = match (request.start_to_close_timeout_ms, request.start_to_close_timeout_seconds) {
         (Some(ms), _) => {
             let within = u64::try_from(ms).ok().filter(|ms| *ms > 0);
             let rule = "it must be above zero";
@@ -23,19 +23,17 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
         (None, None) => None,
     };
     let policy = check::retry_policy(request.retry_policy)?;
-    let run = engine.read_run(&namespace, lease.run).await.map_err(from_engine)?.run;
-    let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
-    let timeout_ms = own_timeout.or(run.options.timeouts.start_to_close_ms).unwrap_or(standard);
-    let begin = act::BeginStep { step: step.clone(), timeout_ms: Some(timeout_ms), policy };
+    let standard_ms = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);
+    let begin = act::BeginStep { step: step.clone(), timeout_ms, standard_ms: Some(standard_ms), policy };
     let answer = engine.report(&lease, begin).await.map_err(from_engine)?;
     let mut response = v1::BeginStepResponse {
         idempotency_key: idempotency_key(&lease.run.to_string(), &step.path),
-        start_to_close_timeout_ms: timeout_ms,
         ..v1::BeginStepResponse::default()
     };
     match answer {
-        Begin::Execute { attempt } => {
+        Begin::Execute { attempt, timeout_ms } => {
             response.should_execute = true;
+            response.start_to_close_timeout_ms = timeout_ms.unwrap_or(standard_ms);
             response.attempt = attempt;
             let progress = newest(engine, &lease, &step.path, Kind::StepProgressed).await?;
             response.progress = progress.map(wire::payload);

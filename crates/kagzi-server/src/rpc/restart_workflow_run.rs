@@ -26,10 +26,6 @@ pub async fn handle(
         return Err(Reason::InputGone.status(format!("the input of run {former} is no longer kept")));
     };
     let (id, former) = (Engine::new_run_id(), view.run);
-    // A deadline was a moment; a limit on the execution time begins anew.
-    let execution_ms = former.options.timeouts.execution_ms.filter(|ms| *ms > 0);
-    let now = engine.clock().now();
-    let begins = beginning.start_at.unwrap_or(now);
     let start = StartRun {
         namespace,
         id,
@@ -37,7 +33,8 @@ pub async fn handle(
         workflow_type: former.workflow_type,
         task_queue: former.task_queue,
         input,
-        deadline_at: execution_ms.map(|ms| begins.plus_ms(ms)),
+        // A deadline was a moment; a limit on the execution time begins anew.
+        deadline_at: None,
         options: RunOptions {
             start_at: beginning.start_at,
             request: beginning.request,

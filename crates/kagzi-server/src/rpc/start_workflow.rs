@@ -66,9 +66,6 @@ pub fn read(
         let rule = format_args!("it must be later than the start, which is {}", moment(start));
         return Err(invalid("deadline_at", format_args!("{}", moment(end)), rule));
     }
-    // The time that an execution may take begins when the run may.
-    let begins = beginning.start_at.unwrap_or(now);
-    let execution_end = timeouts.execution_ms.filter(|ms| *ms > 0).map(|ms| begins.plus_ms(ms));
     let mut labels = check::run_labels(&request.labels)?;
     if let Some(user) = check::optional_name("user_id", &request.user_id)? {
         labels = labels.with(Name::from(USER_LABEL), user);
@@ -80,8 +77,7 @@ pub fn read(
         workflow_type: check::name("workflow_type", &request.workflow_type)?,
         task_queue: check::name("task_queue", &request.task_queue)?,
         input: check::payload(limits, "input", request.input)?,
-        // The earlier of the two wins.
-        deadline_at: [deadline, execution_end].into_iter().flatten().min(),
+        deadline_at: deadline,
         options: RunOptions {
             // What is left open is filled where the run is created, by its namespace and then by the server.
             retry: check::retry_policy(request.retry_policy)?,

@@ -257,7 +257,12 @@ impl World {
             0 => lease.report(act::Progress { step, progress: Payload::new(&b"\xf0 half"[..]) }),
             1 => {
                 let timeout_ms = self.random.chance(50).then(|| self.random.below(5_000) as i64);
-                lease.report(act::BeginStep { step, timeout_ms, policy: RetryPolicy::default() })
+                lease.report(act::BeginStep {
+                    step,
+                    timeout_ms,
+                    standard_ms: None,
+                    policy: RetryPolicy::default(),
+                })
             }
             2..7 => lease.report(act::RecordStep(StepResult {
                 step,

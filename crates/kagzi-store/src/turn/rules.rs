@@ -116,9 +116,9 @@ impl<B: Backend> Turn<'_, B> {
         let server = &self.rules.server.defaults;
         let own = self.rules.get(&start.namespace).map(|known| &known.namespace.defaults);
         match own.filter(|own| !own.is_empty()) {
-            Some(own) => Some(own.or(server).fill(self.now, start)),
+            Some(own) => Some(own.or(server).fill(start)),
             None if server.is_empty() => None,
-            None => Some(server.fill(self.now, start)),
+            None => Some(server.fill(start)),
         }
     }
 
