@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
-    Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepState, Timestamp,
+    Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepEnd, StepState, Timestamp,
+    Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
 };
@@ -89,7 +90,7 @@ impl Aggregate {
 
     /// The step's result was recorded.
     pub fn has_result(&self, step: &Name) -> bool {
-        self.steps.get(step).is_some_and(|step| matches!(step.state, StepState::Completed))
+        self.steps.get(step).is_some_and(|step| matches!(step.state, StepState::Done(StepEnd::Recorded)))
     }
 
     /// Takes a decision over: new row, steps as the events say, sequence numbers used up.
@@ -115,33 +116,43 @@ impl Aggregate {
                 self.put(at, (step, *position), (attempt.saturating_sub(1), false), state);
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
-                self.put(at, (step, *position), (*attempt, true), StepState::Completed);
+                self.put(at, (step, *position), (*attempt, true), StepState::Done(StepEnd::Recorded));
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
                     // A lost worker uses up nothing of what all steps share.
-                    Some(due) if *failure.code == *WORKER_LOST => StepState::Retry { at: *due, failure },
+                    Some(due) if *failure.code == *WORKER_LOST => {
+                        StepState::Waiting(Wait::Retry { at: *due, failure })
+                    }
                     Some(due) => {
                         self.retries = self.retries.saturating_add(1);
                         let asked = failure.retry_after_ms.is_some();
                         let waited = if asked { &mut self.asked_ms } else { &mut self.retry_ms };
                         *waited = waited.saturating_add(due.remaining_ms(at));
-                        StepState::Retry { at: *due, failure }
+                        StepState::Waiting(Wait::Retry { at: *due, failure })
                     }
-                    None => StepState::Failed { failure, finality: finality.unwrap_or(Finality::Exhausted) },
+                    None => StepState::Done(StepEnd::Failed {
+                        failure,
+                        finality: finality.unwrap_or(Finality::Exhausted),
+                    }),
                 };
-                let last = matches!(state, StepState::Failed { .. });
+                let last = matches!(state, StepState::Done(StepEnd::Failed { .. }));
                 self.put(at, (step, *position), (*attempt, last), state);
                 self.moved = true;
             }
             EventKind::SleepScheduled { step, position, until } => {
-                self.put(at, (step, *position), (0, false), StepState::Sleeping { until: *until });
+                self.put(
+                    at,
+                    (step, *position),
+                    (0, false),
+                    StepState::Waiting(Wait::Timer { until: *until }),
+                );
                 self.moved = true;
             }
             EventKind::SleepOver { step } => self.wake(step),
             EventKind::LabelSet { step, position, .. } => {
-                self.put(at, (step, *position), (1, true), StepState::Completed);
+                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
             }
             EventKind::RunClaimed { slept, .. } => {
                 self.moved = false;
@@ -157,13 +168,13 @@ impl Aggregate {
                         return false;
                     }
                     let failure = Failure::new(WORKER_LOST, "its worker was lost");
-                    step.state = StepState::Retry { at, failure };
+                    step.state = StepState::Waiting(Wait::Retry { at, failure });
                     true
                 });
                 slept.iter().for_each(|step| self.wake(step));
             }
             EventKind::StepClosed { step, .. } => self.close(step),
-            EventKind::RunParked { due_at, closes, opens } => {
+            EventKind::RunParked { due_at, closes, opens, .. } => {
                 self.idle_parks = if self.is_idle_park(at, *due_at) { self.idle_parks + 1 } else { 0 };
                 closes.iter().for_each(|step| self.close(step));
                 for step in opens {
@@ -257,7 +268,7 @@ impl Aggregate {
 
     fn wake(&mut self, path: &Name) {
         if let Some(step) = self.steps.get_mut(path) {
-            step.state = StepState::Slept;
+            step.state = StepState::Done(StepEnd::Elapsed);
             step.closed = false;
             self.open.remove(path);
             self.tell(path);
@@ -302,7 +313,7 @@ impl Aggregate {
 
     /// Whether the step has failed and the function was told so.
     pub fn failed_for_good(&self, path: &Name) -> bool {
-        self.steps.get(path).is_some_and(|step| matches!(step.state, StepState::Failed { .. }))
+        self.steps.get(path).is_some_and(|step| matches!(step.state, StepState::Done(StepEnd::Failed { .. })))
     }
 
     /// The failures that may be forgiven, in the order in which the function was told of them: only the last
@@ -310,7 +321,8 @@ impl Aggregate {
     /// takes the same path only as long as that stays. With `from` no failure before that step is among them,
     /// and none at all if the step itself is not.
     pub fn forgivable(&self, from: Option<&Name>) -> Vec<Name> {
-        let failed = |step: &&Step| step.order > 0 && matches!(step.state, StepState::Failed { .. });
+        let failed =
+            |step: &&Step| step.order > 0 && matches!(step.state, StepState::Done(StepEnd::Failed { .. }));
         let mut failed: Vec<&Step> = self.steps.values().filter(failed).collect();
         failed.sort_unstable_by_key(|step| std::cmp::Reverse(step.order));
         let last = |(back, step): &(u32, &Step)| step.order == self.told - back;
@@ -343,8 +355,8 @@ impl Aggregate {
     /// Somebody said "now": whatever waits for its retry may begin at once.
     fn retry_now(&mut self, now: Timestamp) {
         for path in &self.open {
-            if let Some(Step { state: StepState::Retry { at, .. }, .. }) = self.steps.get_mut(path) {
-                *at = (*at).min(now);
+            if let Some(Step { state: StepState::Waiting(wait), .. }) = self.steps.get_mut(path) {
+                wait.hurry(now);
             }
         }
     }
@@ -367,13 +379,13 @@ impl Aggregate {
         self.told = earliest.saturating_sub(1);
         for path in forgives {
             if let Some(step) = self.steps.get_mut(path)
-                && let StepState::Failed { failure, .. } = &step.state
+                && let StepState::Done(StepEnd::Failed { failure, .. }) = &step.state
             {
                 let failure = failure.clone();
                 step.forgiven = step.attempts;
                 step.since = now;
                 step.order = 0;
-                step.state = StepState::Retry { at: now, failure };
+                step.state = StepState::Waiting(Wait::Retry { at: now, failure });
                 self.open.insert(step.path.clone());
             }
         }

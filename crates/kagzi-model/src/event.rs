@@ -52,6 +52,9 @@ events! {
             /// closed ones that are waited for after all
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             3 opens: Vec<Name>,
+            /// what the function waits for, where its worker could say so
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            4 waits: Vec<Name>,
         };
 
         /// Given back at no charge: drain, no handler, a delivery that was lost, a task that died. Without

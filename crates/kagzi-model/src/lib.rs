@@ -31,6 +31,7 @@ mod run;
 pub mod schedule;
 mod step;
 mod time;
+mod wait;
 mod worker;
 
 pub use aggregate::Aggregate;
@@ -64,6 +65,7 @@ pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
-pub use step::{Step, StepState};
+pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp};
+pub use wait::Wait;
 pub use worker::{Registration, Worker, WorkerStatus};

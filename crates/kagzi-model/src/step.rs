@@ -1,6 +1,6 @@
 //! The step: one recorded result of a run.
 
-use crate::{Failure, Finality, Name, RetryPolicy, Timestamp};
+use crate::{Failure, Finality, Name, RetryPolicy, Timestamp, Wait};
 
 /// What is known of one step, without its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,36 +29,30 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepState {
     /// Told to have begun.
-    Running {
-        since: Timestamp,
-        timeout_at: Option<Timestamp>,
-        policy: RetryPolicy,
-    },
-    /// Failed; the next attempt may begin at `at`.
-    Retry {
-        at: Timestamp,
-        failure: Failure,
-    },
-    Completed,
-    /// Failed for good.
-    Failed {
-        failure: Failure,
-        finality: Finality,
-    },
-    /// A sleep that is not over.
-    Sleeping {
-        until: Timestamp,
-    },
-    /// A sleep that is over.
-    Slept,
+    Running { since: Timestamp, timeout_at: Option<Timestamp>, policy: RetryPolicy },
+    /// Nothing happens before what it waits for.
+    Waiting(Wait),
+    /// Ended for good; the function is told.
+    Done(StepEnd),
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepEnd {
+    /// With a result, which is in the history.
+    Recorded,
+    /// It failed for good.
+    Failed { failure: Failure, finality: Finality },
+    /// It was a wait for a time, and the time has come.
+    Elapsed,
 }
 
 impl StepState {
-    /// Not decided yet: it runs, sleeps or waits for a retry.
+    /// Not decided yet: it runs or waits.
     pub fn is_open(&self) -> bool {
         match self {
-            StepState::Running { .. } | StepState::Retry { .. } | StepState::Sleeping { .. } => true,
-            StepState::Completed | StepState::Failed { .. } | StepState::Slept => false,
+            StepState::Running { .. } | StepState::Waiting(_) => true,
+            StepState::Done(_) => false,
         }
     }
 }
@@ -72,12 +66,8 @@ impl Step {
     /// The same for a step that somebody waits for, closed before or not.
     pub fn waits_until(&self) -> Option<Timestamp> {
         match &self.state {
-            StepState::Retry { at, .. } => Some(*at),
-            StepState::Sleeping { until } => Some(*until),
-            StepState::Running { .. }
-            | StepState::Completed
-            | StepState::Failed { .. }
-            | StepState::Slept => None,
+            StepState::Waiting(wait) => wait.due_at(),
+            StepState::Running { .. } | StepState::Done(_) => None,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use kagzi_model::{
     Aggregate, Author, Begin, Command, Done, EventKind, Finality, LeaseRef, Payload, Reclaimed, Reply,
-    RetryPolicy, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult, StepState, Timestamp,
-    WorkerId, act, decide,
+    RetryPolicy, RunId, RunKey, RunOptions, StartRun, State, StepEnd, StepRef, StepResult, StepState,
+    Timestamp, Wait, WorkerId, act, decide,
     limits::{LOSSES_STANDARD, PROGRESS_EVENTS_MAX, RELEASES_MAX},
 };
 use uuid::Uuid;
@@ -173,7 +173,9 @@ fn an_execution_of_a_step_that_began_and_died_counts_and_has_its_number() {
 
     assert_eq!((first, second), (1, 2));
     let charge = &story.seen.steps["charge"];
-    let StepState::Failed { failure, finality } = &charge.state else { panic!("{:?}", charge.state) };
+    let StepState::Done(StepEnd::Failed { failure, finality }) = &charge.state else {
+        panic!("{:?}", charge.state)
+    };
     assert_eq!((&*failure.code, *finality, charge.attempts), ("WORKER_LOST", Finality::Exhausted, 2));
     assert!(matches!(story.seen.run.state, State::Retry { step: None, .. }), "the function must hear of it");
 }
@@ -188,7 +190,11 @@ fn the_first_takeover_after_a_broken_connection_does_not_wait_and_the_next_does(
 
     assert_eq!(reply, Reply::Reclaimed(Reclaimed::TakenBack { at: Some(story.now) }));
     let charge = &story.seen.steps["charge"];
-    assert!(matches!(charge.state, StepState::Retry { at, .. } if at == story.now), "{:?}", charge.state);
+    assert!(
+        matches!(charge.state, StepState::Waiting(Wait::Retry { at, .. }) if at == story.now),
+        "{:?}",
+        charge.state
+    );
     assert_eq!((story.seen.run.crashes, story.claim()), (1, 0));
     story.lose(true);
     assert!(story.claim() > 0);

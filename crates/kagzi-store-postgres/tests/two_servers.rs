@@ -103,6 +103,7 @@ async fn an_answer_that_writes_nothing_is_not_given_from_an_old_memory() {
         lease.report(act::BeginStep {
             step: kagzi_model::StepRef { path: "first".into(), position },
             timeout_ms: None,
+            standard_ms: None,
             policy: Default::default(),
         })
     };

@@ -343,3 +343,17 @@ pub async fn a_request_to_go_on_is_carried_out_once(stage: Stage) {
     assert_eq!(repeated, Reply::Stands(Stands { status: kagzi_model::Status::Running, already: true }));
     stage.ok(stage.complete(&leased.lease())).await;
 }
+
+pub async fn a_parked_run_says_in_its_history_what_it_waits_for(stage: Stage) {
+    let (run, lease, _standing) = leased(&stage).await;
+    stage.ok(sleep(&lease, "nap", 1_000)).await;
+    stage.ok(sleep(&lease, "long-nap", 60_000)).await;
+
+    stage.ok(park(&lease, &["long-nap"])).await;
+
+    let parked = stage.events(run).await.into_iter().find_map(|event| match event.kind {
+        EventKind::RunParked { waits, closes, .. } => Some((waits, closes)),
+        _ => None,
+    });
+    assert_eq!(parked, Some((vec!["long-nap".into()], vec!["nap".into()])));
+}

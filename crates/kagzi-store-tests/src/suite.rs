@@ -94,6 +94,7 @@ macro_rules! conformance {
                 the_queue_of_a_forgotten_failure_handler_is_remembered,
             }
             replay_law {
+                a_parked_run_says_in_its_history_what_it_waits_for,
                 a_parked_run_is_due_with_the_steps_it_names_and_the_others_are_closed,
                 a_closed_step_is_opened_by_the_next_word_and_keeps_its_attempts,
                 a_closed_sleep_that_is_named_again_wakes_the_run,

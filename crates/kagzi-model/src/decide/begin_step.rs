@@ -2,8 +2,8 @@
 
 use super::guard;
 use crate::{
-    Aggregate, Begin, Change, EventKind, Lease, Millis, Rejection, RetryPolicy, Rule, Run, State, StepRef,
-    StepState, Timestamp,
+    Aggregate, Begin, Change, EventKind, Lease, Millis, Rejection, RetryPolicy, Rule, Run, State, StepEnd,
+    StepRef, StepState, Timestamp, Wait,
 };
 
 /// Asks whether a step must run, and notes that it begins.
@@ -31,18 +31,18 @@ impl Rule for BeginStep {
         let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
         let answer = |answer| Ok(Change::nothing(answer));
         match known.map(|known| &known.state) {
-            Some(StepState::Completed | StepState::Slept) => answer(Begin::Recorded),
-            Some(StepState::Failed { failure, finality }) => answer(Begin::Failed {
+            Some(StepState::Done(StepEnd::Recorded | StepEnd::Elapsed)) => answer(Begin::Recorded),
+            Some(StepState::Done(StepEnd::Failed { failure, finality })) => answer(Begin::Failed {
                 failure: failure.clone(),
                 attempts: known.map_or(0, |known| known.attempts),
                 finality: *finality,
             }),
-            Some(StepState::Retry { at, .. } | StepState::Sleeping { until: at }) if *at > now => {
+            Some(StepState::Waiting(Wait::Retry { at, .. } | Wait::Timer { until: at })) if *at > now => {
                 answer(Begin::NotReady { at: *at })
             }
-            Some(StepState::Sleeping { .. }) => answer(Begin::Recorded),
+            Some(StepState::Waiting(Wait::Timer { .. })) => answer(Begin::Recorded),
             Some(StepState::Running { .. }) => answer(Begin::Execute { attempt, timeout_ms }),
-            Some(StepState::Retry { .. }) | None => {
+            Some(StepState::Waiting(Wait::Retry { .. })) | None => {
                 let timeout_at = timeout_ms.map(|ms| now.plus_ms(ms));
                 let (path, position, policy) = (step.path.clone(), step.position, policy.clone());
                 let event = EventKind::StepStarted { step: path, position, attempt, timeout_at, policy };

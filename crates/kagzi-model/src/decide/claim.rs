@@ -44,7 +44,7 @@ impl Rule for Claim {
 fn slept(now: Timestamp, seen: &Aggregate) -> Vec<Name> {
     let mut over: Vec<_> = seen
         .open_steps()
-        .filter(|step| matches!(step.state, StepState::Sleeping { until } if until <= now))
+        .filter(|step| matches!(&step.state, StepState::Waiting(wait) if wait.is_over(now)))
         .collect();
     over.sort_by_key(|step| (step.position, step.path.clone()));
     over.into_iter().map(|step| step.path.clone()).collect()

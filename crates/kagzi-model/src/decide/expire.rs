@@ -55,8 +55,7 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change<Reclaimed> {
         .open_steps()
         .filter_map(|step| match &step.state {
             StepState::Running { timeout_at: Some(at), policy, .. } => Some((step, *at, policy)),
-            StepState::Running { .. } | StepState::Retry { .. } | StepState::Completed => None,
-            StepState::Failed { .. } | StepState::Sleeping { .. } | StepState::Slept => None,
+            StepState::Running { .. } | StepState::Waiting(_) | StepState::Done(_) => None,
         })
         .collect();
     running.sort_by_key(|(step, ..)| step.path.clone());

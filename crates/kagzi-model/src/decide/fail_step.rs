@@ -3,7 +3,7 @@
 use super::{guard, park};
 use crate::{
     Aggregate, Attempted, Change, Ends, EventKind, FailedAttempt, Failure, Lease, Millis, Rejection,
-    RetryPolicy, Rule, StepRef, StepState, Timestamp, Verdict, backoff::seed,
+    RetryPolicy, Rule, StepEnd, StepRef, StepState, Timestamp, Verdict, Wait, backoff::seed,
 };
 
 /// Records a failed attempt and decides on the next; with `park` the lease ends when there is one.
@@ -26,14 +26,16 @@ impl Rule for FailStep {
         let attempt = self.attempt;
         let known = seen.steps.get(&self.step.path).filter(|known| known.attempts >= attempt.max(1))?;
         match &known.state {
-            StepState::Retry { at, .. } => Some(Attempted::Retry { at: *at, attempt: known.attempts }),
-            StepState::Failed { finality, .. } => {
+            StepState::Waiting(Wait::Retry { at, .. }) => {
+                Some(Attempted::Retry { at: *at, attempt: known.attempts })
+            }
+            StepState::Done(StepEnd::Failed { finality, .. }) => {
                 Some(Attempted::Final { attempts: known.attempts, finality: *finality })
             }
             // A later attempt is running, so this one was granted a retry.
             StepState::Running { .. } if attempt > 0 => Some(Attempted::Retry { at: now, attempt }),
-            StepState::Running { .. } | StepState::Completed => None,
-            StepState::Sleeping { .. } | StepState::Slept => None,
+            StepState::Running { .. } | StepState::Waiting(Wait::Timer { .. }) => None,
+            StepState::Done(StepEnd::Recorded | StepEnd::Elapsed) => None,
         }
     }
 
@@ -44,14 +46,11 @@ impl Rule for FailStep {
         guard::room_for_step(seen, step)?;
         // A worker that began the step by a call has said its policy there, and need not say it again.
         let begun = match seen.steps.get(&step.path).map(|known| &known.state) {
-            Some(StepState::Completed | StepState::Failed { .. }) => {
-                return Err(Rejection::StepDecided { step: step.path.clone() });
-            }
-            Some(StepState::Slept | StepState::Sleeping { .. }) => {
+            Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 return Err(Rejection::StepDecided { step: step.path.clone() });
             }
             Some(StepState::Running { policy, .. }) => Some(policy),
-            Some(StepState::Retry { .. }) | None => None,
+            Some(StepState::Waiting(Wait::Retry { .. })) | None => None,
         };
         let policy = &begun.map_or_else(|| policy.clone(), |begun| policy.or(begun));
         let (event, reply) = judge(now, seen, step, (failure, *elapsed_ms), policy);

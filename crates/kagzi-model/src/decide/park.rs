@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{ending, guard};
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Name, Rejection, Rule, Run, State, Step,
-    StepState, Timestamp, limits::IDLE_PARKS_MAX,
+    StepState, Timestamp, Wait, limits::IDLE_PARKS_MAX,
 };
 
 /// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not among
@@ -29,7 +29,8 @@ impl Rule for Park {
         let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
         let earliest = if waits.is_empty() { seen.earliest_due() } else { earliest_of(seen, waits) };
-        Ok(parked(now, seen, Change::nothing(Done::NOW), Parked { earliest, closes, opens }))
+        let waits = waits.clone();
+        Ok(parked(now, seen, Change::nothing(Done::NOW), Parked { earliest, closes, opens, waits }))
     }
 
     fn ends(&self) -> Ends<'_> {
@@ -41,6 +42,7 @@ struct Parked<'a> {
     earliest: Option<(&'a Step, Timestamp)>,
     closes: Vec<Name>,
     opens: Vec<Name>,
+    waits: Vec<Name>,
 }
 
 fn earliest_of<'a>(seen: &'a Aggregate, waits: &[Name]) -> Option<(&'a Step, Timestamp)> {
@@ -67,14 +69,16 @@ pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> C
     let mut then = seen.open_part();
     then.apply(now, &change);
     let earliest = then.earliest_due();
-    parked(now, &then, change, Parked { earliest, closes: vec![], opens: vec![] })
+    parked(now, &then, change, Parked { earliest, closes: vec![], opens: vec![], waits: vec![] })
 }
 
 /// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
 pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> Change<R> {
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());
     change.run = Some(Run { state: State::Ready { since: now }, ..run });
-    change.events.push((EventKind::RunParked { due_at: now, closes: vec![], opens: vec![] }, None));
+    change
+        .events
+        .push((EventKind::RunParked { due_at: now, closes: vec![], opens: vec![], waits: vec![] }, None));
     change
 }
 
@@ -83,7 +87,7 @@ fn parked<R>(
     now: Timestamp,
     then: &Aggregate,
     mut change: Change<R>,
-    Parked { earliest, closes, opens }: Parked<'_>,
+    Parked { earliest, closes, opens, waits }: Parked<'_>,
 ) -> Change<R> {
     let natural = earliest.map_or(now, |(_, at)| at);
     let idle = then.is_idle_park(now, natural);
@@ -91,7 +95,7 @@ fn parked<R>(
     let put_off = if idle { then.idle_delay_ms() } else { 0 };
     let due_at = if put_off > 0 { natural.max(now.plus_ms(put_off)) } else { natural };
     let state = waiting(earliest.map(|(step, _)| step), due_at, (put_off > 0).then_some(then.idle_parks));
-    change.events.push((EventKind::RunParked { due_at, closes, opens }, None));
+    change.events.push((EventKind::RunParked { due_at, closes, opens, waits }, None));
     if idle && then.idle_parks + 1 >= IDLE_PARKS_MAX {
         let by = Name::from("spin");
         let why = format!(
@@ -111,7 +115,7 @@ fn parked<R>(
 
 fn waiting(step: Option<&Step>, at: Timestamp, put_off: Option<u32>) -> State {
     match step {
-        Some(Step { path, attempts, state: StepState::Retry { failure, .. }, .. }) => {
+        Some(Step { path, attempts, state: StepState::Waiting(Wait::Retry { failure, .. }), .. }) => {
             let failure = failure.clone();
             State::Retry { step: Some(path.clone()), attempt: *attempts, at, failure }
         }

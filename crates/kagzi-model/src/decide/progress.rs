@@ -2,7 +2,7 @@
 
 use super::guard;
 use crate::{
-    Aggregate, Change, Done, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepState, Timestamp,
+    Aggregate, Change, Done, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepState, Timestamp, Wait,
     limits::PROGRESS_EVENTS_MAX,
 };
 
@@ -24,19 +24,16 @@ impl Rule for Progress {
         guard::room_for_step(seen, step)?;
         let known = seen.steps.get(&step.path);
         match known.map(|known| &known.state) {
-            Some(StepState::Completed | StepState::Failed { .. }) => {
-                Err(Rejection::StepDecided { step: step.path.clone() })
-            }
-            Some(StepState::Slept | StepState::Sleeping { .. }) => {
+            Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 Err(Rejection::StepDecided { step: step.path.clone() })
             }
             // The next attempt then begins where an earlier word said. That is late, but the run can still be loaded.
-            Some(StepState::Running { .. } | StepState::Retry { .. }) | None
+            Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None
                 if seen.last_seq >= PROGRESS_EVENTS_MAX =>
             {
                 Ok(Change::nothing(Done::BEFORE))
             }
-            Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {
+            Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None => {
                 let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
                 let (path, position) = (step.path.clone(), step.position);
                 let event = EventKind::StepProgressed { step: path, position, attempt };

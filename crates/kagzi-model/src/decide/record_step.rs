@@ -2,8 +2,8 @@
 
 use super::guard;
 use crate::{
-    Aggregate, Change, Done, Ends, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepResult,
-    StepState, Timestamp,
+    Aggregate, Change, Done, Ends, EventKind, Lease, Payload, Rejection, Rule, StepEnd, StepRef, StepResult,
+    StepState, Timestamp, Wait,
 };
 
 /// Records a step's result.
@@ -38,7 +38,9 @@ impl Rule for RecordStep {
 /// Whether the step has its result, at the place where the code has it too.
 pub fn is_recorded(seen: &Aggregate, step: &StepRef) -> bool {
     let known = seen.steps.get(&step.path);
-    known.is_some_and(|known| known.state == StepState::Completed && known.position == step.position)
+    known.is_some_and(|known| {
+        known.state == StepState::Done(StepEnd::Recorded) && known.position == step.position
+    })
 }
 
 /// The line that records the result, unless it is there.
@@ -56,13 +58,10 @@ fn recorded(seen: &Aggregate, result: &StepResult) -> Result<(EventKind, Option<
     guard::room_for_step(seen, step)?;
     let known = seen.steps.get(&step.path);
     match known.map(|known| &known.state) {
-        Some(StepState::Completed | StepState::Failed { .. }) => {
+        Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
             return Err(Rejection::StepDecided { step: step.path.clone() });
         }
-        Some(StepState::Slept | StepState::Sleeping { .. }) => {
-            return Err(Rejection::StepDecided { step: step.path.clone() });
-        }
-        Some(StepState::Running { .. } | StepState::Retry { .. }) | None => {}
+        Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None => {}
     }
     // The record counts attempts itself; a worker's number below it is a slip, never a reset.
     let attempt = (*attempt).max(known.map_or(0, |known| known.attempts).saturating_add(1));

@@ -2,8 +2,8 @@
 
 use super::{guard, park};
 use crate::{
-    Aggregate, Asleep, Change, EventKind, Lease, Millis, Rejection, Rule, StepRef, StepState, Timestamp,
-    limits::WAIT_MS_MAX,
+    Aggregate, Asleep, Change, EventKind, Lease, Millis, Rejection, Rule, StepEnd, StepRef, StepState,
+    Timestamp, Wait, limits::WAIT_MS_MAX,
 };
 
 /// Begins a sleep; with `park` the lease ends unless it is over already.
@@ -20,9 +20,10 @@ impl Rule for Sleep {
 
     fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Asleep> {
         match seen.steps.get(&self.step.path).map(|known| &known.state) {
-            Some(StepState::Sleeping { until }) if seen.run.lease().is_none() => Some(Asleep::Until(*until)),
-            Some(StepState::Sleeping { .. } | StepState::Slept | StepState::Running { .. }) => None,
-            Some(StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. }) | None => None,
+            Some(StepState::Waiting(Wait::Timer { until })) if seen.run.lease().is_none() => {
+                Some(Asleep::Until(*until))
+            }
+            Some(StepState::Waiting(_) | StepState::Done(_) | StepState::Running { .. }) | None => None,
         }
     }
 
@@ -32,12 +33,11 @@ impl Rule for Sleep {
         guard::same_position(seen, step)?;
         guard::room_for_step(seen, step)?;
         let change = match seen.steps.get(&step.path).map(|known| &known.state) {
-            Some(StepState::Slept) => return Ok(Change::nothing(Asleep::Over { already: true })),
-            Some(StepState::Sleeping { until }) => Change::nothing(Asleep::Until(*until)),
-            Some(StepState::Running { .. } | StepState::Retry { .. } | StepState::Completed) => {
-                return Err(Rejection::StepDecided { step: step.path.clone() });
+            Some(StepState::Done(StepEnd::Elapsed)) => {
+                return Ok(Change::nothing(Asleep::Over { already: true }));
             }
-            Some(StepState::Failed { .. }) => {
+            Some(StepState::Waiting(Wait::Timer { until })) => Change::nothing(Asleep::Until(*until)),
+            Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. }) | StepState::Done(_)) => {
                 return Err(Rejection::StepDecided { step: step.path.clone() });
             }
             None => {

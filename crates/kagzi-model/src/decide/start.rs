@@ -64,7 +64,10 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         created_at: now,
         started_at: None,
         finished_at: None,
-        deadline_at: start.options.timeouts.deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
+        deadline_at: start
+            .options
+            .timeouts
+            .deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
         options: Arc::new(start.options.clone()),
         labels: start.labels.clone(),
     };

@@ -151,12 +151,13 @@ fn event(kind: &EventKind) -> String {
         }
         EventKind::SleepScheduled { step, until, .. } => format!(" {step} until {}", after(*until)),
         EventKind::SleepOver { step } => format!(" {step}"),
-        EventKind::RunParked { due_at, closes, opens } => {
+        EventKind::RunParked { due_at, closes, opens, waits } => {
             let list = |what, steps: &[kagzi_model::Name]| match steps {
                 [] => String::new(),
                 steps => format!(" {what} {steps:?}"),
             };
-            format!(" due {}{}{}", after(*due_at), list("closes", closes), list("opens", opens))
+            let lists = [list("waits for", waits), list("closes", closes), list("opens", opens)];
+            format!(" due {}{}", after(*due_at), lists.concat())
         }
         EventKind::RunReopened { forgives, .. } if !forgives.is_empty() => format!(" forgives {forgives:?}"),
         EventKind::LeaseLost { retry_at, .. } => {

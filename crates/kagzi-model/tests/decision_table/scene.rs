@@ -333,7 +333,8 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
     let sleep = |until| EventKind::SleepScheduled { step: "it".into(), position: 0, until };
     let over = EventKind::SleepOver { step: "it".into() };
     let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
-    let closed = EventKind::RunParked { due_at: soon, closes: vec!["it".into()], opens: vec![] };
+    let closed =
+        EventKind::RunParked { due_at: soon, closes: vec!["it".into()], opens: vec![], waits: vec![] };
     let histories = [
         ("unknown", vec![]),
         ("running", vec![started]),

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use crate::play::{Attempt, Move, Play, Played, Setting, What, ends_run, moves, setting};
-use kagzi_model::{Act, Change, Duty, EventKind, Order, Reply, Report, State, StepState, Timestamp};
+use kagzi_model::{
+    Act, Change, Duty, EventKind, Order, Reply, Report, State, StepEnd, StepState, Timestamp, Wait,
+};
 use proptest::prelude::*;
 
 proptest! {
@@ -99,8 +101,8 @@ proptest! {
                 prop_assert!(before.run.due_at().is_some_and(|due| due <= play.now));
             }
             for (path, step) in &play.seen.steps {
-                let slept = step.state == StepState::Slept;
-                if let (true, Some(StepState::Sleeping { until })) =
+                let slept = step.state == StepState::Done(StepEnd::Elapsed);
+                if let (true, Some(StepState::Waiting(Wait::Timer { until }))) =
                     (slept, before.steps.get(path).map(|before| &before.state))
                 {
                     prop_assert!(*until <= play.now, "{} was woken early", path);

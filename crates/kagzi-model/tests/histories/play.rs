@@ -2,7 +2,7 @@
 
 use kagzi_model::{
     Aggregate, Author, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection,
-    RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState, Timestamp,
+    RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState, Timestamp, Wait,
     WorkerId, act, decide, limits::LOSSES_STANDARD,
 };
 use proptest::prelude::*;
@@ -277,7 +277,7 @@ impl Play {
                 lease.report(act::Sleep { step: step(*index, false), duration_ms: *ms, park: *park })
             }
             What::SleepOver { step } => {
-                let asleep = |step: &&Step| matches!(step.state, StepState::Sleeping { .. });
+                let asleep = |step: &&Step| matches!(step.state, StepState::Waiting(Wait::Timer { .. }));
                 let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
                 lease.report(act::SleepOver { step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) })
             }

@@ -140,13 +140,11 @@ fn only_leapt_over(now: Timestamp, leap: Leap, seen: &Aggregate) -> bool {
         StepState::Running { since, timeout_at, .. } => {
             timeout_at.is_some_and(|at| leap.stretch(*since, at) <= now)
         }
-        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
-        StepState::Sleeping { .. } | StepState::Slept => false,
+        StepState::Waiting(_) | StepState::Done(_) => false,
     };
     let over = |state: &StepState| match state {
         StepState::Running { timeout_at, .. } => timeout_at.is_some_and(|at| at <= now),
-        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
-        StepState::Sleeping { .. } | StepState::Slept => false,
+        StepState::Waiting(_) | StepState::Done(_) => false,
     };
     let leased = seen.run.lease().is_some_and(|lease| lease.until > now);
     // Without any such step there is nothing to hold back: the time is only to be armed anew.
@@ -165,8 +163,7 @@ fn has_no_grace(now: Timestamp, since: Timestamp, seen: &Aggregate) -> bool {
         StepState::Running { since: began, timeout_at, .. } => {
             *began >= since && timeout_at.is_some_and(|at| at <= now)
         }
-        StepState::Retry { .. } | StepState::Completed | StepState::Failed { .. } => false,
-        StepState::Sleeping { .. } | StepState::Slept => false,
+        StepState::Waiting(_) | StepState::Done(_) => false,
     };
     let leased = seen.run.lease().is_some_and(|lease| lease.until > now);
     leased && seen.open_steps().any(|step| late(&step.state))

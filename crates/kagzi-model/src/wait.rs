@@ -1,0 +1,61 @@
+//! What a step waits for, and a parked run with it. One kind of wait has one file under `wait/`.
+//!
+//! A wait has a time at which it is over by itself, or none, when only somebody's act ends it. A new kind is a variant
+//! here and a file with its meaning; whoever parks, claims or explains a run asks the functions below and need not know
+//! the kinds.
+
+mod retry;
+mod timer;
+
+use crate::{Failure, Status, Timestamp};
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// A time: the code sleeps.
+    Timer { until: Timestamp },
+    /// The next attempt, after this failure.
+    Retry { at: Timestamp, failure: Failure },
+}
+
+impl Wait {
+    /// When it is over by itself.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        match self {
+            Wait::Timer { until } => Some(*until),
+            Wait::Retry { at, .. } => Some(*at),
+        }
+    }
+
+    /// The reason to wake of a run that waits for it, in one word.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Wait::Timer { .. } => timer::REASON,
+            Wait::Retry { .. } => retry::REASON,
+        }
+    }
+
+    /// The published status of a run that waits for it.
+    pub fn status(&self) -> Status {
+        match self {
+            Wait::Timer { .. } => timer::STATUS,
+            Wait::Retry { .. } => retry::STATUS,
+        }
+    }
+
+    /// Time alone has ended the step for good. A retry is not over then: the step is executed again.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        match self {
+            Wait::Timer { until } => *until <= now,
+            Wait::Retry { .. } => false,
+        }
+    }
+
+    /// A person said "now": a retry need not wait any longer, a sleep is never cut short.
+    pub(crate) fn hurry(&mut self, now: Timestamp) {
+        match self {
+            Wait::Timer { .. } => {}
+            Wait::Retry { at, .. } => *at = (*at).min(now),
+        }
+    }
+}
