@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What one idle REPEATABLE READ transaction costs: runs of three steps for some minutes without it and with it, on
-# fresh databases of one PostgreSQL server. Prints runs per second for each half minute and the ratio of the means,
-# with dead versions and the size of the tables at the end. For a quiet machine; takes a bit more than twice the
-# minutes. Needs psql and curl.
+# What one idle REPEATABLE READ transaction costs: runs of three steps for some minutes without it and with
+# it, on fresh databases of one PostgreSQL server. Prints runs per second for each half minute and the ratio
+# of the means, with dead versions and the size of the tables at the end. For a quiet machine; takes a bit
+# more than twice the minutes. Needs psql and curl.
 #
 #   scripts/long-transaction.sh [minutes]     default: 5
 #
-# DATABASE_URL names the server (any database on it); without it a server is started in a scratch directory and
-# removed afterwards. KAGZI names the program; without it a release build is made.
+# DATABASE_URL names the server (any database on it); without it a server is started in a scratch directory
+# and removed afterwards. KAGZI names the program; without it a release build is made.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-5}
@@ -29,7 +29,9 @@ end_jobs() {
 }
 stop() {
     end_jobs
-    [ -z "${own_server:-}" ] || as_postgres "$bin/pg_ctl" -D "$scratch/data" -m immediate stop >/dev/null 2>&1 || true
+    if [ -n "${own_server:-}" ]; then
+        as_postgres "$bin/pg_ctl" -D "$scratch/data" -m immediate stop >/dev/null 2>&1 || true
+    fi
     rm -rf "$scratch"
 }
 trap stop EXIT
@@ -61,13 +63,15 @@ measure() {
     jobs+=("$server")
     until curl -fs "http://127.0.0.1:$port/readyz" >/dev/null; do kill -0 "$server"; done
     if [ "$idle" = yes ]; then
-        (echo "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM kagzi.runs;"; sleep $((minutes * 60 + 120))) |
-            psql -q "$base/$database" >/dev/null &
+        {
+            echo "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM kagzi.runs;"
+            sleep $((minutes * 60 + 120))
+        } | psql -q "$base/$database" >/dev/null &
         jobs+=("$!")
     fi
     # Far more runs than fit into the time: it is ended, not awaited.
-    (cd "$scratch" && exec "$kagzi" bench --workload w3 --addr "127.0.0.1:$port" --latency-runs 1 --runs 100000000) \
-        >"$scratch/$name.bench" 2>&1 &
+    local load=(bench --workload w3 --addr "127.0.0.1:$port" --latency-runs 1 --runs 100000000)
+    (cd "$scratch" && exec "$kagzi" "${load[@]}") >"$scratch/$name.bench" 2>&1 &
     local bench=$!
     jobs+=("$bench")
     until [ "$(finished "$port")" -gt 1000 ]; do kill -0 "$bench"; sleep 1; done
@@ -75,7 +79,8 @@ measure() {
     for ((at = every; at <= minutes * 60; at += every)); do
         sleep "$every"
         now=$(finished "$port")
-        echo "$at $(((now - before) / every))" | tee -a "$scratch/$name.rates" | sed "s/^/$name: second /; s/\$/ runs\/s/"
+        echo "$at $(((now - before) / every))" | tee -a "$scratch/$name.rates" |
+            sed "s/^/$name: second /; s/\$/ runs\/s/"
         before=$now
     done
     psql -qAt "$base/$database" -c "SELECT '$name: ' || relname || ' ' || n_dead_tup || ' dead versions, '

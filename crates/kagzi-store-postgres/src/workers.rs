@@ -49,11 +49,18 @@ const LEASED_BY: &str = "SELECT run_id, namespace_id, lease_worker
   WHERE lease_worker = ANY($1)
   ORDER BY run_id";
 
-// Those of the named runs that the workers still hold: a look at each row, however much the workers held before.
-const STILL_LEASED: &str = "SELECT runs.run_id, runs.namespace_id, runs.lease_worker
+// Those of the named runs that the workers still hold: a look at each row by its key, however much the workers held
+// before. The limit keeps the planner from beginning with the index of leases, which may be full of dead entries.
+const STILL_LEASED: &str = "SELECT held.run_id, held.namespace_id, held.lease_worker
    FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS named (worker_id, namespace_id, run_id)
-   JOIN kagzi.runs ON runs.namespace_id = named.namespace_id AND runs.run_id = named.run_id
-  WHERE runs.lease_worker = named.worker_id";
+  CROSS JOIN LATERAL (
+        SELECT runs.run_id, runs.namespace_id, runs.lease_worker
+          FROM kagzi.runs
+         WHERE runs.namespace_id = named.namespace_id
+           AND runs.run_id = named.run_id
+         LIMIT 1
+       ) AS held
+  WHERE held.lease_worker = named.worker_id";
 
 // A worker whose heartbeat is being written at this moment is not stale: it is locked, and passed over.
 const STALE_WORKERS: &str = "SELECT worker_id
