@@ -256,27 +256,9 @@ impl<'a> Executor<'a> {
         if on_its_way == OnItsWay::Nothing
             && let Some(waits) = self.run.turns.lock().waits()
         {
-            self.warn_of_foreign_waits();
             return Standstill::Ends(RunEnd::Parked(waits));
         }
         Standstill::Waits
-    }
-
-    /// A parked run is dropped and begins anew when it is due, and with it a timer, a channel or a request
-    /// that is no operation. Only what was polled by the function itself is known: behind a relay, such as
-    /// `FuturesUnordered`, one cannot tell who waits.
-    fn warn_of_foreign_waits(&self) {
-        let function = &self.run.function;
-        if function.is_relayed() || !self.parts.is_empty() {
-            return;
-        }
-        if Arc::strong_count(function) > FUNCTION_WAKERS + 1 {
-            tracing::debug!(
-                run = %self.run.lease.run_id,
-                "a run is parked while its function also waits for something that is no operation: it begins anew with \
-                 the next execution; use ctx.timeout instead of tokio's, ctx.sleep for timers, and steps for the rest"
-            );
-        }
     }
 
     fn send_results(&mut self, mut results: Vec<v1::StepRecorded>) {

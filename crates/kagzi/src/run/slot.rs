@@ -23,8 +23,6 @@ pub(crate) struct FunctionWaker {
     polls: AtomicU64,
     /// The executor is being polled and will look again before it returns.
     busy: AtomicBool,
-    /// Something of the function's polls operations with a waker of its own.
-    relayed: AtomicBool,
     executor: AtomicWaker,
 }
 
@@ -42,14 +40,6 @@ impl FunctionWaker {
 
     pub(crate) fn take_woken(&self) -> bool {
         self.woken.swap(false, Ordering::SeqCst)
-    }
-
-    pub(crate) fn relayed(&self) {
-        self.relayed.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_relayed(&self) -> bool {
-        self.relayed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn count_poll(&self) {
@@ -187,7 +177,6 @@ impl Slot {
             state.poller = None;
         } else if !state.poller.as_ref().is_some_and(|known| known.will_wake(poller)) {
             state.poller = Some(poller.clone());
-            self.run.function.relayed();
         }
         if state.phase == Phase::Lent {
             state.phase = Phase::Executes;

@@ -1,5 +1,6 @@
 //! The executor against a scripted server: channels instead of a stream, a clock that moves by itself.
 
+mod foreign_waits;
 mod on_retry;
 mod parallel_steps;
 mod parking;
