@@ -38,6 +38,7 @@ impl<R> Change<R> {
 
 impl<R: Into<Reply>> Change<R> {
     /// The change as it is handed out, with the answer among all answers.
+    #[inline(always)]
     pub fn answered(self) -> Change {
         Change { run: self.run, events: self.events, reply: self.reply.into(), follow: self.follow }
     }

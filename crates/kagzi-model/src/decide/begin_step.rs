@@ -25,9 +25,7 @@ impl Rule for BeginStep {
     fn decide(&self, now: Timestamp, seen: &Aggregate, held: &Lease) -> Result<Change<Begin>, Rejection> {
         let BeginStep { step, policy, .. } = self;
         let timeout_ms = self.limit_ms(seen);
-        guard::same_position(seen, step)?;
-        guard::room_for_step(seen, step)?;
-        let known = seen.steps.get(&step.path);
+        let known = guard::known_or_new_step(seen, step)?;
         let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
         let answer = |answer| Ok(Change::nothing(answer));
         match known.map(|known| &known.state) {

@@ -17,6 +17,7 @@ impl Rule for Claim {
     type Reply = Claimed;
 
     /// Raises the epoch, so that nothing written under an older lease is accepted from here on.
+    #[inline(always)]
     fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Claimed>, Rejection> {
         let Claim { worker, until } = *self;
         let run = &seen.run;

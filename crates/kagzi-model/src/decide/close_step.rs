@@ -18,8 +18,7 @@ impl Rule for CloseStep {
     /// Notes it only where the record knows of the attempt: else there is nothing that could time out.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let CloseStep { step } = self;
-        guard::same_position(seen, step)?;
-        match seen.steps.get(&step.path) {
+        match guard::known_step(seen, step)? {
             Some(known) if !known.closed && matches!(known.state, StepState::Running { .. }) => {
                 let attempt = known.attempts.saturating_add(1);
                 let (path, position) = (step.path.clone(), step.position);

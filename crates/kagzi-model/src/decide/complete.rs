@@ -22,6 +22,7 @@ impl Rule for Complete {
     }
 
     /// Ends the run once, with the last results that came along: all of it or nothing.
+    #[inline(always)]
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let Complete { steps, output } = self;
         // A single result, the usual case, has nothing to be compared with.

@@ -42,10 +42,8 @@ impl Rule for FailStep {
     /// Records the failure and decides on the next attempt.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Attempted>, Rejection> {
         let FailStep { step, failure, policy, elapsed_ms, park, .. } = self;
-        guard::same_position(seen, step)?;
-        guard::room_for_step(seen, step)?;
         // A worker that began the step by a call has said its policy there, and need not say it again.
-        let begun = match seen.steps.get(&step.path).map(|known| &known.state) {
+        let begun = match guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
             Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 return Err(Rejection::StepDecided { step: step.path.clone() });
             }

@@ -1,6 +1,6 @@
 //! The fence: who may write.
 
-use crate::{Aggregate, Lease, Rejection, Run, StepRef, limits::STEPS_PER_RUN_MAX};
+use crate::{Aggregate, Lease, Rejection, Run, Step, StepRef, limits::STEPS_PER_RUN_MAX};
 
 /// The lease with this epoch, or why the run does not have it. Epochs decide, never clocks: a lease that ran out but was
 /// not taken over yet is still good.
@@ -21,31 +21,29 @@ pub fn given_up(seen: &Aggregate) -> bool {
     seen.run.lease().is_none() && !seen.run.state.finished()
 }
 
-/// Refuses a step whose path was recorded at another position: the code was reordered.
-pub fn same_position(seen: &Aggregate, step: &StepRef) -> Result<(), Rejection> {
-    if let Some(known) = seen.steps.get(&step.path)
-        && known.position != step.position
-    {
-        let recorded = format!("{} at position {}", known.path, known.position);
-        return Err(Rejection::StepMismatch {
-            recorded: recorded.into(),
-            got: step.path.clone(),
-            position: step.position,
-        });
+/// What the record has of the step. Refuses a path that was recorded at another position: the code was reordered.
+pub fn known_step<'a>(seen: &'a Aggregate, step: &StepRef) -> Result<Option<&'a Step>, Rejection> {
+    let known = seen.steps.get(&step.path);
+    match known {
+        Some(known) if known.position != step.position => {
+            let recorded = format!("{} at position {}", known.path, known.position);
+            let (got, position) = (step.path.clone(), step.position);
+            Err(Rejection::StepMismatch { recorded: recorded.into(), got, position })
+        }
+        Some(_) | None => Ok(known),
     }
-    Ok(())
+}
+
+/// The same for a step that may be new. Refuses the one that would be too many.
+pub fn known_or_new_step<'a>(seen: &'a Aggregate, step: &StepRef) -> Result<Option<&'a Step>, Rejection> {
+    let (known, count) = (known_step(seen, step)?, seen.steps.len());
+    if known.is_none() && count >= STEPS_PER_RUN_MAX {
+        return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+    }
+    Ok(known)
 }
 
 /// The row to write because a worker made progress: only when earlier crashes must be forgotten.
 pub fn progressed(seen: &Aggregate) -> Option<Run> {
     (seen.run.crashes > 0).then(|| Run { crashes: 0, ..seen.run.clone() })
-}
-
-/// Refuses the step that would be one too many.
-pub fn room_for_step(seen: &Aggregate, step: &StepRef) -> Result<(), Rejection> {
-    let count = seen.steps.len();
-    if count >= STEPS_PER_RUN_MAX && !seen.steps.contains_key(&step.path) {
-        return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
-    }
-    Ok(())
 }

@@ -20,9 +20,7 @@ impl Rule for Progress {
     /// Keeps what the next attempt may read, should there be one.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let Progress { step, progress } = self;
-        guard::same_position(seen, step)?;
-        guard::room_for_step(seen, step)?;
-        let known = seen.steps.get(&step.path);
+        let known = guard::known_or_new_step(seen, step)?;
         match known.map(|known| &known.state) {
             Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 Err(Rejection::StepDecided { step: step.path.clone() })

@@ -20,6 +20,7 @@ impl Rule for RecordStep {
     }
 
     /// Adds the result to the history; the row changes only when it must forget earlier crashes.
+    #[inline(always)]
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let (event, result) = recorded(seen, &self.0)?;
         let change = Change::event(event, result, Done::NOW);
@@ -54,9 +55,7 @@ pub fn unless_recorded(
 /// The line that records the result.
 fn recorded(seen: &Aggregate, result: &StepResult) -> Result<(EventKind, Option<Payload>), Rejection> {
     let StepResult { step, attempt, result, elapsed_ms } = result;
-    guard::same_position(seen, step)?;
-    guard::room_for_step(seen, step)?;
-    let known = seen.steps.get(&step.path);
+    let known = guard::known_or_new_step(seen, step)?;
     match known.map(|known| &known.state) {
         Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
             return Err(Rejection::StepDecided { step: step.path.clone() });

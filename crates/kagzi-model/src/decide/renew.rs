@@ -13,6 +13,7 @@ impl Rule for Renew {
     type Reply = Done;
 
     /// Moves the lease's end to `until`, never adding up and never back.
+    #[inline(always)]
     fn decide(&self, _: Timestamp, seen: &Aggregate, held: &Lease) -> Result<Change<Done>, Rejection> {
         if self.until <= held.until {
             return Ok(Change::nothing(Done::BEFORE));

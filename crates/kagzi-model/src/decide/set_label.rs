@@ -26,9 +26,7 @@ impl Rule for SetLabel {
     /// Adds the label to the row; the value that was under the name before is gone.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let SetLabel { step, name, value } = self;
-        guard::same_position(seen, step)?;
-        guard::room_for_step(seen, step)?;
-        if seen.steps.contains_key(&step.path) {
+        if guard::known_or_new_step(seen, step)?.is_some() {
             return Err(Rejection::StepDecided { step: step.path.clone() });
         }
         let labels = &seen.run.labels;

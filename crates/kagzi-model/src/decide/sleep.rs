@@ -30,9 +30,7 @@ impl Rule for Sleep {
     /// Records when the sleep ends. Asked again, it answers with what is left of it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Asleep>, Rejection> {
         let Sleep { step, duration_ms, park } = self;
-        guard::same_position(seen, step)?;
-        guard::room_for_step(seen, step)?;
-        let change = match seen.steps.get(&step.path).map(|known| &known.state) {
+        let change = match guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
             Some(StepState::Done(StepEnd::Elapsed)) => {
                 return Ok(Change::nothing(Asleep::Over { already: true }));
             }
