@@ -31,7 +31,8 @@ impl FileArgs {
         let file = sqlite(&store.parse().map_err(anyhow::Error::msg)?)?;
         if !file.is_file() {
             return Err(Trouble::usage(format!(
-                "the server at {} keeps its data in {store}, which is not seen from here; name it with --store",
+                "the server at {} keeps its data in {store}, which is not seen from here; name it with \
+                 --store",
                 session.address
             )));
         }

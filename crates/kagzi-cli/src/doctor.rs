@@ -179,7 +179,10 @@ fn orphan_checks(waiting: &[Run], online: &[RegisteredWorker]) -> Vec<Check> {
         .map(|((queue, workflow_type), count)| {
             Check::warn(
                 "runs",
-                format!("{count} ready on queue `{queue}`, but no online worker there registers type `{workflow_type}`"),
+                format!(
+                    "{count} ready on queue `{queue}`, but no online worker there registers type \
+                         `{workflow_type}`"
+                ),
                 format!("start a worker on `{queue}` that registers `{workflow_type}`"),
             )
         })

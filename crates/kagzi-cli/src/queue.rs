@@ -1,5 +1,6 @@
 //! `kagzi queue …`: one file per verb.
 
+mod gate_args;
 mod limit;
 mod list;
 mod pause;
@@ -7,7 +8,6 @@ mod resume;
 mod show;
 mod types;
 pub mod view;
-mod which;
 
 use crate::session::Session;
 

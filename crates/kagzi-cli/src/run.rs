@@ -6,7 +6,6 @@ mod find;
 mod history;
 pub mod label;
 mod list;
-pub mod patience;
 mod picture;
 mod replay;
 mod restart;
@@ -20,6 +19,7 @@ mod steps;
 mod terminate;
 mod view;
 mod wait;
+pub mod wait_loop;
 mod why;
 
 use crate::session::Session;

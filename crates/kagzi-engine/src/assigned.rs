@@ -66,8 +66,8 @@ async fn read_on(engine: &Engine, run: &Run, journal: &mut Journal) -> Result<()
     }
 }
 
-/// The rest of a long history with those payloads only that replay needs: of all that a step said of how far it is, the
-/// last.
+/// The rest of a long history with those payloads only that replay needs: of all that a step said of how far
+/// it is, the last.
 async fn needed(engine: &Engine, run: &Run, beyond: u64) -> Result<Vec<Event>, EngineError> {
     let mut events: Vec<Event> = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! Workers whose connection broke. Unless one comes back within the grace, its runs go on elsewhere: a process that was
-//! killed cannot come back, and fencing makes the takeover safe for one that can.
+//! Workers whose connection broke. Unless one comes back within the grace, its runs go on elsewhere: a
+//! process that was killed cannot come back, and fencing makes the takeover safe for one that can.
 //!
 //! The grace is real time of this process, apart from the clock of the store, which may be corrected.
 

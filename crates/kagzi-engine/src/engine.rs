@@ -40,7 +40,7 @@ struct Inner {
 impl Engine {
     /// Starts the engine over a store that was opened with the same clock and hub.
     pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hub: Arc<Hub>, settings: Settings) -> Self {
-        store.configure(settings.rules());
+        store.configure(settings.controls());
         let inner = Inner {
             store,
             started_at: clock.now(),
@@ -56,7 +56,8 @@ impl Engine {
         engine
     }
 
-    /// The server is about to stop: connections that break from now on are its own doing, and nobody is taken for dead.
+    /// The server is about to stop: connections that break from now on are its own doing, and nobody is taken
+    /// for dead.
     pub fn prepare_to_stop(&self) {
         self.hub().cut_off.close();
     }
@@ -211,8 +212,8 @@ impl Engine {
         .await
     }
 
-    /// A worker of this namespace and task queue opens its stream again. What it does not list it does not execute:
-    /// that is given back, and nothing is leased into its former stream any more.
+    /// A worker of this namespace and task queue opens its stream again. What it does not list it does not
+    /// execute: that is given back, and nothing is leased into its former stream any more.
     pub async fn reconnect(
         &self,
         id: WorkerId,
@@ -232,8 +233,9 @@ impl Engine {
         self.send_beat(beat).await
     }
 
-    /// A worker with thousands of runs is heard piece by piece: everybody waits for the commit that is under way, and
-    /// others come in between. What it does not list is given back with the last piece, when all that it lists is known.
+    /// A worker with thousands of runs is heard piece by piece: everybody waits for the commit that is under
+    /// way, and others come in between. What it does not list is given back with the last piece, when all
+    /// that it lists is known.
     async fn send_beat(&self, mut beat: Beat) -> Result<BeatAnswer, EngineError> {
         let mut lost = Vec::new();
         while beat.runs.len() > BEAT_PIECE_LEN {
@@ -278,7 +280,7 @@ impl Engine {
         }
     }
 
-    /// Takes a worker out of the registry; its runs are given back at no charge.
+    /// Takes a worker out of the registry; its runs are given back without counting as an attempt.
     pub async fn deregister(&self, id: WorkerId) -> Result<u32, EngineError> {
         match self.store().worker(WorkerCommand::Deregister { id }).await?? {
             WorkerReply::Deregistered { released } => Ok(released),
@@ -291,7 +293,8 @@ impl Engine {
         }
     }
 
-    /// Lets the runs of a worker go on elsewhere whose connection broke at `since`, unless it was heard of after that.
+    /// Lets the runs of a worker go on elsewhere whose connection broke at `since`, unless it was heard of
+    /// after that.
     pub(crate) async fn take_over(&self, id: WorkerId, since: Timestamp) -> Result<u32, EngineError> {
         match self.store().worker(WorkerCommand::CutOff { id, since }).await?? {
             WorkerReply::TakenOver { runs } => Ok(runs),

@@ -1,6 +1,6 @@
 //! Why a call on the engine failed.
 
-use kagzi_model::{Rejection, RuleError, schedule::ScheduleRejection};
+use kagzi_model::{ControlRejection, Rejection, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 
 /// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
@@ -9,7 +9,7 @@ pub enum EngineError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     #[error(transparent)]
-    Rule(#[from] RuleError),
+    Rule(#[from] ControlRejection),
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]

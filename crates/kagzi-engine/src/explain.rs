@@ -146,8 +146,8 @@ impl Engine {
     }
 }
 
-/// The deadline of a run, where it comes before whatever the run waits for. A paused run waits for somebody, and its
-/// deadline does not.
+/// The deadline of a run, where it comes before whatever the run waits for. A paused run waits for somebody,
+/// and its deadline does not.
 fn first_deadline(run: &Run) -> Option<Timestamp> {
     let deadline = run.deadline_at?;
     let first = match &run.state {

@@ -10,11 +10,12 @@ use tracing::{debug, info};
 
 use crate::{SessionEvent, SweepStats, cut_off::CutOff, journals::Journals, running::Running};
 
-/// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the store first.
+/// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the
+/// store first.
 const LIVE_MAX: usize = 100_000;
 
-/// Outputs above this are not handed to waiters but read by them. A client may wait for thousands of runs and not take
-/// what it waits for: what is handed over is held until it does.
+/// Outputs above this are not handed to waiters but read by them. A client may wait for thousands of runs and
+/// not take what it waits for: what is handed over is held until it does.
 const TOLD_BYTES_MAX: usize = 8 * 1024;
 
 /// Waiters and sessions of this process.
@@ -76,12 +77,12 @@ struct Waiter {
 
 #[derive(Default)]
 struct Waiters {
-    /// By run, and by a number of their own: any number of clients may wait for one run, so nobody may have to look at
-    /// all of them to find one.
+    /// By run, and by a number of their own: any number of clients may wait for one run, so nobody may have
+    /// to look at all of them to find one.
     by_run: BTreeMap<(RunId, u64), Waiter>,
     last: u64,
-    /// Started here and not ended as far as we know: their end will pass through here or be told of, so nobody needs to
-    /// read first.
+    /// Started here and not ended as far as we know: a waiter for a run that this process started may skip
+    /// the first read, because its end is always announced here.
     live: HashMap<RunId, Name>,
 }
 
@@ -229,7 +230,7 @@ impl Observer for Hub {
         }
     }
 
-    fn in_doubt(&self) {
+    fn commit_unanswered(&self) {
         let mut waiters = self.waiters.lock();
         waiters.by_run.clear();
         waiters.live.clear();
@@ -315,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_commit_in_doubt_everybody_looks() {
+    fn after_a_commit_without_an_answer_everybody_looks() {
         let hub = Hub::default();
         let run = started(&hub);
         let (mut end, _) = hub.subscribe(&shop(), run);
 
-        hub.in_doubt();
+        hub.commit_unanswered();
 
         assert_eq!(end.end.try_recv().err(), Some(TryRecvError::Closed));
         assert!(!hub.subscribe(&shop(), run).1);

@@ -1,7 +1,8 @@
-//! Journals of long runs, kept from one assignment to the next: what a wake-up reads is what happened since the last one,
-//! however long the run has been polling.
+//! Journals of long runs, kept from one assignment to the next: what a wake-up reads is what happened since
+//! the last one, however long the run has been polling.
 //!
-//! Events never change, so a journal that is kept is never wrong, only behind; whoever wrote the events in between.
+//! Events never change, so a journal that is kept is never wrong, only behind; whoever wrote the events in
+//! between.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,9 +1,10 @@
 //! The moving parts of a server, without transport and without SQL.
 //!
-//! [`Engine`] is what a transport calls. Behind it: the [`Hub`] passes committed facts to whoever waits for them,
-//! the sweeps do the housekeeping, [`explain`] says why a run does not move.
+//! [`Engine`] is what a transport calls. Behind it: the [`Hub`] passes committed facts to whoever waits for
+//! them, the sweeps do the housekeeping, [`explain`] says why a run does not move.
 
 mod assigned;
+mod controls;
 mod cut_off;
 mod engine;
 mod error;
@@ -11,7 +12,6 @@ mod explain;
 mod hub;
 mod journals;
 mod poll;
-mod rules;
 mod running;
 mod schedules;
 mod session;

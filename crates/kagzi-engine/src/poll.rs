@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use crate::{Engine, EngineError, session::next_id};
 
 impl Engine {
-    /// Leases the next due run of these types to the worker, or nothing within the timeout. What the run has recorded is
-    /// not read: it may be more than one answer holds.
+    /// Leases the next due run of these types to the worker, or nothing within the timeout. What the run has
+    /// recorded is not read: it may be more than one answer holds.
     pub async fn poll(
         &self,
         worker: WorkerId,

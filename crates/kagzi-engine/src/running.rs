@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, RunKey, StepRef, Timestamp, act};
 use parking_lot::Mutex;
 
-/// Most runs whose steps are remembered, and most steps of one run; beyond it `why` and the step list know a little less,
-/// and the server ends no steps that run too long.
+/// Most runs whose steps are remembered, and most steps of one run; beyond it `why` and the step list know a
+/// little less, and the server ends no steps that run too long.
 const RUNS_MAX: usize = 100_000;
 const STEPS_PER_RUN_MAX: usize = 1_000;
 /// Most steps that wait to be written down.
@@ -62,7 +62,8 @@ impl Running {
         }
     }
 
-    /// Runs with a step that should have ended by `now`, although its worker said after `told_after` that it runs.
+    /// Runs with a step that should have ended by `now`, although its worker said after `told_after` that it
+    /// runs.
     pub fn overdue(
         &self,
         now: Timestamp,
@@ -80,8 +81,8 @@ impl Running {
         steps.iter().filter_map(expire).take(limit).collect()
     }
 
-    /// Steps that began before `before` and still run: now they are worth a line of history, so that the server
-    /// can time them out even after a restart. Most steps end sooner and cost nothing.
+    /// Steps that began before `before` and still run: now they are worth a line of history, so that the
+    /// server can time them out even after a restart. Most steps end sooner and cost nothing.
     pub fn to_write(&self, before: Timestamp, limit: usize) -> Vec<Command> {
         let mut commands = Vec::new();
         let mut unwritten = self.unwritten.lock();

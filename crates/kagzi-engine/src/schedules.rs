@@ -6,8 +6,8 @@ use kagzi_store::{Direction, PageRequest, ScheduleFilter};
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// Refuses a new schedule of a namespace that has as many as it may have. The repeat of one that is there is
-    /// answered.
+    /// Refuses a new schedule of a namespace that has as many as it may have. The repeat of one that is there
+    /// is answered.
     pub(crate) async fn has_room_for_schedule(&self, key: &ScheduleKey) -> Result<(), EngineError> {
         let max = self.settings().schedules_max;
         let page = PageRequest { from: None, direction: Direction::Next, limit: max };

@@ -29,8 +29,8 @@ pub enum SessionEvent {
     Replaced,
 }
 
-/// Runs and news for one connected worker. Ends itself when dropped: what never reached the worker is given back, and
-/// what it holds it keeps for a grace, in which it may connect again.
+/// Runs and news for one connected worker. Ends itself when dropped: what never reached the worker is given
+/// back, and what it holds it keeps for a grace, in which it may connect again.
 pub struct Session {
     engine: Engine,
     pub worker: WorkerId,
@@ -64,8 +64,8 @@ pub enum Next {
 }
 
 impl Session {
-    /// Connects a registered worker and stands by for its types. A draining one gets nothing new, but still news:
-    /// it reconnects to report what it holds.
+    /// Connects a registered worker and stands by for its types. A draining one gets nothing new, but still
+    /// news: it reconnects to report what it holds.
     pub async fn open(engine: &Engine, worker: WorkerId, types: Vec<Name>) -> Result<Session, EngineError> {
         let id = next_id();
         let (send_event, events) = mpsc::unbounded_channel();

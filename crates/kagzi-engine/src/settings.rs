@@ -6,7 +6,7 @@ use kagzi_model::{
     Defaults, Millis, RetryPolicy, Timeouts,
     limits::{LOSSES_STANDARD, PAYLOAD_LIMIT_BYTES_MAX},
 };
-use kagzi_store::ServerRules;
+use kagzi_store::ServerControls;
 
 /// The longest retention that is a number and not a wish.
 const RETENTION_MAX: Duration = Duration::from_secs(36_500 * 86_400);
@@ -26,11 +26,11 @@ pub struct Settings {
     pub stale_after: Duration,
     /// A lease lasts this long beyond the last heartbeat that named it.
     pub lease: Duration,
-    /// A worker whose connection broke and that does not come back within this is taken for dead: its runs go on
-    /// elsewhere. Fencing makes that safe should it live.
+    /// A worker whose connection broke and that does not come back within this is taken for dead: its runs go
+    /// on elsewhere. Fencing makes that safe should it live.
     pub reconnect_grace: Duration,
-    /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry policy of
-    /// its steps says.
+    /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry
+    /// policy of its steps says.
     pub worker_losses_max: u32,
     /// Payloads above this are logged.
     pub payload_warn_bytes: usize,
@@ -44,8 +44,8 @@ pub struct Settings {
     pub start_to_close: Duration,
     /// Fills the fields that the retry policies of a run and of its namespace leave open.
     pub retry: RetryPolicy,
-    /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
-    /// refused until somebody creates it: `kagzi ns create NAME`.
+    /// A namespace that nobody created is made by the first start or worker that names it. When false, both
+    /// are refused until somebody creates it: `kagzi ns create NAME`.
     pub create_namespaces: bool,
     /// So many namespaces are made that way until the server is started again.
     pub namespaces_made_max: u64,
@@ -55,7 +55,8 @@ pub struct Settings {
     pub schedules_max: usize,
     /// Workers that went offline are forgotten after this long.
     pub forget_workers_after: Duration,
-    /// Runs that ended longer ago are deleted; none keeps them for ever. A namespace's own retention goes before it.
+    /// Runs that ended longer ago are deleted; none keeps them for ever. A namespace's own retention goes
+    /// before it.
     pub retention: Option<Duration>,
     /// How schedules are fired.
     pub scheduler: SchedulerSettings,
@@ -118,11 +119,11 @@ impl Settings {
         millis(self.lease)
     }
 
-    /// What this server adds to the rules of namespaces. Its timeouts are not written into every run: who needs one
-    /// asks here, and so a new setting holds for runs that are there already.
-    pub fn rules(&self) -> ServerRules {
+    /// What this server adds to the rules of namespaces. Its timeouts are not written into every run: who
+    /// needs one asks here, and so a new setting holds for runs that are there already.
+    pub fn controls(&self) -> ServerControls {
         let defaults = Defaults { retry: self.retry.clone(), timeouts: Timeouts::default() };
-        ServerRules {
+        ServerControls {
             defaults,
             create_namespaces: self.create_namespaces,
             namespaces_made_max: self.namespaces_made_max,
@@ -154,7 +155,8 @@ impl Settings {
             return broken(
                 "worker.stale_after",
                 format!(
-                    "it is {:?} and must be at least twice worker.heartbeat_interval ({:?}), or one late heartbeat \
+                    "it is {:?} and must be at least twice worker.heartbeat_interval ({:?}), or one late \
+                     heartbeat \
                      loses a worker",
                     self.stale_after, self.heartbeat_interval
                 ),

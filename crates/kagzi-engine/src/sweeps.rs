@@ -1,5 +1,5 @@
-//! Sweeps: what a server does by itself, each in a file of its own. Here they are started, stopped and kept going: an
-//! error is logged, counted and tried again, and never ends a sweep.
+//! Sweeps: what a server does by itself, each in a file of its own. Here they are started, stopped and kept
+//! going: an error is logged, counted and tried again, and never ends a sweep.
 
 mod cut_off;
 mod ends_elsewhere;
@@ -29,7 +29,8 @@ pub(crate) const REMINDED_EVERY: Duration = Duration::from_millis(500);
 pub(crate) trait Sweep: Send + 'static {
     /// For logs and metrics.
     const NAME: &'static str;
-    /// Each pause is longer by a random part of this, so that the servers of a database do not all look at once.
+    /// Each pause is longer by a random part of this, so that the servers of a database do not all look at
+    /// once.
     const JITTER: Duration = Duration::ZERO;
 
     /// When the first round is due.
@@ -167,7 +168,8 @@ async fn keep_going<S: Sweep>(mut sweep: S, engine: Engine, stop: CancellationTo
 async fn wait<S: Sweep>(sweep: &mut S, engine: &Engine, stop: &CancellationToken, due: When) -> bool {
     let mut due = due;
     loop {
-        // Steady and real time go on from here; only a time of the clock may be moved forward while it is waited for.
+        // Steady and real time go on from here; only a time of the clock may be moved forward while it is
+        // waited for.
         let comes = due.comes(engine);
         tokio::pin!(comes);
         loop {

@@ -20,11 +20,11 @@ impl Engine {
         }
     }
 
-    /// Waits without reading any payload. `None` says that the run is to be read now: it has ended, it does not exist, or
-    /// the timeout has passed.
+    /// Waits without reading any payload. `None` says that the run is to be read now: it has ended, it does
+    /// not exist, or the timeout has passed.
     ///
-    /// A run that was started here is not looked for first. On PostgreSQL these reads were a quarter of all processor time
-    /// under full load, for runs of which nearly all end here a moment later.
+    /// A run that was started here is not looked for first. On PostgreSQL these reads were a quarter of all
+    /// processor time under full load, for runs of which nearly all end here a moment later.
     pub async fn wait_for_end(
         &self,
         namespace: &Name,
@@ -35,15 +35,15 @@ impl Engine {
         let until = self.clock().steady() + timeout.min(self.settings().wait_max);
         let mut waited = false;
         loop {
-            // Subscribe, then look, then wait: an end in between would otherwise be missed. Ends on other servers are
-            // looked for by the sweep `ends_elsewhere`, for all waiters together.
+            // Subscribe, then look, then wait: an end in between would otherwise be missed. Ends on other
+            // servers are looked for by the sweep `ends_elsewhere`, for all waiters together.
             let (mut waiting, live) = self.hub().subscribe(namespace, id);
             let mut turned_away = false;
             if waited || !live {
                 let living = match self.store().living(&[(namespace.clone(), id)]).await {
                     Ok(living) => !living.is_empty(),
-                    // After a failed commit everybody looks at once, and a store that is busy with it turns most of
-                    // them away. Whoever waits already looks again instead.
+                    // After a failed commit everybody looks at once, and a store that is busy with it turns
+                    // most of them away. Whoever waits already looks again instead.
                     Err(StoreError::Unavailable(_)) if waited => {
                         turned_away = true;
                         true

@@ -9,7 +9,8 @@ use crate::{Engine, EngineError};
 const PAGE_LEN: usize = 1_000;
 
 impl Engine {
-    /// Refuses a new worker of a namespace that has as many as it may have. One that is known may always come back.
+    /// Refuses a new worker of a namespace that has as many as it may have. One that is known may always come
+    /// back.
     pub(crate) async fn has_room_for(&self, id: WorkerId, namespace: &Name) -> Result<(), EngineError> {
         let filter = WorkerFilter { status: Some(WorkerStatus::Online), task_queue: None };
         let page = PageRequest { from: None, direction: Direction::Next, limit: 1 };
@@ -21,8 +22,8 @@ impl Engine {
         Err(RegistryError::TooMany { namespace: namespace.clone(), max }.into())
     }
 
-    /// Every worker that is online or draining, on one queue or on all. However many have gone offline since does not hide
-    /// them.
+    /// Every worker that is online or draining, on one queue or on all. However many have gone offline since
+    /// does not hide them.
     pub async fn living_workers(
         &self,
         namespace: &Name,

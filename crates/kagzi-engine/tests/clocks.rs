@@ -1,5 +1,5 @@
-//! Suspends, leaps and freezes: the wall clock and steady time are moved apart, and Tokio's time is virtual, so that
-//! hours take no time.
+//! Suspends, leaps and freezes: the wall clock and steady time are moved apart, and Tokio's time is virtual,
+//! so that hours take no time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

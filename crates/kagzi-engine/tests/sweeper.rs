@@ -1,4 +1,5 @@
-//! Housekeeping on a clock that the test moves. Tokio's time is virtual, so that "a minute of real time" takes none.
+//! Housekeeping on a clock that the test moves. Tokio's time is virtual, so that "a minute of real time"
+//! takes none.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -150,8 +151,8 @@ async fn a_step_that_began_after_the_start_times_out_within_the_grace() {
     assert_eq!(stage.failed(&lease).await, [name("TIMED_OUT")]);
 }
 
-/// A step that began before the server was away, and whose time passed since. Whether its worker says afterwards that
-/// it still runs decides.
+/// A step that began before the server was away, and whose time passed since. Whether its worker says
+/// afterwards that it still runs decides.
 async fn step_of_before(told_again: bool) -> Vec<Name> {
     let stage = Stage::open();
     stage.pass(STALE_AFTER).await;

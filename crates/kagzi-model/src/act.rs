@@ -1,4 +1,5 @@
-//! The acts: what a command may ask of a run. Each stands beside its rule, in the file of its name under `decide/`.
+//! The acts: what a command may ask of a run. Each stands beside its rule, in the file of its name under
+//! `decide/`.
 
 pub use crate::decide::{
     begin_step::BeginStep,

@@ -23,7 +23,7 @@ pub struct Aggregate {
     /// failure itself named a time.
     pub retries: u32,
     pub retry_ms: Millis,
-    pub asked_ms: Millis,
+    pub retry_after_ms_total: Millis,
     /// How often in a row the run was given back without progress.
     pub releases: u32,
     /// Failure handlers that were started for it.
@@ -53,7 +53,7 @@ impl Aggregate {
             last_seq,
             retries: 0,
             retry_ms: 0,
-            asked_ms: 0,
+            retry_after_ms_total: 0,
             releases: 0,
             handlers: Vec::new(),
             told: 0,
@@ -76,7 +76,7 @@ impl Aggregate {
             last_seq: self.last_seq,
             retries: self.retries,
             retry_ms: self.retry_ms,
-            asked_ms: self.asked_ms,
+            retry_after_ms_total: self.retry_after_ms_total,
             handlers: self.handlers.clone(),
             told: self.told,
             failed_by: self.failed_by.clone(),
@@ -128,7 +128,7 @@ impl Aggregate {
                     Some(due) => {
                         self.retries = self.retries.saturating_add(1);
                         let asked = failure.retry_after_ms.is_some();
-                        let waited = if asked { &mut self.asked_ms } else { &mut self.retry_ms };
+                        let waited = if asked { &mut self.retry_after_ms_total } else { &mut self.retry_ms };
                         *waited = waited.saturating_add(due.remaining_ms(at));
                         StepState::Waiting(Wait::Retry { at: *due, failure })
                     }
@@ -253,8 +253,18 @@ impl Aggregate {
                 let after = self.told;
                 self.told += u32::from(told);
                 let order = if told { self.told } else { 0 };
-                let (path, since, forgiven, closed) = (path.clone(), at, 0, false);
-                place.insert(Step { path, position, attempts, forgiven, since, order, after, closed, state });
+                let (path, since, attempts_before_reset, closed) = (path.clone(), at, 0, false);
+                place.insert(Step {
+                    path,
+                    position,
+                    attempts,
+                    attempts_before_reset,
+                    since,
+                    order,
+                    after,
+                    closed,
+                    state,
+                });
                 false
             }
         };
@@ -334,8 +344,8 @@ impl Aggregate {
                 None => return Vec::new(),
             },
         };
-        let forgiven = tail.iter().rev().filter(|step| step.order >= earliest);
-        forgiven.map(|step| step.path.clone()).collect()
+        let attempts_before_reset = tail.iter().rev().filter(|step| step.order >= earliest);
+        attempts_before_reset.map(|step| step.path.clone()).collect()
     }
 
     /// How long a park is put off that would be due at once although nothing was recorded since the claim.
@@ -364,7 +374,7 @@ impl Aggregate {
     /// The named steps get a fresh set of attempts, and so do the run-wide limits. What was begun only
     /// because they had failed, and has not ended, is forgotten: the code may never come by there again.
     fn forgive(&mut self, now: Timestamp, forgives: &[Name]) {
-        (self.retries, self.retry_ms, self.asked_ms) = (0, 0, 0);
+        (self.retries, self.retry_ms, self.retry_after_ms_total) = (0, 0, 0);
         self.idle_parks = 0;
         let earliest = forgives.iter().filter_map(|path| Some(self.steps.get(path)?.order)).min();
         let Some(earliest) = earliest else { return };
@@ -382,7 +392,7 @@ impl Aggregate {
                 && let StepState::Done(StepEnd::Failed { failure, .. }) = &step.state
             {
                 let failure = failure.clone();
-                step.forgiven = step.attempts;
+                step.attempts_before_reset = step.attempts;
                 step.since = now;
                 step.order = 0;
                 step.state = StepState::Waiting(Wait::Retry { at: now, failure });

@@ -1,8 +1,8 @@
 //! Commands: requests to change one run, as plain data. Each is safe to send twice.
 //!
-//! A command is a target, a sender and an act. The acts of a worker are [`Report`]s and name the lease; those of a
-//! person are [`Order`]s and say who and why; those of the engine itself are [`Duty`]s. Each act is a struct in the
-//! file of the same name under `decide/`, beside its rule.
+//! A command is a target, a sender and an act. The acts of a worker are [`Report`]s and name the lease; those
+//! of a person are [`Order`]s and say who and why; those of the engine itself are [`Duty`]s. Each act is a
+//! struct in the file of the same name under `decide/`, beside its rule.
 
 use crate::{
     Aggregate, Change, Labels, Lease, Millis, Name, Payload, Rejection, Reply, Rule, RunId, RunOptions,
@@ -16,8 +16,8 @@ pub struct Command {
     pub act: Act,
 }
 
-/// Names a run: a database that is spread over machines finds it by its namespace, and nothing ever crosses one.
-/// Ordered by id, which is the order in which rows are locked.
+/// Names a run: a database that is spread over machines finds it by its namespace, and nothing ever crosses
+/// one. Ordered by id, which is the order in which rows are locked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
     pub id: RunId,

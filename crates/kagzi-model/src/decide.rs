@@ -19,7 +19,7 @@ mod ending;
 pub mod expire;
 pub mod fail;
 pub mod fail_step;
-mod guard;
+mod lease_guard;
 pub mod note_handler;
 pub mod orphan;
 pub mod park;
@@ -38,8 +38,8 @@ pub mod terminate;
 
 use crate::{Act, Aggregate, Blocked, Change, Command, Payload, Rejection, Report, Timestamp};
 
-/// Decides one command. `seen` is the run it names; for [`Act::Start`] it is the run that already has the business
-/// id, with its input.
+/// Decides one command. `seen` is the run it names; for [`Act::Start`] it is the run that already has the
+/// business id, with its input.
 pub fn decide(
     now: Timestamp,
     seen: Option<&Aggregate>,
@@ -71,15 +71,15 @@ pub fn decide(
     }
 }
 
-/// A worker's report: a repeat is recognised as long as nobody else was given the run, everything else needs the
-/// lease. Where it shows that code and record disagree, the run is paused in the same commit.
+/// A worker's report: a repeat is recognised as long as nobody else was given the run, everything else needs
+/// the lease. Where it shows that code and record disagree, the run is paused in the same commit.
 fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Result<Change, Rejection> {
     if seen.run.epoch == epoch
         && let Some(reply) = report.repeat(now, seen)
     {
         return Ok(Change::nothing(reply));
     }
-    let lease = guard::held(seen, epoch)?;
+    let lease = lease_guard::held(seen, epoch)?;
     match report.decide(now, seen, lease) {
         Err(refusal @ Rejection::StepMismatch { .. }) => {
             let why = refusal.to_string();

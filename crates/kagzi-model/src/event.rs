@@ -57,8 +57,8 @@ events! {
             4 waits: Vec<Name>,
         };
 
-        /// Given back at no charge: drain, no handler, a delivery that was lost, a task that died. Without
-        /// progress it waits longer each time.
+        /// Given back without counting as an attempt: drain, no handler, a delivery that was lost, a task
+        /// that died. Without progress it waits longer each time.
         9 RunReleased "run_released" {
             1 why: String,
         };

@@ -1,5 +1,5 @@
-//! The gate: what an operator sets before a queue, a type on a queue, or a whole namespace. A run that is due goes to
-//! a worker only when every gate before it lets it through.
+//! The gate: what an operator sets before a queue, a type on a queue, or a whole namespace. A run that is due
+//! goes to a worker only when every gate before it lets it through.
 
 use crate::{Mark, Name, Timestamp};
 

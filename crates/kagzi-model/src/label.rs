@@ -1,4 +1,5 @@
-//! Labels: what people search runs by. Set when a run starts and by its workflow; the last write of a name counts.
+//! Labels: what people search runs by. Set when a run starts and by its workflow; the last write of a name
+//! counts.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -52,14 +52,14 @@ pub use id::{RunId, WorkerId};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
-    DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand, NamespaceField,
-    RuleError,
+    ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
+    NamespaceField,
 };
 pub use payload::Payload;
 pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{
-    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Reclaimed, Reply, RunFailed, Stands, Started,
+    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed, Started,
 };
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};

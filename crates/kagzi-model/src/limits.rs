@@ -20,15 +20,17 @@ pub const CONCURRENT_PER_WORKER_MAX: u32 = 10_000;
 pub const LABELS_MAX: usize = 64;
 /// Longest sleep, retry delay or timeout: ten years.
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
-/// Claims in a row that end with a lost worker and no progress before a run is quarantined, unless the server is told
-/// otherwise.
+/// Claims in a row that end with a lost worker and no progress before a run is quarantined, unless the server
+/// is told otherwise.
 pub const LOSSES_STANDARD: u32 = 3;
-/// Claims in a row that end with the run given back and no progress before it is quarantined. With the delays between
-/// them that takes about a minute.
+/// Claims in a row that end with the run given back and no progress before it is quarantined. With the delays
+/// between them that takes about a minute.
 pub const RELEASES_MAX: u32 = 10;
-/// The second release in a row without progress waits this long, and each further one twice as long as the last.
+/// The second release in a row without progress waits this long, and each further one twice as long as the
+/// last.
 pub const RELEASE_DELAY_MS: i64 = 250;
-/// A history of this many lines takes no more words of how far a step is: twenty-eight hours of one every half second.
+/// A history of this many lines takes no more words of how far a step is: twenty-eight hours of one every
+/// half second.
 pub const PROGRESS_EVENTS_MAX: u64 = 200_000;
 /// Parks in a row that are due at once although nothing happened since the claim, before the next is put off.
 pub const IDLE_PARKS_FREE: u32 = 2;
@@ -42,7 +44,8 @@ pub const REQUESTS_KEPT: usize = 8;
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.
 pub const SCHEDULE_LEN_MAX: usize = 100;
-/// Largest limit on payloads that a server can be given: four times of it must fit into a message that the SDK takes.
+/// Largest limit on payloads that a server can be given: four times of it must fit into a message that the
+/// SDK takes.
 pub const PAYLOAD_LIMIT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest cron expression: three lists of all their values fit.
 pub const CRON_BYTES_MAX: usize = 512;

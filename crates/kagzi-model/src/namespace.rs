@@ -21,7 +21,8 @@ pub struct Namespace {
     pub handler_queue: Option<Name>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Rises with every change of the namespace and of its gates, so that a server with an old copy is noticed.
+    /// Rises with every change of the namespace and of its gates, so that a server with an old copy is
+    /// noticed.
     pub version: u64,
 }
 
@@ -93,7 +94,7 @@ impl NamespaceField {
 
 /// Why what an operator asked for a namespace or a gate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
+pub enum ControlRejection {
     #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
     Unknown(Name),
     #[error("there is a namespace '{0}' already; change it with: kagzi ns update {0}")]
@@ -118,8 +119,8 @@ impl Namespace {
         }
     }
 
-    /// Runs that ended at or before this time are past their retention: the namespace's own, else the server's. None
-    /// when neither sets one.
+    /// Runs that ended at or before this time are past their retention: the namespace's own, else the
+    /// server's. None when neither sets one.
     pub fn retired_until(now: Timestamp, own: Option<Millis>, server: Option<Millis>) -> Option<Timestamp> {
         own.or(server).map(|keep_ms| now.plus_ms(-keep_ms))
     }
@@ -130,10 +131,12 @@ impl Namespace {
         seen: Option<&Namespace>,
         name: &Name,
         command: &NamespaceCommand,
-    ) -> Result<Option<Namespace>, RuleError> {
-        let known = || seen.ok_or_else(|| RuleError::Unknown(name.clone()));
+    ) -> Result<Option<Namespace>, ControlRejection> {
+        let known = || seen.ok_or_else(|| ControlRejection::Unknown(name.clone()));
         let changed = match command {
-            NamespaceCommand::Create(_) if seen.is_some() => return Err(RuleError::Exists(name.clone())),
+            NamespaceCommand::Create(_) if seen.is_some() => {
+                return Err(ControlRejection::Exists(name.clone()));
+            }
             NamespaceCommand::Create(change) => {
                 // 1 is the version of a namespace that was made by its first use.
                 let made = Namespace { version: 2, ..Namespace::new(name.clone(), now) };
@@ -197,7 +200,8 @@ impl Defaults {
         *self == Defaults::default()
     }
 
-    /// The start with its open fields filled: step > run > namespace > server, and these are the last two merged.
+    /// The start with its open fields filled: step > run > namespace > server, and these are the last two
+    /// merged.
     pub fn fill(&self, start: &StartRun) -> StartRun {
         let mut filled = start.clone();
         filled.options.retry = start.options.retry.or(&self.retry);
@@ -216,8 +220,9 @@ impl Timeouts {
         }
     }
 
-    /// When a run that is created now must have ended: at the moment that was asked for or when its execution time is
-    /// over, whichever is earlier. An execution time of 0 is no limit. The only place where a deadline is made.
+    /// When a run that is created now must have ended: at the moment that was asked for or when its execution
+    /// time is over, whichever is earlier. An execution time of 0 is no limit. The only place where a
+    /// deadline is made.
     pub fn deadline_of(&self, now: Timestamp, asked: Option<Timestamp>) -> Option<Timestamp> {
         let end = self.execution_ms.filter(|ms| *ms > 0).map(|ms| now.plus_ms(ms));
         [asked, end].into_iter().flatten().min()
@@ -268,7 +273,7 @@ mod tests {
             &"shop".into(),
             &NamespaceCommand::Create(Default::default()),
         );
-        assert_eq!(again, Err(RuleError::Exists("shop".into())));
+        assert_eq!(again, Err(ControlRejection::Exists("shop".into())));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::{Name, RunId, Status};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error(
-        "there is no run {run} in namespace '{namespace}'; list them with: kagzi --namespace {namespace} run list"
+        "there is no run {run} in namespace '{namespace}'; list them with: kagzi --namespace {namespace} \
+         run list"
     )]
     NotFound { run: RunId, namespace: Name },
 
@@ -26,7 +27,8 @@ pub enum Rejection {
     Conflict { business_id: Name, run: RunId, what: &'static str },
 
     #[error(
-        "business id '{business_id}' already names run {run}, which is {status}; use another id, or another policy \
+        "business id '{business_id}' already names run {run}, which is {status}; use another id, or another \
+         policy \
          for its reuse", status = status.name()
     )]
     Taken { business_id: Name, run: RunId, status: Status },
@@ -54,11 +56,13 @@ pub enum Rejection {
     #[error("run {run} is {status}, only a PAUSED or retrying run can be resumed", status = status.name())]
     NotResumable { run: RunId, status: Status },
 
-    #[error("run {run} is {status}, only one that ended FAILED, TIMED_OUT or CANCELLED can be retried", status = status.name())]
+    #[error("run {run} is {status}, only one that ended FAILED, TIMED_OUT or CANCELLED can be \
+             retried", status = status.name())]
     NotReopenable { run: RunId, status: Status },
 
     #[error(
-        "run {run} cannot go on from step '{step}': it has not failed for good, or more than failures was recorded \
+        "run {run} cannot go on from step '{step}': it has not failed for good, or more than failures was \
+         recorded \
          after it; start a new run instead: kagzi run restart {run}"
     )]
     NotForgivable { run: RunId, step: Name },

@@ -1,4 +1,5 @@
-//! What the sender of an accepted command is told: one type per question, and one enum for those who carry them.
+//! What the sender of an accepted command is told: one type per question, and one enum for those who carry
+//! them.
 
 use crate::{Failure, Finality, Millis, Rejection, RunId, Status, Timestamp};
 
@@ -45,7 +46,7 @@ replies! {
     /// To a sleep.
     Asleep,
     /// To an order.
-    Stands,
+    Ordered,
     /// To the end of a function with an error.
     RunFailed,
     /// To what time or a lost worker ends.
@@ -112,7 +113,7 @@ pub enum Asleep {
 
 /// The run stands at this status; `already` when it did before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stands {
+pub struct Ordered {
     pub status: Status,
     pub already: bool,
 }
@@ -134,8 +135,8 @@ pub enum Reclaimed {
     TakenBack { at: Option<Timestamp> },
 }
 
-/// The report is refused, and the run is paused by it: a person must look before code and record drift further apart.
-/// Whoever applies the change answers with the refusal.
+/// The report is refused, and the run is paused by it: a person must look before code and record drift
+/// further apart. Whoever applies the change answers with the refusal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocked {
     pub refusal: Rejection,

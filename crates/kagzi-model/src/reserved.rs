@@ -1,5 +1,5 @@
-//! Business ids that only the engine gives out. A caller that could take one would stand in the way of a failure handler
-//! or of a scheduled run.
+//! Business ids that only the engine gives out. A caller that could take one would stand in the way of a
+//! failure handler or of a scheduled run.
 
 use uuid::Uuid;
 

@@ -8,7 +8,8 @@ use crate::{
     limits::{POLICY_CODES_MAX, SCHEDULE_LEN_MAX, WAIT_MS_MAX},
 };
 
-/// How failures are retried. Unset fields are inherited, field by field: step > workflow > namespace > server.
+/// How failures are retried. Unset fields are inherited, field by field: step > workflow > namespace >
+/// server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
@@ -250,8 +251,8 @@ impl RetryPolicy {
         let too_many = retries_max >= 0 && failed.run_retries >= retries_max.unsigned_abs();
         let over_budget = match self.run_retry_budget_ms {
             Some(budget_ms) => too_late(budget_ms, failed.run_retry_ms.saturating_add(failed.run_asked_ms)),
-            // The default is there to end policies that wait too much. A receiver that names an hour is neither
-            // to be asked sooner nor a reason to give up.
+            // The default is there to end policies that wait too much. A receiver that names an hour is
+            // neither to be asked sooner nor a reason to give up.
             None if endless || failure.retry_after_ms.is_some() => false,
             None => too_late(Self::RUN_RETRY_BUDGET_MS, failed.run_retry_ms),
         };

@@ -4,15 +4,16 @@ use crate::{Aggregate, Change, Ends, Rejection, Reply, Timestamp};
 
 /// A rule decides one act. Its file holds the act's fields, how a repeat is recognised, and what it changes.
 pub trait Rule {
-    /// What stands behind the sender when the rule is asked: a worker's lease, which is checked before; the name and
-    /// the reason of a person; nothing for the engine itself.
+    /// What stands behind the sender when the rule is asked: a worker's lease, which is checked before; the
+    /// name and the reason of a person; nothing for the engine itself.
     type Sender;
 
     /// What the sender is told.
     type Reply: Into<Reply>;
 
-    /// The answer to an act that was carried out before: then nothing is written. Asked before the sender is checked,
-    /// because an answer may be lost after which the run went on; of a report only when its epoch is still the run's.
+    /// The answer to an act that was carried out before: then nothing is written. Asked before the sender is
+    /// checked, because an answer may be lost after which the run went on; of a report only when its epoch is
+    /// still the run's.
     fn repeat(&self, _now: Timestamp, _seen: &Aggregate) -> Option<Self::Reply> {
         None
     }

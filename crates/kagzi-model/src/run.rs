@@ -22,7 +22,7 @@ pub struct Run {
     pub version: u64,
     /// Rises with every lease; a worker's write must name the current one.
     pub epoch: u64,
-    /// Failed executions of the run that were charged.
+    /// Failed executions of the run that count as attempts.
     pub attempts: u32,
     /// How often a worker was given the run.
     pub dispatch_count: u32,
@@ -315,8 +315,8 @@ impl Run {
         }
     }
 
-    /// What a failure handler of the run is told: what made it end badly, or why it was quarantined. None for a run that
-    /// owes nobody a handler, perhaps because it went on meanwhile.
+    /// What a failure handler of the run is told: what made it end badly, or why it was quarantined. None for
+    /// a run that owes nobody a handler, perhaps because it went on meanwhile.
     pub fn handled_failure(&self) -> Option<Failure> {
         match &self.state {
             State::Paused { why, .. } if self.needs_handler() => Some(Failure::new(codes::QUARANTINED, why)),

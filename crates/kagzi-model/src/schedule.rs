@@ -1,8 +1,9 @@
 //! Schedules: runs that start by the clock.
 //!
-//! [`Schedule`] is the row. [`tick`] is told the time and which earlier runs still go, and answers what to start, to
-//! end, to leave out and to keep waiting; [`change`] answers what a person asks for. Both are pure: a store loads the
-//! row, writes the new one and the started runs in one commit, and lets nobody else write in between.
+//! [`Schedule`] is the row. [`tick`] is told the time and which earlier runs still go, and answers what to
+//! start, to end, to leave out and to keep waiting; [`change`] answers what a person asks for. Both are pure:
+//! a store loads the row, writes the new one and the started runs in one commit, and lets nobody else write
+//! in between.
 
 mod calendar;
 mod change;
@@ -70,7 +71,8 @@ pub struct Plan {
 /// How far it has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
-    /// How often a person has written the plan. Unlike the row's version it does not rise when the schedule fires.
+    /// How often a person has written the plan. Unlike the row's version it does not rise when the schedule
+    /// fires.
     pub revision: u64,
     /// Every time up to here has been decided.
     pub decided_until: Timestamp,

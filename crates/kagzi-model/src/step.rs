@@ -12,7 +12,7 @@ pub struct Step {
     /// Executions that ended, in failure or success.
     pub attempts: u32,
     /// Attempts before somebody let the failed step begin anew: the policy does not count them.
-    pub forgiven: u32,
+    pub attempts_before_reset: u32,
     /// When it was first heard of.
     pub since: Timestamp,
     /// Its place among all that the function was told of, from 1; 0 as long as it has not ended for good.

@@ -1,8 +1,8 @@
 //! What a step waits for, and a parked run with it. One kind of wait has one file under `wait/`.
 //!
-//! A wait has a time at which it is over by itself, or none, when only somebody's act ends it. A new kind is a variant
-//! here and a file with its meaning; whoever parks, claims or explains a run asks the functions below and need not know
-//! the kinds.
+//! A wait has a time at which it is over by itself, or none, when only somebody's act ends it. A new kind is
+//! a variant here and a file with its meaning; whoever parks, claims or explains a run asks the functions
+//! below and need not know the kinds.
 
 mod retry;
 mod timer;

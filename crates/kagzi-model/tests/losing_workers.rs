@@ -1,4 +1,5 @@
-//! What a run owes to workers that are lost or give it back: limits of their own, apart from the steps' retry policy.
+//! What a run owes to workers that are lost or give it back: limits of their own, apart from the steps' retry
+//! policy.
 
 use kagzi_model::{
     Aggregate, Author, Begin, Command, Done, EventKind, Finality, LeaseRef, Payload, Reclaimed, Reply,
@@ -115,7 +116,7 @@ fn a_run_that_is_given_back_without_progress_waits_longer_each_time_and_is_quara
     let State::Paused { by, why, .. } = &story.seen.run.state else { unreachable!("it is paused") };
     assert_eq!(&**by, "quarantine");
     assert!(why.contains("10 times in a row") && why.contains("the task of the run died"), "{why}");
-    assert_eq!((story.seen.run.attempts, story.seen.run.crashes), (0, 0), "nobody is charged");
+    assert_eq!((story.seen.run.attempts, story.seen.run.crashes), (0, 0), "no attempt is counted");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Schedules over time: whatever the policy, the pauses between ticks and the lengths of runs, every nominal time has
-//! exactly one fate.
+//! Schedules over time: whatever the policy, the pauses between ticks and the lengths of runs, every nominal
+//! time has exactly one fate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -338,7 +338,8 @@ proptest! {
             // Nothing twice is asserted by the world itself. Nothing between is lost:
             let state = &world.schedule.state;
             let decided = world.timetable.count(BEGIN, state.decided_until);
-            let fates = world.fired.len() as u64 + state.overlapped_total + state.missed_total + state.buffer.len() as u64;
+            let (fired, buffered) = (world.fired.len() as u64, state.buffer.len() as u64);
+            let fates = fired + state.overlapped_total + state.missed_total + buffered;
             prop_assert_eq!(fates, decided);
             prop_assert_eq!(state.started_total, world.fired.len() as u64);
             let next = world.timetable.next_after(state.decided_until).unwrap();
@@ -354,11 +355,12 @@ proptest! {
     #[test]
     fn counting_and_listing_agree_in_every_zone(
         expression in prop::sample::select(vec![
-            "*/7 * * * *", "0 */3 * * *", "30 1-3 * * *", "15,45 0,2,23 * * *", "0 0 * * SUN", "*/11 2 * * *", "0 30 2 * * *",
+            "*/7 * * * *", "0 */3 * * *", "30 1-3 * * *", "15,45 0,2,23 * * *", "0 0 * * SUN",
+            "*/11 2 * * *", "0 30 2 * * *",
         ]),
         zone in prop::sample::select(vec![
-            "UTC", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia",
-            "Africa/Casablanca", "Europe/Dublin",
+            "UTC", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Asia/Kolkata",
+            "Pacific/Apia", "Africa/Casablanca", "Europe/Dublin",
         ]),
         start_h in 0..(24 * 366_i64),
         length_h in 1..200_i64,

@@ -1,5 +1,5 @@
-//! Every reason for which the server refuses a call, and every code of a failure that Kagzi itself writes. Programs
-//! compare these names, never messages. docs/errors.md is written from here.
+//! Every reason for which the server refuses a call, and every code of a failure that Kagzi itself writes.
+//! Programs compare these names, never messages. docs/errors.md is written from here.
 
 use tonic::Code;
 
@@ -50,7 +50,8 @@ reasons! {
         "The bytes are no message of this method, or a message came where it has no place on a stream."
         "Mend the client; it may speak another version of the protocol."
     PayloadTooLarge "PAYLOAD_TOO_LARGE" InvalidArgument
-        "A payload or a message is larger than the server accepts; `limit_bytes` and `size_bytes` say how much."
+        "A payload or a message is larger than the server accepts; `limit_bytes` and `size_bytes` say how \
+         much."
         "Store large data elsewhere and pass a reference."
     NotStorable "NOT_STORABLE" InvalidArgument
         "The database cannot hold what the request says."
@@ -77,7 +78,8 @@ reasons! {
         "The health of a service was asked for that this server does not have."
         "Ask with an empty name, or with the name of a service of `kagzi.v1`."
     BusinessIdTaken "BUSINESS_ID_TAKEN" AlreadyExists
-        "Another run has the business id: one with another input, type or queue, or any run that the reuse policy \
+        "Another run has the business id: one with another input, type or queue, or any run that the reuse \
+         policy \
          does not step over; `run_id` names it."
         "Use another id, or the policy that fits."
     RequestIdTaken "REQUEST_ID_TAKEN" AlreadyExists
@@ -96,7 +98,8 @@ reasons! {
         "The run has ended; `status` says how, CANCELLED among others."
         "The worker stops executing the run. Nothing was written."
     StepMismatch "STEP_MISMATCH" FailedPrecondition
-        "The record has another step at this place: the code has changed. A report on the stream pauses the run."
+        "The record has another step at this place: the code has changed. A report on the stream pauses the \
+         run."
         "The worker stops executing the run; a person decides."
     StepDecided "STEP_DECIDED" FailedPrecondition
         "The step was recorded before with another outcome."
@@ -206,7 +209,8 @@ failure_codes! {
     RETRY_AFTER "An error that the workflow's code wants to have retried after a time of its choice."
     PANIC "The workflow's code panicked."
     INVALID_INPUT "The input does not decode into the type that the workflow takes."
-    INVALID_OUTPUT "The result does not encode, or a recorded one does not decode into the type that is asked for."
+    INVALID_OUTPUT "The result does not encode, or a recorded one does not decode into the type that is \
+                    asked for."
     INVALID_POLICY "A retry policy makes no sense; found before the step was executed."
     NESTED_STEP "A step was called inside another step."
     OUTSIDE_WORKFLOW "A step was called outside its workflow's function."
@@ -217,7 +221,8 @@ failure_codes! {
     RELEASED "The worker gave the run back while the attempt ran, as often as it may."
     CANCELLED "The run was cancelled while the attempt ran."
     TERMINATED "A person ended the run as failed."
-    QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler is told."
+    QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
+                 is told."
     RUN_GONE "The run whose failure a handler handles is no longer kept."
     HISTORY_TOO_LARGE "The history of the run grew beyond `run.history_bytes_max`."
 }

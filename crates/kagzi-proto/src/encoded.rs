@@ -1,4 +1,5 @@
-//! How payloads that only their owners can read are marked. Part of the contract: SDKs write it, tools show it.
+//! How payloads that only their owners can read are marked. Part of the contract: SDKs write it, tools show
+//! it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 

@@ -1,4 +1,5 @@
-//! The key that a step hands to receivers which deduplicate. Part of the contract: server and SDKs agree on it.
+//! The key that a step hands to receivers which deduplicate. Part of the contract: server and SDKs agree on
+//! it.
 
 use uuid::Uuid;
 

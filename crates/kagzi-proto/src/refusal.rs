@@ -1,6 +1,6 @@
-//! Refusals in the form of gRPC's richer errors: a `google.rpc.Status` with an `ErrorInfo` whose reason programs
-//! compare, and a `BadRequest` that names fields. The same on calls, where it travels as `grpc-status-details-bin`,
-//! and on streams, where it is part of a message.
+//! Refusals in the form of gRPC's richer errors: a `google.rpc.Status` with an `ErrorInfo` whose reason
+//! programs compare, and a `BadRequest` that names fields. The same on calls, where it travels as
+//! `grpc-status-details-bin`, and on streams, where it is part of a message.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! Whoever was written against the last release goes on working: nothing of its contract is removed, renumbered or
-//! given another type. `baseline/descriptors.bin` is the contract as it was released; a release replaces it with
-//! `KAGZI_WRITE_BASELINE=1 cargo test -p kagzi-proto`, and nobody else does.
+//! Whoever was written against the last release goes on working: nothing of its contract is removed,
+//! renumbered or given another type. `baseline/descriptors.bin` is the contract as it was released; a release
+//! replaces it with `KAGZI_WRITE_BASELINE=1 cargo test -p kagzi-proto`, and nobody else does.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! docs/errors.md is the catalogue of codes in another form. `KAGZI_WRITE_DOCS=1 cargo test -p kagzi-proto` writes it.
+//! docs/errors.md is the catalogue of codes in another form. `KAGZI_WRITE_DOCS=1 cargo test -p kagzi-proto`
+//! writes it.
 
 use std::{fmt::Write, fs, path::Path};
 

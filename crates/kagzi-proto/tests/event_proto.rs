@@ -1,5 +1,6 @@
-//! `event.proto` is the catalogue of events (`kagzi-model/src/event.rs`) in another form: what an event says has the
-//! same field numbers in the database and in the contract. `KAGZI_WRITE_PROTO=1 cargo test -p kagzi-proto` writes it.
+//! `event.proto` is the catalogue of events (`kagzi-model/src/event.rs`) in another form: what an event says
+//! has the same field numbers in the database and in the contract.
+//! `KAGZI_WRITE_PROTO=1 cargo test -p kagzi-proto` writes it.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -30,9 +31,7 @@ fn file() -> String {
     out.push_str("  }\n}\n");
     for kind in EventKind::KINDS {
         out.push('\n');
-        for line in kind.meaning {
-            writeln!(out, "//{line}").unwrap();
-        }
+        comment(&mut out, "", &kind.meaning.join(" "));
         message(&mut out, "", &format!("{}Event", camel(kind.name)), kind.fields);
     }
     out
@@ -51,13 +50,26 @@ fn message(out: &mut String, indent: &str, name: &str, fields: &[Field]) {
         }
     }
     for field in fields {
-        let says = field.meaning.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !says.is_empty() {
-            writeln!(out, "{inner}// {says}").unwrap();
-        }
+        comment(out, &inner, field.meaning);
         writeln!(out, "{inner}{} {} = {};", type_name(field), field.name, field.number).unwrap();
     }
     writeln!(out, "{indent}}}").unwrap();
+}
+
+/// Whole words, in lines of at most 110 columns.
+fn comment(out: &mut String, indent: &str, text: &str) {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent.len() + line.len() + 4 + word.len() > 110 {
+            writeln!(out, "{indent}//{line}").unwrap();
+            line.clear();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        writeln!(out, "{indent}//{line}").unwrap();
+    }
 }
 
 fn fields_of(proto: &Proto) -> Option<&'static [Field]> {
@@ -90,13 +102,14 @@ fn camel(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-const HEAD: &str = "// Written from crates/kagzi-model/src/event.rs by KAGZI_WRITE_PROTO=1 cargo test -p kagzi-proto.
+const HEAD: &str = "// Written from crates/kagzi-model/src/event.rs by KAGZI_WRITE_PROTO=1 cargo test -p \
+                    kagzi-proto.
 syntax = \"proto3\";
 
 package kagzi.v1;
 
-// What an event says beside its step and its payload: one field per kind. Ids of runs and workers are the 16 bytes
-// of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
+// What an event says beside its step and its payload: one field per kind. Ids of runs and workers are the
+// 16 bytes of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
 message EventDetail {
   oneof kind {
 ";

@@ -15,7 +15,8 @@ fn generated_code_matches_the_proto_files() {
     let out = tempfile::tempdir().unwrap();
     tonic_prost_build::configure()
         .bytes(".")
-        // Large and rare, or large and passed through many hands: boxed, they do not make everything else large.
+        // Large and rare, or large and passed through many hands: boxed, they do not make everything else
+        // large.
         .boxed(".kagzi.v1.Ask.body.start")
         .boxed(".kagzi.v1.WaitWorkflowRunResponse.workflow_run")
         .boxed(".kagzi.v1.WorkerMessage.message.hello")

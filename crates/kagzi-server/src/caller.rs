@@ -1,5 +1,5 @@
-//! Who calls, as far as it is known: what the caller says about itself in the metadata of its call. Nobody proves it
-//! yet; what people order is written down with it.
+//! Who calls, as far as it is known: what the caller says about itself in the metadata of its call. Nobody
+//! proves it yet; what people order is written down with it.
 
 use kagzi_model::check_name;
 use tonic::metadata::MetadataMap;

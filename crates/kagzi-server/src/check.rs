@@ -317,7 +317,7 @@ pub fn count(field: &str, value: i32, standard: usize, max: usize) -> Result<usi
     }
 }
 
-/// A reason for people, not longer than anybody reads.
+/// A reason for people, of bounded length.
 pub fn reason(value: &str) -> Result<String, Status> {
     short_text("reason", value)
 }

@@ -1,7 +1,7 @@
 //! Configuration: one typed struct per section, filled from a file, the environment and flags, in that order.
 //!
-//! [`Config`] is the one list of what can be set. The file's reader, the environment's names, `kagzi config` and
-//! `docs/configuration.md` all follow from it.
+//! [`Config`] is the one list of what can be set. The file's reader, the environment's names, `kagzi config`
+//! and `docs/configuration.md` all follow from it.
 
 mod duration;
 mod environment;

@@ -1,8 +1,10 @@
-//! Starts and waits over one stream. A unary call costs about 50 us of processor time on both sides together (38,000 a
-//! second on 2 cores), a message on an open stream a twentieth of it; and the starts of one message share a commit.
+//! Starts and waits over one stream. A unary call costs about 50 us of processor time on both sides together
+//! (38,000 a second on 2 cores), a message on an open stream a twentieth of it; and the starts of one message
+//! share a commit.
 //!
-//! Everything that a client can make the server hold is bounded, in numbers and in bytes: asks that are being answered,
-//! inputs that are not committed, results that are not read. Beyond a bound the client is not read any further.
+//! Everything that a client can make the server hold is bounded, in numbers and in bytes: asks that are being
+//! answered, inputs that are not committed, results that are not read. Beyond a bound the client is not read
+//! any further.
 
 use std::{
     collections::HashMap,
@@ -150,8 +152,8 @@ impl Conversation {
         self.unheard.len() == 0 && self.asks < ANSWERING_LEN_MAX && self.bytes < STARTING_BYTES_MAX
     }
 
-    /// Takes on as many asks of the last message as the bounds allow. A message may hold any number of them, so its
-    /// starts are committed in portions: one transaction of all would hold up everybody.
+    /// Takes on as many asks of the last message as the bounds allow. A message may hold any number of them,
+    /// so its starts are committed in portions: one transaction of all would hold up everybody.
     fn hear(&mut self, services: &Services) -> Result<(), Status> {
         while self.unheard.len() > 0 && self.asks < ANSWERING_LEN_MAX && self.bytes < STARTING_BYTES_MAX {
             self.hear_some(services)?;

@@ -1,8 +1,9 @@
 //! The edge: what every connection and every request passes before any service sees it.
 //!
-//! Nobody has to identify himself yet, so whatever a stranger can cost is bounded here: who may ask ([`admission`]), how
-//! many connections there are and how long one may be silent ([`connections`]), how many bytes of half-received messages
-//! are held ([`receiving`]), how long a call may take. What passes is counted ([`calls`]).
+//! Nobody has to identify himself yet, so whatever a stranger can cost is bounded here: who may ask
+//! ([`admission`]), how many connections there are and how long one may be silent ([`connections`]), how many
+//! bytes of half-received messages are held ([`receiving`]), how long a call may take. What passes is counted
+//! ([`calls`]).
 
 mod admission;
 mod calls;
@@ -52,7 +53,8 @@ struct Shared {
 }
 
 impl EdgeLayer {
-    /// `hosts` decides under which names the server may be asked, `wait_max` is the longest wait that a call may want.
+    /// `hosts` decides under which names the server may be asked, `wait_max` is the longest wait that a call
+    /// may want.
     pub fn new(
         settings: &EdgeSettings,
         hosts: Hosts,
@@ -134,7 +136,8 @@ where
 
 fn too_long(max: Duration) -> Status {
     Reason::CallTimeout.status(format!(
-        "the call took longer than {} s and was given up; look whether it had an effect before it is sent again",
+        "the call took longer than {} s and was given up; look whether it had an effect before it is sent \
+         again",
         max.as_secs()
     ))
 }

@@ -1,4 +1,5 @@
-//! Finding the run or worker that a request names: by id, by business id, or by a unique prefix where it is only read.
+//! Finding the run or worker that a request names: by id, by business id, or by a unique prefix where it is
+//! only read.
 
 use kagzi_engine::Engine;
 use kagzi_model::{Name, RunId, WorkerId};

@@ -1,4 +1,5 @@
-//! The input of a failure handler: composed from the failed run when it is needed, so nothing is stored twice.
+//! The input of a failure handler: composed from the failed run when it is needed, so nothing is stored
+//! twice.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kagzi_engine::{Engine, EngineError, moment};
@@ -17,8 +18,8 @@ pub async fn of(engine: &Engine, run: &Run, input: Payload) -> Result<Payload, S
     }
 }
 
-/// What can be known of a failed run whose retention has passed: a handler that was reopened, restarted or kept waiting must
-/// still be told which run it is for.
+/// What can be known of a failed run whose retention has passed: a handler that was reopened, restarted or
+/// kept waiting must still be told which run it is for.
 fn of_a_run_that_is_gone(namespace: &Name, failed: RunId) -> Payload {
     let event = json!({
         "failed_run_id": failed.to_string(),

@@ -1,7 +1,7 @@
 //! gRPC's own health service, which load balancers and orchestrators ask. It says what `/readyz` says.
 //!
-//! Asked, not told: readiness is measured when somebody wants to know, so an idle server that nobody watches does
-//! nothing for it.
+//! Asked, not told: readiness is measured when somebody wants to know, so an idle server that nobody watches
+//! does nothing for it.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use tonic_health::pb::{
     health_server::{Health, HealthServer},
 };
 
-use crate::{check::invalid, progress::Progress, services::Services};
+use crate::{check::invalid, readiness::Progress, services::Services};
 
 /// How often a watched server looks at itself.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -88,8 +88,8 @@ impl Health for Readiness {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    /// The status now, and each change of it. A service that is not known stays unknown: the protocol keeps such a
-    /// call open.
+    /// The status now, and each change of it. A service that is not known stays unknown: the protocol keeps
+    /// such a call open.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,

@@ -8,7 +8,7 @@ use kagzi_engine::Engine;
 use crate::{
     edge::CallStats,
     metrics::{self, Metrics},
-    progress::Progress,
+    readiness::Progress,
 };
 
 /// `/livez`, `/readyz`, `/metrics`.

@@ -10,7 +10,7 @@ use prost::Message;
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::{answer::Room, outline, outline::Outline, page_token, wire};
+use crate::{history_outline, history_outline::Outline, page_token, response_budget::Room, wire};
 
 /// Entries, and the token of those that follow.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub async fn read(engine: &Engine, run: &Run, token: &str, mut room: Room) -> Re
             page_token::write(Direction::Next, place, &query)
         }
     };
-    let payloads = outline::payloads(engine, &run.namespace, run.id, &seqs).await?;
+    let payloads = history_outline::payloads(engine, &run.namespace, run.id, &seqs).await?;
     let payload = |seq: Option<u64>| seq.and_then(|seq| payloads.get(&seq)).cloned().map(wire::payload);
     let entries = page.into_iter().map(|(line, result, progress)| v1::JournalEntry {
         result: payload(result).or(line.result.clone()),

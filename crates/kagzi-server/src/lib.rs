@@ -1,6 +1,5 @@
 //! The transport: it reads requests, asks the engine, writes answers. It never decides and never sees SQL.
 
-mod answer;
 mod caller;
 mod check;
 pub mod config;
@@ -11,13 +10,14 @@ mod embedded;
 mod find;
 mod handler_input;
 mod health;
+mod history_outline;
 mod http;
 mod journal_page;
 mod message_limit;
 mod metrics;
-mod outline;
 mod page_token;
-mod progress;
+mod readiness;
+mod response_budget;
 mod rpc;
 mod server;
 mod services;

@@ -1,7 +1,8 @@
 //! Messages that the transport cuts off by their announced length, in words that say what to do.
 //!
-//! The limit of a message stands above the limit of a payload, so only what could never be accepted ends here. It
-//! is refused after its first five bytes: nothing is buffered, and neither field nor payload is known.
+//! The limit of a message stands above the limit of a payload, so only what could never be accepted ends
+//! here. It is refused after its first five bytes: nothing is buffered, and neither field nor payload is
+//! known.
 
 use std::{
     convert::Infallible,
@@ -20,7 +21,8 @@ use tower::Service;
 
 use crate::check;
 
-/// How the decoder's refusals begin. It calls them errors of the server's; whoever sent the bytes can mend them.
+/// How the decoder's refusals begin. It calls them errors of the server's; whoever sent the bytes can mend
+/// them.
 const UNDECODABLE: &str = "failed to decode Protobuf message";
 
 /// Room for a request's other fields above its payload.
@@ -62,7 +64,8 @@ where
 }
 
 fn reword(response: Response<Body>) -> Response<Body> {
-    // OUT_OF_RANGE and INTERNAL: the transport's codes for messages that are too large, or no messages at all.
+    // OUT_OF_RANGE and INTERNAL: the transport's codes for messages that are too large, or no messages at
+    // all.
     let ours = response.headers().get("grpc-status").is_some_and(|code| code == "11" || code == "13");
     match Status::from_header_map(response.headers()).filter(|_| ours) {
         Some(status) => clearer(status).into_http(),
@@ -70,12 +73,13 @@ fn reword(response: Response<Body>) -> Response<Body> {
     }
 }
 
-/// The same refusal in our words. The transport says only in its text how large the message was; should that text
-/// change one day, it is passed on as it is.
+/// The same refusal in our words. The transport says only in its text how large the message was; should that
+/// text change one day, it is passed on as it is.
 pub fn clearer(status: Status) -> Status {
     if status.code() == Code::Internal && status.message().starts_with(UNDECODABLE) {
         return Reason::MessageInvalid.status(format!(
-            "the request is no valid message of this method: {}; was it written by another version of the protocol?",
+            "the request is no valid message of this method: {}; was it written by another version of the \
+             protocol?",
             status.message()
         ));
     }

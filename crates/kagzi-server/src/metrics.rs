@@ -13,7 +13,7 @@ use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::{Engine, SweepCount};
 use kagzi_store::{AsideRow, Census, LaneStats, QueueCount};
 
-use crate::{edge::CallStats, progress::Progress};
+use crate::{edge::CallStats, readiness::Progress};
 use page::Page;
 use sample::Sampler;
 

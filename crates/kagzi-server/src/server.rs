@@ -28,7 +28,7 @@ use crate::{
     edge::{self, CallStats, Connections, EdgeLayer},
     health, http,
     message_limit::{Worded, message_bytes_max, request_bytes_max},
-    progress::Progress,
+    readiness::Progress,
     services::Services,
     trace::{TraceSettings, Tracer},
 };

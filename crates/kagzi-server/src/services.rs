@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    caller, check::PayloadLimits, conversation, progress::Progress, rpc, trace::Tracer, watch, work_stream,
+    caller, check::PayloadLimits, conversation, readiness::Progress, rpc, trace::Tracer, watch, work_stream,
 };
 
 /// Everything that the services share.
@@ -40,7 +40,8 @@ impl Services {
         tokio::select! {
             biased;
             answer = call => answer.map(Response::new),
-            () = self.stop.cancelled() => Err(Reason::ServerStopping.status("the server is stopping; ask again")),
+            () = self.stop.cancelled() => Err(Reason::ServerStopping.status("the server is stopping; ask \
+                again")),
         }
     }
 }
@@ -163,7 +164,8 @@ service! {
             &self,
             request: Request<v1::PollActivityRequest>,
         ) -> Result<Response<v1::PollActivityResponse>, Status> {
-            self.until_stopped(rpc::poll_activity::handle(&self.engine, &self.tracer, request.into_inner())).await
+            let polled = rpc::poll_activity::handle(&self.engine, &self.tracer, request.into_inner());
+            self.until_stopped(polled).await
         }
     }
     register_worker(RegisterWorkerRequest) -> RegisterWorkerResponse,

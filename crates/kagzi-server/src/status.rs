@@ -2,7 +2,7 @@
 
 use kagzi_engine::EngineError;
 use kagzi_model::{
-    Rejection, RuleError,
+    ControlRejection, Rejection,
     schedule::{ScheduleRejection, TimingError},
 };
 use kagzi_proto::{Reason, Refusal};
@@ -22,8 +22,8 @@ pub fn from_engine(error: EngineError) -> Status {
     }
 }
 
-/// The status for a failed call that makes something new at each repetition. When the store is away nobody knows
-/// whether it was done, so nobody is told to send it again.
+/// The status for a failed call that makes something new at each repetition. When the store is away nobody
+/// knows whether it was done, so nobody is told to send it again.
 pub fn from_engine_once(error: EngineError, make_repeatable: &str) -> Status {
     match error {
         EngineError::Store(error @ (StoreError::Unavailable(_) | StoreError::Conflict(_))) => {
@@ -141,11 +141,11 @@ fn from_timing(error: &TimingError) -> Status {
 /// Longest rule that is told.
 const RULE_BYTES_MAX: usize = 240;
 
-fn from_rule(refused: &RuleError) -> Status {
+fn from_rule(refused: &ControlRejection) -> Status {
     let reason = match refused {
-        RuleError::Unknown(_) => Reason::NamespaceNotFound,
-        RuleError::Exists(_) => Reason::NamespaceExists,
-        RuleError::TooManyGates { .. } => Reason::QuotaExceeded,
+        ControlRejection::Unknown(_) => Reason::NamespaceNotFound,
+        ControlRejection::Exists(_) => Reason::NamespaceExists,
+        ControlRejection::TooManyGates { .. } => Reason::QuotaExceeded,
     };
     reason.status(refused.to_string())
 }

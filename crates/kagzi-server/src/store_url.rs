@@ -50,7 +50,8 @@ impl StoreUrl {
                 Some("this build has no PostgreSQL; build it with the cargo feature `postgres`")
             }
             Some("turso") if cfg!(not(feature = "turso")) => Some(
-                "this build has no Turso; build it with the cargo feature `turso`, or keep the data in a file of \
+                "this build has no Turso; build it with the cargo feature `turso`, or keep the data in a \
+                 file of \
                  SQLite: sqlite:PATH",
             ),
             Some(_) | None => None,

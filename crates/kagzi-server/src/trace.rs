@@ -1,8 +1,9 @@
 //! Traces: a run belongs to the trace of whatever started it.
 //!
-//! The caller's `traceparent` is taken from the call's metadata, stored with the run and handed to every worker that
-//! executes it, whether this server exports spans or not. With the feature `otel` and an endpoint, the server adds two
-//! spans of its own: the call, below the caller's span, and each lease, below the call, with a link to the lease before.
+//! The caller's `traceparent` is taken from the call's metadata, stored with the run and handed to every
+//! worker that executes it, whether this server exports spans or not. With the feature `otel` and an
+//! endpoint, the server adds two spans of its own: the call, below the caller's span, and each lease, below
+//! the call, with a link to the lease before.
 
 #[cfg(feature = "otel")]
 mod export;

@@ -1,8 +1,8 @@
 //! Watches: streams that tell how something changes.
 //!
-//! Nothing is kept for a reader that is slow. The transport asks for the next message when the last one is on its way,
-//! and only then it is looked what has changed meanwhile: a watch costs one message, however long nobody reads, and
-//! what changed twice in between is told once.
+//! Nothing is kept for a reader that is slow. The transport asks for the next message when the last one is on
+//! its way, and only then it is looked what has changed meanwhile: a watch costs one message, however long
+//! nobody reads, and what changed twice in between is told once.
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -14,10 +14,12 @@ use tonic::Status;
 
 use crate::services::Services;
 
-/// Watches of one server at the same time, of all clients together. A connection has a limit on its streams besides.
+/// Watches of one server at the same time, of all clients together. A connection has a limit on its streams
+/// besides.
 const WATCHES_MAX: usize = 1_000;
 
-/// How long a watch that saw nothing new waits before it looks again: a little at first, for what happens at once.
+/// How long a watch that saw nothing new waits before it looks again: a little at first, for what happens at
+/// once.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -109,8 +111,8 @@ pub struct Changes<M> {
 }
 
 impl Told {
-    /// Compares all that is there with what was told, and takes it as told. None when nothing has changed; the first
-    /// time everything has.
+    /// Compares all that is there with what was told, and takes it as told. None when nothing has changed;
+    /// the first time everything has.
     pub fn changes<M: Message>(&mut self, all: Vec<M>, key: impl Fn(&M) -> &str) -> Option<Changes<M>> {
         let first = self.by_key.is_none();
         let mut before = self.by_key.take().unwrap_or_default();

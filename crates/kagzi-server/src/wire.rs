@@ -1,24 +1,24 @@
 //! Between the public contract and the model.
 
 pub mod aside;
+mod controls;
 mod event;
 mod failure;
 mod journal;
 mod lease;
 mod payload;
-mod rules;
 mod run;
 mod schedule;
 mod step;
 mod time;
 mod worker;
 
+pub use controls::{gate, namespace, read_by, read_gate_key, read_values};
 pub use event::event;
 pub use failure::{failure, read_failure};
 pub use journal::journal_entry;
 pub use lease::read_lease;
 pub use payload::payload;
-pub use rules::{gate, namespace, read_by, read_gate_key, read_values};
 pub use run::run;
 pub use schedule::schedule;
 pub use step::{read_step, step_attempt};

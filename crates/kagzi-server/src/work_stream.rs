@@ -1,8 +1,8 @@
 //! The Work stream: one task per connected worker. Runs go down, reports come up, acknowledgements go back in
 //! batches, each only after its commit.
 //!
-//! Nothing here waits for the worker to read: what is to be written waits in a queue whose bytes are counted, and while
-//! they are too many nothing is composed, nothing is leased and, beyond that, nothing is heard.
+//! Nothing here waits for the worker to read: what is to be written waits in a queue whose bytes are counted,
+//! and while they are too many nothing is composed, nothing is leased and, beyond that, nothing is heard.
 
 mod assign;
 mod outgoing;
@@ -269,7 +269,8 @@ impl Stage<'_> {
     fn note_step(&self, started: v1::StepStarted) -> Result<(), Status> {
         let lease = check::lease_ref(&self.namespace, started.lease.as_ref())?;
         if !self.session.holds(&lease) {
-            debug!(worker = %self.session.worker, run = %lease.run, "a step began under a lease that is not known here");
+            debug!(worker = %self.session.worker, run = %lease.run, "a step began under a lease that is not \
+                known here");
             return Ok(());
         }
         let named = started.step.unwrap_or_default();
@@ -289,7 +290,8 @@ impl Stage<'_> {
                 // The worker's own timeout comes first; ours is for a worker that hangs.
                 timeout_ms: (started.timeout_ms > 0)
                     .then(|| started.timeout_ms.saturating_add(TIMEOUT_SLACK_MS)),
-                // A senseless policy is refused with the failure it is for; a mere notice must not end the stream.
+                // A senseless policy is refused with the failure it is for; a mere notice must not end the
+                // stream.
                 policy: check::retry_policy(started.retry_policy).unwrap_or_default(),
             },
         );

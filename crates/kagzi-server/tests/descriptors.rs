@@ -1,4 +1,5 @@
-//! A server that has no file descriptors left. The limit holds for the whole process, so this test has one of its own.
+//! A server that has no file descriptors left. The limit holds for the whole process, so this test has one of
+//! its own.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A run that cannot be handed over, on a real database whose rows are damaged: it is that run's affair. It waits longer
-//! and longer, ends in quarantine with the reason, and its worker goes on with everything else.
+//! A run that cannot be handed over, on a real database whose rows are damaged: it is that run's affair. It
+//! waits longer and longer, ends in quarantine with the reason, and its worker goes on with everything else.
 
 use std::{path::Path, sync::Arc, time::Duration};
 

@@ -1,9 +1,9 @@
 //! Two namespaces cannot reach each other, by any field of any call.
 //!
-//! The calls are not listed here: they are read from the descriptors, so a new one is tried without anybody remembering it.
-//! Every request is sent from the thief's namespace with everything that the victim has: as it would be written, as a
-//! prefix, with each field left out, and in every field that takes a text. Afterwards the victim's whole state is as before, and no answer held
-//! anything of it.
+//! The calls are not listed here: they are read from the descriptors, so a new one is tried without anybody
+//! remembering it. Every request is sent from the thief's namespace with everything that the victim has: as
+//! it would be written, as a prefix, with each field left out, and in every field that takes a text.
+//! Afterwards the victim's whole state is as before, and no answer held anything of it.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,10 @@
-//! The server translates and never decides: where a run stands and what follows from it is the model's business.
+//! The server translates and never decides: where a run stands and what follows from it is the model's
+//! business.
 
 use std::{fs, path::Path};
 
-/// Names of the model that only a decision needs. Translating a state into words of the contract is `wire`'s work.
+/// Names of the model that only a decision needs. Translating a state into words of the contract is `wire`'s
+/// work.
 const FORBIDDEN: [&str; 3] = ["State", "Aggregate", "decide"];
 
 #[test]

@@ -131,9 +131,11 @@ async fn one_at_a_time(server: &Server) -> Vec<Duration> {
 /// Rows of runs that ended long ago, as SQL.
 fn finished_runs(count: &str) -> String {
     format!(
-        "INSERT INTO kagzi.runs (namespace_id, run_id, workflow_type, task_queue, status, state, version, epoch,
+        "INSERT INTO kagzi.runs (namespace_id, run_id, workflow_type, task_queue, status, state, version, \
+         epoch,
                 attempts, dispatch_count, crashes, created_at, started_at, finished_at, options)
-         SELECT 'default', gen_random_uuid(), 'bench', 'orders', 4, '{{\"is\":\"completed\"}}', 2, 1, 0, 1, 0, n, n, n, '{{}}'
+         SELECT 'default', gen_random_uuid(), 'bench', 'orders', 4, '{{\"is\":\"completed\"}}', 2, 1, 0, 1, \
+         0, n, n, n, '{{}}'
            FROM generate_series(1, {count}) AS n;
          INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail, payload)
          SELECT namespace_id, run_id, seq, seq, '\\x04', '\\x0100', 'payload'

@@ -1,5 +1,5 @@
-//! Runs a command with `KAGZI_TEST_STORE` naming a fresh database on a throw-away PostgreSQL, which goes when the
-//! command ends: `with_database scripts/examples.sh`. See `kagzi_store_postgres::fixture`.
+//! Runs a command with `KAGZI_TEST_STORE` naming a fresh database on a throw-away PostgreSQL, which goes when
+//! the command ends: `with_database scripts/examples.sh`. See `kagzi_store_postgres::fixture`.
 
 use std::process::{Command, ExitCode};
 

@@ -16,7 +16,8 @@ pub async fn check_encoding(session: &Session) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Unavailable(format!(
-        "the database's encoding is {encoding}, and Kagzi needs UTF8; make another one with: CREATE DATABASE … \
+        "the database's encoding is {encoding}, and Kagzi needs UTF8; make another one with: CREATE \
+         DATABASE … \
          ENCODING 'UTF8' TEMPLATE template0"
     )))
 }

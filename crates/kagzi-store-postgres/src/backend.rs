@@ -18,19 +18,20 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::{
+    controls::{self, RequiredVersions},
     error::from_postgres,
     events,
     options::PostgresOptions,
     retention,
     row::{self, RUN_WIDTH},
-    rules::{self, Promise},
     schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
     workers, write,
 };
 
 // Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
-const LOAD_RUNS: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
+const LOAD_RUNS: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, \
+                         runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
         runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
@@ -146,7 +147,7 @@ pub struct PostgresBackend {
     /// Rows that are written with the next statement that has an answer, or with the commit.
     held_back: Vec<WriteSet>,
     /// What the commit proves about the rules.
-    promise: Promise,
+    required_versions: RequiredVersions,
     backoff: Backoff,
     round_trips: u64,
     connect_after: Option<Instant>,
@@ -171,7 +172,7 @@ impl PostgresBackend {
             session: None,
             begun: false,
             held_back: Vec::new(),
-            promise: Promise::default(),
+            required_versions: RequiredVersions::default(),
             backoff: Backoff::default(),
             round_trips: 0,
             connect_after: None,
@@ -189,7 +190,7 @@ impl PostgresBackend {
                 .chain(workers::STATEMENTS)
                 .chain(write::STATEMENTS)
                 .chain(events::WRITE_STATEMENTS)
-                .chain(rules::STATEMENTS)
+                .chain(controls::STATEMENTS)
                 .chain(schedules::STATEMENTS)
                 .chain(retention::STATEMENTS),
         );
@@ -228,8 +229,8 @@ impl PostgresBackend {
         }
     }
 
-    pub(crate) fn promise_mut(&mut self) -> &mut Promise {
-        &mut self.promise
+    pub(crate) fn required_versions_mut(&mut self) -> &mut RequiredVersions {
+        &mut self.required_versions
     }
 
     /// This server, as the rows of the workers that stand by here name it.
@@ -309,7 +310,7 @@ impl Backend for PostgresBackend {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.begun = false;
         self.held_back.clear();
-        self.promise.clear();
+        self.required_versions.clear();
         self.reconnect().await
     }
 
@@ -318,7 +319,7 @@ impl Backend for PostgresBackend {
             return Ok(());
         }
         let session = self.session()?;
-        let proofs = std::mem::take(&mut self.promise).statements(&session);
+        let proofs = std::mem::take(&mut self.required_versions).statements(&session);
         self.flight_with(&session, proofs, session.execute("COMMIT")).await?;
         self.begun = false;
         Ok(())
@@ -493,7 +494,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
-        self.promise.change(&set.rules);
+        self.required_versions.change(&set.controls);
         self.held_back.push(set);
         Ok(())
     }

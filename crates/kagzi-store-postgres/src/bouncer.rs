@@ -29,7 +29,8 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// Starts one in front of the server that a URL of the fixture names. So few connections that they are shared.
+    /// Starts one in front of the server that a URL of the fixture names. So few connections that they are
+    /// shared.
     pub fn start(url: &str) -> Bouncer {
         let config: Config = url.parse().expect("a URL of the fixture");
         let host = match config.get_hosts().first() {
@@ -43,7 +44,8 @@ impl Bouncer {
             config.get_password().map(|password| format!(" password={}", String::from_utf8_lossy(password)));
         let folder =
             tempfile::Builder::new().prefix("kagzi-pool-").tempdir().expect("a temporary folder").keep();
-        // Connections of a database whose test is over go soon: each test has its own, and the server has 200 in all.
+        // Connections of a database whose test is over go soon: each test has its own, and the server has 200
+        // in all.
         let settings = format!(
             "[databases]\n* = host={host} port={port} user={user}{}\n
              [pgbouncer]\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {}\nauth_type = any\n\

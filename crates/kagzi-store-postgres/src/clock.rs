@@ -29,9 +29,9 @@ const SAMPLES: usize = 5;
 /// More than this is worth an operator's look: leases and timers still agree, logs do not.
 const SKEW_WARN_MS: i64 = 1000;
 
-/// The database's time, carried by this machine's steady time between two measurements. Never goes back and never
-/// stands still: when the database's clock is set back, or another host with a slower one takes over, it runs slowly
-/// until that has caught up.
+/// The database's time, carried by this machine's steady time between two measurements. Never goes back and
+/// never stands still: when the database's clock is set back, or another host with a slower one takes over,
+/// it runs slowly until that has caught up.
 #[derive(Clone)]
 pub struct PostgresClock {
     inner: Arc<Inner>,
@@ -162,7 +162,8 @@ impl Inner {
                 state.slow = true;
                 warn!(
                     behind_ms = by.as_millis() as u64,
-                    "the database's clock was set back; time runs a tenth more slowly until it has caught up, \
+                    "the database's clock was set back; time runs a tenth more slowly until it has caught \
+                     up, \
                      and schedules wait for it"
                 );
             }

@@ -34,7 +34,8 @@ pub fn from_postgres(error: Error) -> StoreError {
                 "a pooler in transaction mode seems to stand in between; add ?pgbouncer=true to the URL";
             StoreError::Unavailable(format!("{why}; {hint}"))
         }
-        // A migration of a newer server changed a column under a prepared statement: a new connection prepares it anew.
+        // A migration of a newer server changed a column under a prepared statement: a new connection
+        // prepares it anew.
         &SqlState::FEATURE_NOT_SUPPORTED => StoreError::Unavailable(why),
         // In our words: the database may speak another language.
         &SqlState::LOCK_NOT_AVAILABLE => StoreError::Unavailable(format!("{LOCK_TIMEOUT}: {why}")),
@@ -45,8 +46,9 @@ pub fn from_postgres(error: Error) -> StoreError {
     }
 }
 
-/// Codes that time or an operator heals: connection (08), authorization (28, 42501), read-only (25006), resources
-/// (53), locks (55P03), shutdown and cancel (57), input and output (58), a missing database (3D000).
+/// Codes that time or an operator heals: connection (08), authorization (28, 42501), read-only (25006),
+/// resources (53), locks (55P03), shutdown and cancel (57), input and output (58), a missing database
+/// (3D000).
 fn away(code: &str) -> bool {
     ["08", "28", "53", "57", "58"].iter().any(|class| code.starts_with(class))
         || ["42501", "25006", "55P03", "3D000"].contains(&code)

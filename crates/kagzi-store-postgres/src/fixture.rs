@@ -19,9 +19,10 @@ use tokio_postgres::{Config, NoTls};
 
 pub use pair::Pair;
 
-/// Runs the database and does what each line says: `crash` (without a warning, then again), `restart` (politely, as
-/// for an update), `die` (without a warning), `stop` and `start`. When the test process ends, however it ends, its end of the pipe closes, and
-/// the database goes with it. Only the process that was started here is ended, by its id.
+/// Runs the database and does what each line says: `crash` (without a warning, then again), `restart`
+/// (politely, as for an update), `die` (without a warning), `stop` and `start`. When the test process ends,
+/// however it ends, its end of the pipe closes, and the database goes with it. Only the process that was
+/// started here is ended, by its id.
 const KEEPER: &str = r#"
 start() {
     "$1"/postgres -D "$2/data" -k "$2" </dev/null >>"$2/log" 2>&1 &
@@ -76,8 +77,8 @@ impl Server {
         start(|data| std::fs::write(data.join("standby.signal"), "").expect("the folder can be written"))
     }
 
-    /// Starts one that listens on loopback and takes nothing but TLS there, with a certificate for `localhost`. The
-    /// file of the authority that signed it is the second part.
+    /// Starts one that listens on loopback and takes nothing but TLS there, with a certificate for
+    /// `localhost`. The file of the authority that signed it is the second part.
     pub fn tls() -> (Server, PathBuf) {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.expect("loopback has free ports").port();
@@ -258,7 +259,8 @@ fn make_certificates(data: &Path) -> PathBuf {
     openssl("req -x509 -newkey rsa:2048 -nodes -days 30 -keyout ca.key -out ca.crt -subj /CN=kagzi-test");
     openssl("req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost");
     openssl(
-        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile san -out server.crt",
+        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile san -out \
+         server.crt",
     );
     data.join("ca.crt")
 }

@@ -13,7 +13,7 @@ mod backend;
 #[cfg(feature = "test-fixture")]
 pub mod bouncer;
 mod clock;
-mod company;
+mod controls;
 mod error;
 mod events;
 #[cfg(feature = "test-fixture")]
@@ -22,11 +22,11 @@ mod listener;
 mod migrate;
 mod notifier;
 mod options;
+mod peers;
 mod pool;
 mod reads;
 mod retention;
 mod row;
-mod rules;
 mod schedules;
 mod session;
 mod store;
@@ -40,11 +40,11 @@ mod write;
 
 pub use backend::STATEMENTS as FIND_STATEMENTS;
 pub use clock::PostgresClock;
+pub use controls::{READ_STATEMENTS as RULE_READ_STATEMENTS, STATEMENTS as RULE_STATEMENTS};
 pub use events::{READ_STATEMENTS as EVENT_READ_STATEMENTS, WRITE_STATEMENTS as EVENT_STATEMENTS};
 pub use options::{PostgresOptions, Tls};
 pub use reads::{STATEMENTS as READ_STATEMENTS, run_listing};
 pub use retention::STATEMENTS as RETENTION_STATEMENTS;
-pub use rules::{READ_STATEMENTS as RULE_READ_STATEMENTS, STATEMENTS as RULE_STATEMENTS};
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 pub use store::{PostgresReads, PostgresStore};
 pub use workers::STATEMENTS as WORKER_STATEMENTS;

@@ -15,9 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use crate::{
-    company::Company,
     error::from_postgres,
     options::PostgresOptions,
+    peers::Peers,
     session::{Backoff, too_slow},
     wake::{CHANNEL, Hint},
     wire::{self, Wire},
@@ -27,14 +27,14 @@ use crate::{
 const PROBE_EVERY: Duration = Duration::from_secs(20);
 
 /// Whom to tell.
-pub struct Ears {
+pub struct Listener {
     pub lane: LaneHandle,
     pub observer: Arc<dyn Observer>,
-    pub company: Arc<Company>,
+    pub peers: Arc<Peers>,
     pub server: String,
 }
 
-impl Ears {
+impl Listener {
     fn hear(&self, text: &str) {
         match Hint::decode(text) {
             (server, _) if server == self.server => return,
@@ -52,19 +52,19 @@ impl Ears {
                 self.observer.lease_lost(LostLease { worker, run, epoch, why, cancelled });
             }
         }
-        self.company.heard(Instant::now());
+        self.peers.heard(Instant::now());
     }
 }
 
 /// Listens until it is stopped, and again after every lost connection.
-pub async fn listen(config: Config, options: PostgresOptions, ears: Arc<Ears>) {
+pub async fn listen(config: Config, options: PostgresOptions, listener: Arc<Listener>) {
     let mut backoff = Backoff::default();
     loop {
-        let error = match listen_once(&config, &options, &ears, &mut backoff).await {
+        let error = match listen_once(&config, &options, &listener, &mut backoff).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
-        ears.company.deaf();
+        listener.peers.lost();
         info!(%error, "cannot hear the other servers, polling meanwhile");
         tokio::time::sleep(backoff.next()).await;
     }
@@ -73,20 +73,20 @@ pub async fn listen(config: Config, options: PostgresOptions, ears: Arc<Ears>) {
 async fn listen_once(
     config: &Config,
     options: &PostgresOptions,
-    ears: &Arc<Ears>,
+    listener: &Arc<Listener>,
     backoff: &mut Backoff,
 ) -> Result<Infallible, StoreError> {
     let (client, wire) = wire::connect(config, options).await?;
-    let mut driving = AbortOnDropHandle::new(tokio::spawn(drive(wire, ears.clone())));
+    let mut driving = AbortOnDropHandle::new(tokio::spawn(drive(wire, listener.clone())));
     let ask = async |sql: &str| {
         let answer = timeout(options.statement_timeout, client.batch_execute(sql)).await;
         answer.map_err(|_| too_slow("an answer on the listening connection"))?.map_err(from_postgres)
     };
     ask(&format!("LISTEN {CHANNEL}")).await?;
     backoff.reset();
-    ears.company.heard(Instant::now());
+    listener.peers.heard(Instant::now());
     // Whatever was said while nobody listened is not said again: look everywhere.
-    ears.lane.wake(None);
+    listener.lane.wake(None);
     loop {
         tokio::select! {
             _ = &mut driving => {
@@ -98,13 +98,13 @@ async fn listen_once(
 }
 
 /// Moves the bytes of the connection, and hears what comes in between.
-async fn drive(mut wire: Wire, ears: Arc<Ears>) {
+async fn drive(mut wire: Wire, listener: Arc<Listener>) {
     let mut messages = stream::poll_fn(move |context| wire.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(notification) = message
             && notification.channel() == CHANNEL
         {
-            ears.hear(notification.payload());
+            listener.hear(notification.payload());
         }
     }
 }

@@ -52,7 +52,8 @@ const MIGRATIONS: &[Migration] = &[
     }),
     Migration::Index(Index {
         name: "runs_ended_badly",
-        on: "kagzi.runs (namespace_id, status, finished_at, run_id) WHERE finished_at IS NOT NULL AND status <> 4",
+        on: "kagzi.runs (namespace_id, status, finished_at, run_id) WHERE finished_at IS NOT NULL AND \
+             status <> 4",
     }),
     // Runs that failed or wait to retry: nothing while all is well.
     Migration::Index(Index {

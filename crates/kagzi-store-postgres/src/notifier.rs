@@ -1,7 +1,9 @@
-//! Rings the other servers: outside the hot transaction, on a connection of its own, a few times a second at most.
+//! Rings the other servers: outside the hot transaction, on a connection of its own, a few times a second at
+//! most.
 //!
-//! A transaction with a NOTIFY takes a lock of the whole database cluster while it commits. In the transactions
-//! that write runs it would put all servers' commits in one line; here it is alone, and waits for no disk.
+//! A transaction with a NOTIFY takes a lock of the whole database cluster while it commits. In the
+//! transactions that write runs it would put all servers' commits in one line; here it is alone, and waits
+//! for no disk.
 
 use std::{
     collections::HashSet,
@@ -17,9 +19,9 @@ use tokio_postgres::Config;
 use tracing::debug;
 
 use crate::{
-    company::{Company, GREET_EVERY},
     error::from_postgres,
     options::PostgresOptions,
+    peers::{ANNOUNCE_EVERY, Peers},
     session::{Backoff, Purpose, Session},
     wake::{Hint, IDS_MAX},
 };
@@ -29,9 +31,9 @@ const RING: &str = "SELECT pg_notify('kagzi_wake', hint)
 
 /// The least time between two rings; hints of the meantime go together, each once.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The same for keys whose workers here are full. Every ring makes the other server look, and take runs that would
-/// have been given out here within a moment: two busy servers reached 5,300 runs/s at 10 ms, 8,100 without ringing
-/// (`examples/throughput.rs`, measured once); at 100 ms they are within a tenth.
+/// The same for keys whose workers here are full. Every ring makes the other server look, and take runs that
+/// would have been given out here within a moment: two busy servers reached 5,300 runs/s at 10 ms, 8,100
+/// without ringing (`examples/throughput.rs`, measured once); at 100 ms they are within a tenth.
 const BUSY_INTERVAL: Duration = Duration::from_millis(100);
 /// More hints than this at once say "look everywhere".
 const HINTS_MAX: usize = 256;
@@ -88,20 +90,20 @@ fn named(hints: HashSet<String>, server: &str) -> Vec<String> {
 }
 
 /// What the ringing task needs.
-pub struct Bell {
+pub struct Notifier {
     pub outbox: Arc<Outbox>,
-    pub company: Arc<Company>,
+    pub peers: Arc<Peers>,
     pub server: String,
 }
 
 /// Passes facts on to the observer of this server, and hints to the other servers.
-pub struct Ringing {
+pub struct NotifyingObserver {
     pub inner: Arc<dyn Observer>,
     pub outbox: Arc<Outbox>,
     pub server: String,
 }
 
-impl Observer for Ringing {
+impl Observer for NotifyingObserver {
     fn finished(&self, finished: Finished) {
         self.outbox.end(finished.run.id);
         self.inner.finished(finished);
@@ -145,32 +147,32 @@ impl Observer for Ringing {
         self.inner.ended_elsewhere(runs);
     }
 
-    fn in_doubt(&self) {
-        self.inner.in_doubt();
+    fn commit_unanswered(&self) {
+        self.inner.commit_unanswered();
     }
 }
 
-/// Sends what is put into the outbox, and a greeting now and then, until it is stopped.
-pub async fn ring(config: Config, options: PostgresOptions, bell: Bell) {
-    let Bell { outbox, company, server } = bell;
+/// Sends what is put into the outbox, and now and then that this server is there, until it is stopped.
+pub async fn ring(config: Config, options: PostgresOptions, notifier: Notifier) {
+    let Notifier { outbox, peers, server } = notifier;
     let mut session: Option<Session> = None;
     let mut backoff = Backoff::default();
     let mut busy_after = tokio::time::Instant::now();
-    let mut greeting = tokio::time::interval(GREET_EVERY);
+    let mut announcing = tokio::time::interval(ANNOUNCE_EVERY);
     loop {
         let busy = async {
             tokio::time::sleep_until(busy_after).await;
             outbox.busy_filled.notified().await;
         };
-        let (hints, greets) = tokio::select! {
-            _ = greeting.tick() => (vec![Hint::Here.encode(&server)], true),
+        let (hints, announces) = tokio::select! {
+            _ = announcing.tick() => (vec![Hint::Here.encode(&server)], true),
             () = outbox.filled.notified() => (outbox.take(&server), false),
             () = busy => {
                 busy_after = tokio::time::Instant::now() + BUSY_INTERVAL;
                 (outbox.take_busy(&server), false)
             }
         };
-        if hints.is_empty() || !greets && company.absent(Instant::now()) {
+        if hints.is_empty() || !announces && peers.absent(Instant::now()) {
             continue;
         }
         match send(&config, &options, &mut session, &hints).await {

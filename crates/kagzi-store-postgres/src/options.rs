@@ -12,8 +12,8 @@ pub enum Tls {
     Off,
     /// `sslmode=require`: encrypted, to whoever answers.
     Encrypt,
-    /// `sslmode=verify-full`: encrypted, to the host that the URL names. Certificates come from the file, or else from
-    /// the system.
+    /// `sslmode=verify-full`: encrypted, to the host that the URL names. Certificates come from the file, or
+    /// else from the system.
     Verify { root: Option<PathBuf> },
 }
 
@@ -23,8 +23,8 @@ pub struct PostgresOptions {
     /// Servers ring each other with NOTIFY. Off: they find each other's work by polling alone, and nothing is
     /// left in a session between transactions, as a pooler in transaction mode (PgBouncer) requires.
     pub notify: bool,
-    /// A pooler in transaction mode stands in between: every statement goes unnamed, and nothing is left in a session.
-    /// Implies that `notify` is off. In a URL: `?pgbouncer=true`.
+    /// A pooler in transaction mode stands in between: every statement goes unnamed, and nothing is left in a
+    /// session. Implies that `notify` is off. In a URL: `?pgbouncer=true`.
     pub pooler: bool,
     pub tls: Tls,
     /// How often to look for other servers' work unasked. None = 5 s with `notify`, 1 s without.
@@ -58,8 +58,8 @@ impl PostgresOptions {
     }
 }
 
-/// Reads a `postgres://` URL or a `host=… dbname=…` text, and with it the options as the URL has them. The message of
-/// an error never holds the password.
+/// Reads a `postgres://` URL or a `host=… dbname=…` text, and with it the options as the URL has them. The
+/// message of an error never holds the password.
 pub fn parse(url: &str, options: &PostgresOptions) -> Result<(Config, PostgresOptions), StoreError> {
     let mut options = options.clone();
     let url = take_own(url, &mut options)?;

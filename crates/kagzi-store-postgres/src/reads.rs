@@ -17,16 +17,17 @@ use tokio_postgres::{
 use uuid::Uuid;
 
 use crate::{
-    company::Company,
     error::from_postgres,
     events,
+    peers::Peers,
     pool::ReadPool,
     row::{self, RUN_COLUMNS, RUN_WIDTH, WORKER_COLUMNS, WORKER_WIDTH},
     session::{Bind, Session},
 };
 
 // The input is the first event's payload, the output that of the event that completed the run (13).
-const RUN: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state,
+const RUN: &str = "SELECT runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, \
+                   runs.task_queue, runs.state,
         runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at,
         runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels,
         input.kinds, input.detail, input.payload, output.kinds, output.detail, output.payload
@@ -117,12 +118,12 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 /// The reading side of the store.
 pub struct PostgresReads {
     pool: ReadPool,
-    company: Arc<Company>,
+    peers: Arc<Peers>,
 }
 
 impl PostgresReads {
-    pub(crate) fn new(pool: ReadPool, company: Arc<Company>) -> Self {
-        PostgresReads { pool, company }
+    pub(crate) fn new(pool: ReadPool, peers: Arc<Peers>) -> Self {
+        PostgresReads { pool, peers }
     }
 
     pub(crate) fn pool(&self) -> &ReadPool {
@@ -159,8 +160,8 @@ impl Reads for PostgresReads {
         rows.iter().map(|found| row::get(found, 0).map(RunId)).collect()
     }
 
-    fn in_company(&self) -> bool {
-        !self.company.absent(Instant::now())
+    fn has_peers(&self) -> bool {
+        !self.peers.absent(Instant::now())
     }
 
     async fn run_by_business(

@@ -22,7 +22,8 @@ pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
                           ORDER BY namespace_id LIMIT 1) AS next
 ), past (name, until) AS (
     SELECT name,
-           $2::bigint - 1000 * coalesce((SELECT retention_ms FROM kagzi.namespaces WHERE namespaces.namespace_id = spaces.name), $3::bigint)
+           $2::bigint - 1000 * coalesce((SELECT retention_ms FROM kagzi.namespaces WHERE \
+           namespaces.namespace_id = spaces.name), $3::bigint)
       FROM spaces
 )
 SELECT old.run_id, old.namespace_id, old.created_at

@@ -10,7 +10,8 @@ use uuid::Uuid;
 use crate::error::from_postgres;
 
 /// The columns of a run, in the order that [`run`] reads them.
-pub const RUN_COLUMNS: &str = "runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, runs.task_queue, runs.state, \
+pub const RUN_COLUMNS: &str = "runs.namespace_id, runs.run_id, runs.business_id, runs.workflow_type, \
+                               runs.task_queue, runs.state, \
      runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at, \
      runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels";
 
@@ -66,7 +67,8 @@ pub fn lease_worker(run: &Run) -> Option<Uuid> {
 }
 
 /// The columns of a worker, in the order that [`worker`] reads them.
-pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels, \
+pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, \
+                                  workflow_types, labels, \
      max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
 
 /// How many columns a worker has.

@@ -38,7 +38,8 @@ const LOAD_SCHEDULES: &str =
    FROM kagzi.schedules
   WHERE (namespace_id, schedule_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))";
 
-// Passed over when another server has it: that one looks at the schedule's runs after us, so it sees what we write.
+// Passed over when another server has it: that one looks at the schedule's runs after us, so it sees what we
+// write.
 const CLAIM_SCHEDULE: &str =
     "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
    FROM kagzi.schedules
@@ -64,7 +65,8 @@ const NEXT_SCHEDULE: &str = "SELECT next_at
   LIMIT 1";
 
 const INSERT_SCHEDULES: &str =
-    "INSERT INTO kagzi.schedules (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at,
+    "INSERT INTO kagzi.schedules (namespace_id, schedule_id, version, workflow_type, plan, state, paused, \
+     next_at,
                              updated_at, input, content_type, uid, created_at)
  SELECT *
    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::boolean[],
@@ -78,7 +80,8 @@ const UPDATE_SCHEDULES: &str = "WITH done AS (
            content_type = new.content_type
       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::boolean[],
                   $8::bigint[], $9::bigint[], $10::bytea[], $11::text[])
-           AS new (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at, updated_at,
+           AS new (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at, \
+           updated_at,
                    input, content_type)
      WHERE schedules.namespace_id = new.namespace_id
        AND schedules.schedule_id = new.schedule_id

@@ -115,8 +115,8 @@ impl Session {
         within(&self.client, begin, self.client.query(&statement, bind)).await
     }
 
-    /// Runs a statement that is not worth keeping. Its types are named, so it takes one round trip, also behind a
-    /// pooler.
+    /// Runs a statement that is not worth keeping. Its types are named, so it takes one round trip, also
+    /// behind a pooler.
     pub async fn query_once(
         &self,
         sql: &str,
@@ -138,7 +138,8 @@ impl Session {
         self.client.batch_execute(sql).await
     }
 
-    /// A pooler in transaction mode stands in between, or may: the session keeps nothing from one transaction to the next.
+    /// A pooler in transaction mode stands in between, or may: the session keeps nothing from one transaction
+    /// to the next.
     pub fn pooled(&self) -> bool {
         self.begin.is_some()
     }
@@ -147,8 +148,8 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Ends the connection at once, whatever is in flight: it is of no more use. One that is only dropped hears all answers
-    /// first, and the database goes on with what was sent.
+    /// Ends the connection at once, whatever is in flight: it is of no more use. One that is only dropped
+    /// hears all answers first, and the database goes on with what was sent.
     pub fn abandon(&self) {
         self.task.abort();
     }
@@ -186,7 +187,8 @@ pub fn settings(set: &str, options: &PostgresOptions, purpose: Purpose) -> Strin
             // An answered command survives a power cut, whatever the database's default is.
             sql += &format!(" {set} synchronous_commit = on;");
             // Plan once: every statement of the lane is a look-up by index, whatever its values. Without the
-            // second line, a plan made while the tables were small would read them whole for the first minutes.
+            // second line, a plan made while the tables were small would read them whole for the first
+            // minutes.
             sql += &format!(" {set} plan_cache_mode = force_generic_plan;");
             sql += &format!(" {set} enable_seqscan = off;");
         }
@@ -201,8 +203,8 @@ pub fn too_slow(what: &str) -> StoreError {
     StoreError::Unavailable(format!("{what} took too long"))
 }
 
-/// Waits longer after each failure: 100 ms, doubled up to 1 s. Not more: a server that comes back later than its
-/// neighbours does not hear its workers for so long, and the neighbours would declare them lost.
+/// Waits longer after each failure: 100 ms, doubled up to 1 s. Not more: a server that comes back later than
+/// its neighbours does not hear its workers for so long, and the neighbours would declare them lost.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,

@@ -9,11 +9,11 @@ use uuid::Uuid;
 use crate::{
     at_open,
     backend::PostgresBackend,
-    company::Company,
-    listener::{self, Ears},
+    listener::{self, Listener},
     migrate::migrate,
-    notifier::{self, Bell, Outbox, Ringing},
+    notifier::{self, Notifier, NotifyingObserver, Outbox},
     options::{self, PostgresOptions},
+    peers::Peers,
     pool::ReadPool,
     session::{Purpose, Session},
 };
@@ -59,8 +59,8 @@ impl PostgresStore {
             ..LaneOptions::default()
         };
         // Without notifications nobody is heard, so company is assumed.
-        let company = Arc::new(Company::default());
-        let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()), company.clone());
+        let peers = Arc::new(Peers::default());
+        let reads = PostgresReads::new(ReadPool::new(config.clone(), options.clone()), peers.clone());
         let description = options::describe(&config);
         if !options.notify {
             let (lane, handle) = Lane::new(backend, clock, observer, lane_options);
@@ -69,11 +69,13 @@ impl PostgresStore {
         }
         let server = server.simple().to_string();
         let outbox = Arc::new(Outbox::default());
-        let ringing = Ringing { inner: observer.clone(), outbox: outbox.clone(), server: server.clone() };
-        let (lane, handle) = Lane::new(backend, clock, Arc::new(ringing), lane_options);
-        let ears = Ears { lane: handle.clone(), observer, company: company.clone(), server: server.clone() };
-        let ring = notifier::ring(config.clone(), options.clone(), Bell { outbox, company, server });
-        let listen = listener::listen(config, options, Arc::new(ears));
+        let notifying =
+            NotifyingObserver { inner: observer.clone(), outbox: outbox.clone(), server: server.clone() };
+        let (lane, handle) = Lane::new(backend, clock, Arc::new(notifying), lane_options);
+        let listener =
+            Listener { lane: handle.clone(), observer, peers: peers.clone(), server: server.clone() };
+        let ring = notifier::ring(config.clone(), options.clone(), Notifier { outbox, peers, server });
+        let listen = listener::listen(config, options, Arc::new(listener));
         tokio::spawn(stop.clone().run_until_cancelled_owned(ring));
         tokio::spawn(stop.run_until_cancelled_owned(listen));
         tokio::spawn(lane.run());

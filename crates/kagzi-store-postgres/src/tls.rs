@@ -13,7 +13,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::options::Tls;
 
-/// Made anew for each connection, of which there are few: a renewed root certificate is used without a restart.
+/// Made anew for each connection, of which there are few: a renewed root certificate is used without a
+/// restart.
 pub fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();

@@ -1,5 +1,5 @@
-//! Statements without a name, for a pooler in transaction mode (PgBouncer): the connection behind it may be another
-//! one for every transaction, and a statement that was prepared on the last one is not there.
+//! Statements without a name, for a pooler in transaction mode (PgBouncer): the connection behind it may be
+//! another one for every transaction, and a statement that was prepared on the last one is not there.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ pub type Typed<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 /// What a session needs to run statements without preparing them: the types of their values.
 pub struct Unnamed {
     types: Mutex<HashMap<String, Vec<Type>>>,
-    /// Outside a transaction the pooler may take the connection away after each answer, so that one statement must be
-    /// answered before the next is sent. Inside one, flights of many are fine.
+    /// Outside a transaction the pooler may take the connection away after each answer, so that one statement
+    /// must be answered before the next is sent. Inside one, flights of many are fine.
     turn: Option<tokio::sync::Mutex<()>>,
     /// Begins a transaction of our own, with settings that a session must not keep.
     begin: Option<String>,
@@ -70,8 +70,8 @@ impl Unnamed {
         self.ask(client, statements).await
     }
 
-    /// Prepares statements and forgets them again, within one transaction and so on one connection: nothing is left
-    /// there for the next to stumble over.
+    /// Prepares statements and forgets them again, within one transaction and so on one connection: nothing
+    /// is left there for the next to stumble over.
     async fn ask(&self, client: &Client, statements: &[&str]) -> Result<(), Error> {
         client.batch_execute(self.begin.as_deref().unwrap_or("BEGIN")).await?;
         let prepared = join_all(statements.iter().map(|sql| client.prepare(sql))).await;

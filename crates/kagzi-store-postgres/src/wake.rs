@@ -70,8 +70,8 @@ impl Hint {
         format!("{server}{separator}{}", fields.join(&separator))
     }
 
-    /// Reads a text: who sent it, and what it says. What a newer server says in words we do not know is taken as
-    /// "look everywhere".
+    /// Reads a text: who sent it, and what it says. What a newer server says in words we do not know is taken
+    /// as "look everywhere".
     pub fn decode(text: &str) -> (&str, Hint) {
         let mut fields = text.split(SEPARATOR);
         let server = fields.next().unwrap_or_default();

@@ -41,8 +41,9 @@ impl Wire {
     }
 }
 
-/// Connects as the options say: to the first host of the URL that answers in time and takes what is asked of it. Each host
-/// has its own time: one that is frozen, or gone without a word, must not use up that of the next.
+/// Connects as the options say: to the first host of the URL that answers in time and takes what is asked of
+/// it. Each host has its own time: one that is frozen, or gone without a word, must not use up that of the
+/// next.
 pub async fn connect(config: &Config, options: &PostgresOptions) -> Result<(Client, Wire), StoreError> {
     let mut refused = Vec::new();
     for host in options::each_host(config) {
@@ -74,7 +75,8 @@ async fn connect_to(host: &Config, options: &PostgresOptions) -> Result<(Client,
         }
         #[cfg(not(feature = "tls"))]
         Tls::Encrypt | Tls::Verify { .. } => Err(StoreError::Unavailable(
-            "the database URL asks for TLS, which this build cannot do; build it with the feature `postgres-tls`"
+            "the database URL asks for TLS, which this build cannot do; build it with the feature \
+             `postgres-tls`"
                 .into(),
         )),
     }

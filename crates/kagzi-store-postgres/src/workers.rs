@@ -18,8 +18,8 @@ const LOAD_WORKERS: &str =
    FROM kagzi.workers
   WHERE worker_id = ANY($1)";
 
-// Takes the rows' locks, in the order in which everybody takes them, and with them waits for whoever leases to the
-// workers at another server.
+// Takes the rows' locks, in the order in which everybody takes them, and with them waits for whoever leases
+// to the workers at another server.
 const STAND_BY: &str = "WITH locked AS (
     SELECT namespace_id, worker_id
       FROM kagzi.workers
@@ -42,15 +42,17 @@ const STANDING: &str = "SELECT worker_id
   WHERE worker_id = ANY($1)
     AND stands_by = $2";
 
-// Everything that the workers hold. While somebody keeps a transaction open, the index has an entry for whatever they
-// have ever held since, so this is asked when a worker comes and when it goes, and never with a heartbeat.
+// Everything that the workers hold. While somebody keeps a transaction open, the index has an entry for
+// whatever they have ever held since, so this is asked when a worker comes and when it goes, and never with a
+// heartbeat.
 const LEASED_BY: &str = "SELECT run_id, namespace_id, lease_worker
    FROM kagzi.runs
   WHERE lease_worker = ANY($1)
   ORDER BY run_id";
 
-// Those of the named runs that the workers still hold: a look at each row by its key, however much the workers held
-// before. The limit keeps the planner from beginning with the index of leases, which may be full of dead entries.
+// Those of the named runs that the workers still hold: a look at each row by its key, however much the
+// workers held before. The limit keeps the planner from beginning with the index of leases, which may be full
+// of dead entries.
 const STILL_LEASED: &str = "SELECT held.run_id, held.namespace_id, held.lease_worker
    FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS named (worker_id, namespace_id, run_id)
   CROSS JOIN LATERAL (
@@ -108,7 +110,8 @@ impl PostgresBackend {
     pub(crate) async fn stand_by_rows(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
         let (session, server) = (self.session()?, self.server());
         let ids = uuids(ids);
-        // What they hold is looked for when the rows are locked: each statement sees what was committed before it.
+        // What they hold is looked for when the rows are locked: each statement sees what was committed
+        // before it.
         let (stand_by, leased_by): (Bind<'_>, Bind<'_>) = (&[&ids, &server], &[&ids]);
         let found = try_join(session.query(STAND_BY, stand_by), session.query(LEASED_BY, leased_by));
         let (rows, leased) = self.flight(&session, found).await?;

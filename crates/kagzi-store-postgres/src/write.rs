@@ -9,9 +9,9 @@ use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
-    events,
+    controls, events,
     row::{chosen_business_id, lease_worker},
-    rules, schedules,
+    schedules,
     session::Session,
 };
 
@@ -22,8 +22,10 @@ const UNNAME_RUNS: &str = "UPDATE kagzi.runs
     AND runs.run_id = named.run_id";
 
 const INSERT_RUNS: &str =
-    "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
-                  attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code, labels,
+    "INSERT INTO kagzi.runs (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, \
+     lease_worker,
+                  attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, \
+                  error_code, labels,
                   business_id, workflow_type, task_queue, created_at, options, schedule_id)
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
@@ -40,11 +42,13 @@ const UPDATE_RUNS: &str = "WITH done AS (
            attempts = new.attempts, dispatch_count = new.dispatch_count, crashes = new.crashes,
            started_at = new.started_at, finished_at = new.finished_at, deadline_at = new.deadline_at,
            reason = new.reason, error_code = new.error_code, labels = new.labels
-      FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], $7::bigint[],
+      FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::bigint[], \
+      $7::bigint[],
                   $8::bigint[], $9::uuid[], $10::integer[], $11::integer[], $12::integer[], $13::bigint[],
                   $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[])
            AS new (namespace_id, run_id, version, status, state, epoch, due_at, sweep_at, lease_worker,
-                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, error_code,
+                   attempts, dispatch_count, crashes, started_at, finished_at, deadline_at, reason, \
+                   error_code,
                    labels)
      WHERE runs.namespace_id = new.namespace_id
        AND runs.run_id = new.run_id
@@ -63,11 +67,13 @@ const PUT_LABELS: &str =
         finished_at = excluded.finished_at";
 
 const PUT_WORKERS: &str =
-    "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types,
+    "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, \
+     workflow_types,
                   labels, max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
                   deregistered_at, handles_failures)
  SELECT *
-   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[], $8::text[],
+   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[], \
+   $8::text[],
                $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
                $15::bigint[], $16::boolean[])
      ON CONFLICT (namespace_id, worker_id) DO UPDATE
@@ -130,7 +136,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         mut workers,
         leased_to,
         schedules,
-        rules,
+        controls,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
@@ -172,7 +178,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
     }
     sending.extend(schedules::statements(session, schedules));
-    sending.extend(rules::statements(session, rules));
+    sending.extend(controls::statements(session, controls));
     sending
 }
 

@@ -48,6 +48,7 @@ async fn a_conflict_reloads_the_run_that_was_changed_elsewhere_and_no_other() {
     ];
     println!("{conflicts} conflicts, {loaded} runs loaded again, {trips} round trips");
     assert_eq!((conflicts, loaded), (1, 1));
-    // The attempt, the look at the row and the second attempt, the other batch, and looks for work in between.
+    // The attempt, the look at the row and the second attempt, the other batch, and looks for work in
+    // between.
     assert!(trips < 15, "{trips} round trips");
 }

@@ -5,10 +5,10 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
-    Act, Author, Command, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand,
-    Rejection, RetryPolicy, RuleError, RunKey, State, act,
+    Act, Author, Command, ControlRejection, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange,
+    NamespaceCommand, Rejection, RetryPolicy, RunKey, State, act,
 };
-use kagzi_store::{LaneStats, Reads, RuleCommand, RuleReply, Store, SweepKind};
+use kagzi_store::{ControlCommand, ControlReply, LaneStats, Reads, Store, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, complete, namespace, next};
 use tokio_util::sync::CancellationToken;
@@ -28,16 +28,16 @@ fn queue() -> GateKey {
 }
 
 async fn gate(server: &Server, key: GateKey, command: GateCommand) -> Gate {
-    match server.store.rule(RuleCommand::Gate { key, command }).await.unwrap() {
-        Ok(RuleReply::Gate(gate)) => gate,
+    match server.store.rule(ControlCommand::Gate { key, command }).await.unwrap() {
+        Ok(ControlReply::Gate(gate)) => gate,
         other => panic!("{other:?}"),
     }
 }
 
-async fn change(server: &Server, command: NamespaceCommand) -> Result<RuleReply, RuleError> {
+async fn change(server: &Server, command: NamespaceCommand) -> Result<ControlReply, ControlRejection> {
     server
         .store
-        .rule(RuleCommand::Namespace { name: namespace(), command: Box::new(command), gate: None })
+        .rule(ControlCommand::Namespace { name: namespace(), command: Box::new(command), gate: None })
         .await
         .unwrap()
 }
@@ -205,7 +205,7 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
     let create = |server: &'static str| {
         let description = Some(server.to_owned());
         let change = NamespaceChange { description, ..NamespaceChange::default() };
-        RuleCommand::Namespace {
+        ControlCommand::Namespace {
             name: "shop".into(),
             command: Box::new(NamespaceCommand::Create(change)),
             gate: None,
@@ -214,7 +214,7 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
 
     let (first, second) = tokio::join!(one.store.rule(create("one")), two.store.rule(create("two")));
 
-    let exists = Err(RuleError::Exists("shop".into()));
+    let exists = Err(ControlRejection::Exists("shop".into()));
     let answers = [first.unwrap(), second.unwrap()];
     assert_eq!(answers.iter().filter(|answer| **answer == exists).count(), 1, "{answers:?}");
     // Made by first use on both at once, it is one as well.
@@ -235,7 +235,7 @@ async fn two_servers_delete_what_is_past_a_retention_together_and_each_run_once(
     let keep = NamespaceChange { retention_ms: Some(1), ..NamespaceChange::default() };
     let command = Box::new(NamespaceCommand::Create(keep));
     one.store
-        .rule(RuleCommand::Namespace { name: shop.clone(), command, gate: None })
+        .rule(ControlCommand::Namespace { name: shop.clone(), command, gate: None })
         .await
         .unwrap()
         .unwrap();

@@ -1,5 +1,5 @@
-//! While somebody keeps a transaction open, entries of rows that have moved on stay in the indexes. What a claim reads of
-//! them is bounded all the same.
+//! While somebody keeps a transaction open, entries of rows that have moved on stay in the indexes. What a
+//! claim reads of them is bounded all the same.
 
 mod database;
 
@@ -12,7 +12,8 @@ const RUNS: usize = 1_500;
 /// Between two starts, so that all of them take a quarter of a minute.
 const APART_MS: u64 = 10;
 
-/// Entries of these indexes that have been read so far. A server tells the statistics when its connection ends.
+/// Entries of these indexes that have been read so far. A server tells the statistics when its connection
+/// ends.
 async fn entries_read(stage: &mut Stage, url: &str, indexes: &str) -> i64 {
     stage.reopen().await;
     let read = format!("SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE {indexes}");
@@ -99,8 +100,9 @@ async fn a_heartbeat_reads_what_the_worker_holds_and_not_what_it_ever_held() {
     let beats = complete_and_beat(&stage, RUNS - 1).await;
     let read = entries_read(&mut stage, &url, indexes).await - before;
 
-    // Through all that is dead, a heartbeat would read half of all runs on average, and each commit half of all versions of
-    // the worker's row. A commit that leases looks at the worker's row: at its versions since it was written anew.
+    // Through all that is dead, a heartbeat would read half of all runs on average, and each commit half of
+    // all versions of the worker's row. A commit that leases looks at the worker's row: at its versions since
+    // it was written anew.
     let versions = "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'workers'";
     let versions: i64 = fixture::sql(&url, versions).await[0].parse().unwrap();
     let per_run = read as f64 / RUNS as f64;

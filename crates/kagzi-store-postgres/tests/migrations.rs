@@ -38,9 +38,11 @@ const EVENTS_IN_JSON: &str = "
         PRIMARY KEY (namespace_id, run_id, seq));
     CREATE UNIQUE INDEX events_one_result ON kagzi.events (namespace_id, run_id, step) WHERE kind = 4;
     INSERT INTO kagzi.events
-    SELECT namespace_id, run_id, 1, 7, 1, NULL, '{\"event\":\"run_started\"}', '[1]'::bytea, 'text/x' FROM kagzi.old;
+    SELECT namespace_id, run_id, 1, 7, 1, NULL, '{\"event\":\"run_started\"}', '[1]'::bytea, 'text/x' FROM \
+    kagzi.old;
     INSERT INTO kagzi.events
-    SELECT namespace_id, run_id, 2, 9, 99, NULL, '{\"event\":\"signalled\",\"by\":\"ann\"}', NULL, NULL FROM kagzi.old;
+    SELECT namespace_id, run_id, 2, 9, 99, NULL, '{\"event\":\"signalled\",\"by\":\"ann\"}', NULL, NULL \
+    FROM kagzi.old;
     DROP TABLE kagzi.old";
 
 #[tokio::test]
@@ -61,10 +63,13 @@ async fn events_in_json_are_rewritten_and_none_is_lost_not_even_one_that_nobody_
     assert_eq!(fixture::sql(&url, COMPLETE).await, ["t"]);
 }
 
-const VALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_scheduled_finished') AND indisvalid";
-const INVALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('kagzi.runs_scheduled_finished') AND NOT indisvalid";
+const VALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = \
+                     to_regclass('kagzi.runs_scheduled_finished') AND indisvalid";
+const INVALID: &str = "SELECT count(*) FROM pg_index WHERE indexrelid = \
+                       to_regclass('kagzi.runs_scheduled_finished') AND NOT indisvalid";
 const BUILDERS: &str = "SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'";
+    WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = \
+    'Lock'";
 const COMPLETE: &str = "SELECT count(*) = max(number) FROM kagzi.migrations";
 
 /// A transaction that has written to the table, as every server has them: the index waits for its end.
@@ -86,9 +91,15 @@ async fn an_index_is_built_beside_writers_who_do_not_wait_for_it() {
     until(&url, BUILDERS, "1").await;
     // An index that is built within a transaction would hold this one up until the other has ended.
     let later = connect(&url).await;
-    later.batch_execute("SET lock_timeout = '2s'; INSERT INTO kagzi.runs SELECT namespace_id, gen_random_uuid(),
-        NULL, workflow_type, task_queue, status, state, reason, error_code, version, epoch, due_at, sweep_at, lease_worker,
-        attempts, dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options FROM kagzi.runs")
+    later
+        .batch_execute(
+            "SET lock_timeout = '2s'; INSERT INTO kagzi.runs SELECT namespace_id, \
+                         gen_random_uuid(),
+        NULL, workflow_type, task_queue, status, state, reason, error_code, version, epoch, due_at, \
+        sweep_at, lease_worker,
+        attempts, dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options FROM \
+        kagzi.runs",
+        )
         .await
         .unwrap();
     earlier.batch_execute("COMMIT").await.unwrap();

@@ -29,13 +29,16 @@ INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail)
 SELECT namespace_id, run_id, seq, seq, '\\x04', '\\x0100'
   FROM kagzi.runs, generate_series(1, 4) AS seq;
 
-INSERT INTO kagzi.workers (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+INSERT INTO kagzi.workers (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, \
+labels,
                            max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at)
-SELECT 'default', gen_random_uuid(), 'orders', 'h', 1, '1', '[]', '{}', 1, CASE WHEN n <= 50 THEN 1 ELSE 3 END,
+SELECT 'default', gen_random_uuid(), 'orders', 'h', 1, '1', '[]', '{}', 1, CASE WHEN n <= 50 THEN 1 ELSE 3 \
+END,
        0, 0, n, n
   FROM generate_series(1, 5000) AS n;
 
-INSERT INTO kagzi.schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, next_at,
+INSERT INTO kagzi.schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, \
+next_at,
                              created_at, updated_at, input, content_type)
 SELECT 'default', 'nightly-' || n, gen_random_uuid(), 1, 'report', '{}', '{}', false,
        CASE WHEN n <= 4000 THEN n END, n, n, '', ''

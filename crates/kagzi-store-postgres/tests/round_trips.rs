@@ -1,5 +1,5 @@
-//! How often the lane waits for the database: as often for a thousand as for one. At a millisecond to the database a
-//! round trip for each would be the whole lane.
+//! How often the lane waits for the database: as often for a thousand as for one. At a millisecond to the
+//! database a round trip for each would be the whole lane.
 
 mod database;
 mod stage;

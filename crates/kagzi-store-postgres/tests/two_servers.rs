@@ -65,7 +65,8 @@ async fn no_run_is_handed_out_twice() {
     let unfinished = "SELECT count(*) FROM kagzi.runs WHERE status <> 4";
     assert_eq!(fixture::sql(&url, unfinished).await, ["0"]);
     let gaps = "SELECT count(*) FROM (SELECT run_id FROM kagzi.events GROUP BY run_id
-                 HAVING max(first_seq + length(kinds)) <> 1 + sum(length(kinds)) OR sum(length(kinds)) <> 4) AS odd";
+                 HAVING max(first_seq + length(kinds)) <> 1 + sum(length(kinds)) OR sum(length(kinds)) <> \
+                 4) AS odd";
     assert_eq!(fixture::sql(&url, gaps).await, ["0"]);
     let leases: Vec<u64> =
         servers.iter().map(|server| LaneStats::get(&server.store.stats().leases)).collect();

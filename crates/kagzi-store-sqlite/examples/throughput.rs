@@ -1,5 +1,5 @@
-//! How fast the store alone is: runs of three steps, no network in between. Beside the rate it says what a run costs the
-//! writer's thread and the disk, which a busy machine changes little.
+//! How fast the store alone is: runs of three steps, no network in between. Beside the rate it says what a
+//! run costs the writer's thread and the disk, which a busy machine changes little.
 //!
 //! `cargo run --release -p kagzi-store-sqlite --example throughput -- [runs] [in flight]`
 
@@ -110,7 +110,8 @@ fn complete(lease: &LeaseRef) -> Command {
 }
 
 fn payload() -> Payload {
-    Payload::new(br#"{"customer":"c-1024","items":[{"sku":"a-1","quantity":2},{"sku":"b-7","quantity":1}],"total":99}"#.as_slice())
+    let items = r#"[{"sku":"a-1","quantity":2},{"sku":"b-7","quantity":1}]"#;
+    Payload::new(format!(r#"{{"customer":"c-1024","items":{items},"total":99}}"#).into_bytes())
 }
 
 /// Processor time of the thread that writes, from what Linux says of it.

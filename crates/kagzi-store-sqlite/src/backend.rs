@@ -389,7 +389,7 @@ impl Backend for SqliteBackend {
             self.put_worker(worker)?;
         }
         set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))?;
-        crate::rules::write(&self.db, &set.rules)
+        crate::controls::write(&self.db, &set.controls)
     }
 }
 

@@ -14,14 +14,16 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use crate::{fence::fence, file_lock::FileLock, private};
+use crate::{file_lock::FileLock, private, restore_fence::fence};
 
-/// Every page in one step. In smaller ones every commit of the server would send the copy back to its beginning,
-/// and under load it would never end. The price: the WAL cannot be cut back while the copy is made, so it grows.
+/// Every page in one step. In smaller ones every commit of the server would send the copy back to its
+/// beginning, and under load it would never end. The price: the WAL cannot be cut back while the copy is
+/// made, so it grows.
 const ALL_PAGES: i32 = -1;
 
-/// Copies the database at `from` into the new file `to`, and says how many bytes it has. The server that owns `from`
-/// goes on: the copy is the state of one moment, and has everything that was acknowledged before the call.
+/// Copies the database at `from` into the new file `to`, and says how many bytes it has. The server that owns
+/// `from` goes on: the copy is the state of one moment, and has everything that was acknowledged before the
+/// call.
 pub fn backup(from: &Path, to: &Path) -> Result<u64, StoreError> {
     if to.exists() {
         return Err(refused(format!("{} is there already; choose another name", to.display())));
@@ -38,13 +40,15 @@ pub enum Replace {
     Stopped,
 }
 
-/// Puts the backup `from` where a server will look for its database. Leases that were given out before or after the
-/// backup was made are good no more, so that nobody writes from a time that this database does not know.
+/// Puts the backup `from` where a server will look for its database. Leases that were given out before or
+/// after the backup was made are good no more, so that nobody writes from a time that this database does not
+/// know.
 pub fn restore(from: &Path, to: &Path, replace: Replace) -> Result<u64, StoreError> {
     if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private::create_folders(folder).map_err(|error| file_error("create", folder, &error))?;
     }
-    // Also when it is to be replaced: pulling the file away under a server would cost what it acknowledges next.
+    // Also when it is to be replaced: pulling the file away under a server would cost what it acknowledges
+    // next.
     let _lock = FileLock::take(to)?;
     if replace == Replace::Never && to.exists() {
         return Err(refused(format!("{} is there already, with runs of its own", to.display())));

@@ -1,7 +1,7 @@
 //! One process per file. Two would each believe their own memory and undo each other's work.
 //!
-//! Two locks: one on a file beside the database, which also remembers what was there, and one on the database file
-//! itself, so that another name of it (a symbolic link, a removed lock file) leads to the same lock.
+//! Two locks: one on a file beside the database, which also remembers what was there, and one on the database
+//! file itself, so that another name of it (a symbolic link, a removed lock file) leads to the same lock.
 
 mod inode;
 
@@ -92,7 +92,8 @@ impl FileLock {
             return Ok(());
         }
         Err(StoreError::Unavailable(format!(
-            "{0} is empty, and there was a database in it before: put a backup back with `kagzi restore BACKUP \
+            "{0} is empty, and there was a database in it before: put a backup back with `kagzi restore \
+             BACKUP \
              --store sqlite:{0} --replace`, or remove {1} to begin anew",
             self.database.display(),
             lock_path(&self.database).display()
@@ -110,12 +111,13 @@ impl FileLock {
         })
     }
 
-    /// Whether the name still leads to the file that is open. If not, whatever is written is lost for the next
-    /// start, which finds another file or none.
+    /// Whether the name still leads to the file that is open. If not, whatever is written is lost for the
+    /// next start, which finds another file or none.
     pub fn still_there(&self) -> Result<(), StoreError> {
         match &self.inode {
             Some(inode) if !inode.is_at(&self.database) => Err(StoreError::Unavailable(format!(
-                "{} was moved, removed or replaced while the server has it open; move it back, or stop the server",
+                "{} was moved, removed or replaced while the server has it open; move it back, or stop the \
+                 server",
                 self.database.display()
             ))),
             Some(_) | None => Ok(()),

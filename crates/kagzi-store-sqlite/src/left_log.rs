@@ -1,7 +1,8 @@
 //! The write-ahead log that the last process left behind, counted before SQLite reads it.
 //!
-//! SQLite takes what is valid up to the first damaged page and forgets the rest without a word. After a loss of power
-//! that is right: what was being written then was never acknowledged. After damage it is a loss, and somebody must know.
+//! SQLite takes what is valid up to the first damaged page and forgets the rest without a word. After a loss
+//! of power that is right: what was being written then was never acknowledged. After damage it is a loss, and
+//! somebody must know.
 
 use std::{
     fs::File,
@@ -29,7 +30,8 @@ pub enum LeftLog {
     Pages(Pages),
 }
 
-/// Pages and commits of the newest generation of a log. Older ones lie behind it and were moved to the database.
+/// Pages and commits of the newest generation of a log. Older ones lie behind it and were moved to the
+/// database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pages {
     /// SQLite will read these.
@@ -40,8 +42,8 @@ pub struct Pages {
     pub commits_lost: u64,
 }
 
-/// Looks at the log of a database that nobody has open, says what it finds, and keeps a copy of what would be lost.
-/// Answers whether the last stop was clean.
+/// Looks at the log of a database that nobody has open, says what it finds, and keeps a copy of what would be
+/// lost. Answers whether the last stop was clean.
 pub fn examine(database: &Path) -> Result<bool, StoreError> {
     let path = beside(database, "-wal");
     let cannot =
@@ -52,7 +54,8 @@ pub fn examine(database: &Path) -> Result<bool, StoreError> {
             let kept = keep(&path);
             tracing::error!(
                 log = %path.display(), bytes, kept,
-                "the header of the write-ahead log is damaged: everything in it is lost, which is all that was \
+                "the header of the write-ahead log is damaged: everything in it is lost, which is all that \
+                 was \
                  acknowledged since it was last moved into the database; consider `kagzi restore`"
             );
         }
@@ -60,7 +63,8 @@ pub fn examine(database: &Path) -> Result<bool, StoreError> {
             let kept = keep(&path);
             tracing::error!(
                 log = %path.display(), valid, commits, lost, commits_lost, kept,
-                "the write-ahead log is damaged in the middle: the commits behind that are lost, although they were \
+                "the write-ahead log is damaged in the middle: the commits behind that are lost, although \
+                 they were \
                  acknowledged; consider `kagzi restore`"
             );
         }
@@ -172,7 +176,8 @@ fn count(log: &mut impl Read, generation: &Generation) -> io::Result<Pages> {
     }
 }
 
-/// A copy of the damaged log, for whoever wants to save something from it; one is kept. Answers where it is, in words.
+/// A copy of the damaged log, for whoever wants to save something from it; one is kept. Answers where it is,
+/// in words.
 fn keep(log: &Path) -> String {
     let copy = beside(log, ".damaged");
     if copy.exists() {

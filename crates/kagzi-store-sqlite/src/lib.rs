@@ -5,9 +5,9 @@
 
 mod backend;
 mod backup;
+mod controls;
 mod db;
 mod events;
-mod fence;
 mod file_lock;
 mod identity;
 mod left_log;
@@ -16,9 +16,9 @@ mod newest;
 mod pool;
 mod private;
 mod reads;
+mod restore_fence;
 mod retention;
 mod row;
-mod rules;
 mod schedules;
 mod sound;
 mod sqlite;
@@ -30,10 +30,10 @@ mod verify;
 
 pub use backend::STATEMENTS as WRITE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
+pub use controls::STATEMENTS as RULE_STATEMENTS;
 pub use events::STATEMENTS as EVENT_STATEMENTS;
 pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS, run_listing};
 pub use retention::STATEMENTS as RETENTION_STATEMENTS;
-pub use rules::STATEMENTS as RULE_STATEMENTS;
 pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
 #[cfg(feature = "turso")]
 pub use store::TursoStore;

@@ -109,8 +109,11 @@ mod tests {
 
     const STARTED: &str =
         "(x'00000000000000000000000000000001', 1, 10, 1, NULL, '{\"event\":\"run_started\"}', x'7b7d', NULL)";
-    const RECORDED: &str = "(x'00000000000000000000000000000001', 2, 11, 4, 'a', '{\"event\":\"step_completed\",\"step\":\"a\",\"position\":0,\"attempt\":1}', x'31', 'text/plain')";
-    const NEWER: &str = "(x'00000000000000000000000000000002', 1, 12, 99, NULL, '{\"event\":\"signalled\",\"by\":\"ann\"}', x'3233', NULL)";
+    const RECORDED: &str = "(x'00000000000000000000000000000001', 2, 11, 4, 'a', \
+                            '{\"event\":\"step_completed\",\"step\":\"a\",\"position\":0,\"attempt\":1}', \
+                            x'31', 'text/plain')";
+    const NEWER: &str = "(x'00000000000000000000000000000002', 1, 12, 99, NULL, \
+                         '{\"event\":\"signalled\",\"by\":\"ann\"}', x'3233', NULL)";
     const DAMAGED: &str = "(x'00000000000000000000000000000002', 2, 13, 1, NULL, 'noise', NULL, NULL)";
 
     #[test]

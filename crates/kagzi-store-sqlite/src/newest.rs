@@ -5,8 +5,9 @@ use kagzi_store::StoreError;
 
 use crate::{db::Db, value::bind};
 
-// Heartbeats, starts and ends: whatever happens is followed by one of them within seconds, and each is found without
-// a walk over all runs. The statements are executed at every opening, so every test of the store prepares them.
+// Heartbeats, starts and ends: whatever happens is followed by one of them within seconds, and each is found
+// without a walk over all runs. The statements are executed at every opening, so every test of the store
+// prepares them.
 const NEWEST_OF_WORKERS: &str = "SELECT max(heartbeat_at), max(deregistered_at) FROM workers";
 const NAMESPACES: &str = "SELECT namespace_id FROM namespaces";
 const NEWEST_START: &str = "SELECT max(created_at) FROM runs WHERE namespace_id = ?1";

@@ -1,5 +1,5 @@
-//! Readers: a few threads, each with its own connection. One of them serves nobody but workers that wait for the history
-//! of their run, so that a dashboard cannot hold up a dispatch.
+//! Readers: a few threads, each with its own connection. One of them serves nobody but workers that wait for
+//! the history of their run, so that a dashboard cannot hold up a dispatch.
 
 use std::{
     sync::{Arc, mpsc},
@@ -15,7 +15,8 @@ use crate::{db::Db, sqlite};
 
 /// Reads beyond this wait for their turn in the caller.
 const QUEUE_LEN_MAX: usize = 1024;
-/// A read that takes longer is ended, as on PostgreSQL: a thread that reads for minutes is one that everybody misses.
+/// A read that takes longer is ended, as on PostgreSQL: a thread that reads for minutes is one that everybody
+/// misses.
 pub const READ_MAX: Duration = Duration::from_secs(10);
 /// How many steps of SQLite's machine lie between two looks at the time: about a tenth of a millisecond.
 const LOOK_EVERY: std::ffi::c_int = 10_000;

@@ -32,7 +32,8 @@ pub fn warn_if_shared(path: &Path) {
     {
         tracing::warn!(
             file = %path.display(),
-            "other users of this machine can read the database, with the payloads of all runs; to change that: \
+            "other users of this machine can read the database, with the payloads of all runs; to change \
+             that: \
              chmod 600 FILE FILE-wal FILE-shm"
         );
     }

@@ -8,7 +8,8 @@ use kagzi_store::StoreError;
 use crate::value::{Row, json, unreadable};
 
 /// The columns of a run, in the order that [`run`] reads them.
-pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, version, epoch, attempts, \
+pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type, task_queue, state, \
+                               version, epoch, attempts, \
      dispatch_count, crashes, created_at, started_at, finished_at, deadline_at, options, labels";
 
 /// How many columns a run has.
@@ -63,7 +64,8 @@ pub fn lease_worker(run: &Run) -> Option<&[u8]> {
 }
 
 /// The columns of a worker, in the order that [`worker`] reads them.
-pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels, \
+pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, \
+                                  workflow_types, labels, \
      max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
 
 /// Reads a worker. An unknown status is corruption, never "offline".

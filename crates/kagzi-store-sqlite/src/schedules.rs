@@ -43,7 +43,8 @@ const NEXT_SCHEDULE: &str = "SELECT next_at, uid
   LIMIT ?1";
 
 const INSERT_SCHEDULE: &str =
-    "INSERT INTO schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, next_at,
+    "INSERT INTO schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, \
+     next_at,
                        created_at, updated_at, input, content_type)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 

@@ -14,8 +14,8 @@ use kagzi_store::{LaneStats, StoreError};
 
 use crate::{db::Db, sqlite};
 
-/// How long the check of a file may take. It reads some 500 MB a second from a disk that is not busy; what it did not
-/// reach is read by nobody until it is asked for.
+/// How long the check of a file may take. It reads some 500 MB a second from a disk that is not busy; what it
+/// did not reach is read by nobody until it is asked for.
 const CHECK_MAX: Duration = Duration::from_secs(30);
 /// A file of at most this size is checked at every start, a larger one after a stop that was not clean.
 const SMALL: u64 = 256 << 20;
@@ -24,7 +24,8 @@ const LOOK_EVERY: std::ffi::c_int = 10_000;
 
 const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'";
 
-/// Reads a row of every table, so that a table that cannot be read at all is known before the first caller comes.
+/// Reads a row of every table, so that a table that cannot be read at all is known before the first caller
+/// comes.
 pub fn read_tables(db: &Db) -> Result<(), StoreError> {
     for table in db.all(TABLES, &[], |row| row.get::<String>(0))? {
         let quoted = table.replace('"', "\"\"");

@@ -24,13 +24,15 @@ const STATEMENTS_KEPT: usize = 256;
 pub fn writer(path: &Path) -> Result<Db, StoreError> {
     let mut connection = Connection::open(path).map_err(from_sqlite)?;
     let settings = "
-        -- Half the pages of the standard size: half the frames to write, and half the slots that SQLite looks through when
+        -- Half the pages of the standard size: half the frames to write, and half the slots that SQLite \
+        looks through when
         -- a commit has moved pages. 12 % less processor time of the writer. Only a new file takes it.
         PRAGMA page_size = 8192;
         PRAGMA journal_mode = WAL;
         -- FULL: the WAL is fsynced at every commit. NORMAL would lose acknowledged work in a power cut.
         PRAGMA synchronous = FULL;
-        -- Only macOS knows a difference: there an fsync alone stops at the drive's cache. Elsewhere it changes nothing.
+        -- Only macOS knows a difference: there an fsync alone stops at the drive's cache. Elsewhere it \
+        changes nothing.
         PRAGMA fullfsync = ON;
         PRAGMA checkpoint_fullfsync = ON;
         -- A page whose cells lie about their size is an error, not an answer with rows missing.
@@ -54,7 +56,10 @@ pub fn reader(path: &Path) -> Result<Db, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(from_sqlite)?;
     connection
-        .execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;")
+        .execute_batch(
+            "PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096; \
+                        PRAGMA temp_store = MEMORY;",
+        )
         .map_err(from_sqlite)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(from_sqlite)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
@@ -140,7 +145,8 @@ impl ToSql for Value<'_> {
 /// The damage, and what to do about it.
 pub fn damaged(what: &str) -> StoreError {
     StoreError::Damaged(format!(
-        "the database file is damaged ({what}): check it with `kagzi verify FILE`, stop the server and put a backup \
+        "the database file is damaged ({what}): check it with `kagzi verify FILE`, stop the server and put \
+         a backup \
          back with `kagzi restore BACKUP --store sqlite:FILE --replace`"
     ))
 }

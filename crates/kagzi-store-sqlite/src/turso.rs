@@ -32,14 +32,16 @@ pub fn open(path: &Path) -> Result<Database, StoreError> {
     Ok(database)
 }
 
-/// Turso reads the tables that `sqlite:` makes, and cannot update them: better to say so before anything starts.
+/// Turso reads the tables that `sqlite:` makes, and cannot update them: better to say so before anything
+/// starts.
 fn refuse_without_rowid(database: &Database, path: &Path) -> Result<(), StoreError> {
     const FOUND: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%WITHOUT ROWID%'";
     let db = connect(database)?;
     match db.first(FOUND, &[], |row| row.get::<String>(0))? {
         None => Ok(()),
         Some(_) => Err(StoreError::Unavailable(format!(
-            "{0} was made by sqlite:, whose tables Turso cannot write; open it as sqlite:{0}, or choose another file",
+            "{0} was made by sqlite:, whose tables Turso cannot write; open it as sqlite:{0}, or choose \
+             another file",
             path.display()
         ))),
     }
@@ -48,7 +50,8 @@ fn refuse_without_rowid(database: &Database, path: &Path) -> Result<(), StoreErr
 /// The one connection that writes.
 pub fn writer(database: &Database) -> Result<Db, StoreError> {
     let db = connect(database)?;
-    // As for SQLite. Turso 0.8.3 has no wal_autocheckpoint and no journal_size_limit: it checkpoints every 1,000 pages.
+    // As for SQLite. Turso 0.8.3 has no wal_autocheckpoint and no journal_size_limit: it checkpoints every
+    // 1,000 pages.
     for setting in [
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
@@ -177,8 +180,8 @@ fn from_turso(error: turso::Error) -> StoreError {
     }
 }
 
-/// Drives Turso's futures on the thread that asked: ours has nothing else to do meanwhile, and a runtime cannot be
-/// entered twice.
+/// Drives Turso's futures on the thread that asked: ours has nothing else to do meanwhile, and a runtime
+/// cannot be entered twice.
 fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -186,7 +189,8 @@ fn wait<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(value) => return value,
-            // With a bound: while it waits for a lock, Turso 0.8.3 wakes nobody and expects to be asked again.
+            // With a bound: while it waits for a lock, Turso 0.8.3 wakes nobody and expects to be asked
+            // again.
             Poll::Pending => thread::park_timeout(Duration::from_millis(1)),
         }
     }

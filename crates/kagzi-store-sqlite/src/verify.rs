@@ -41,7 +41,8 @@ fn verify_open(db: &Db) -> Result<Verified, StoreError> {
     let known = migrate::known();
     if schema == 0 || schema > known {
         return Err(StoreError::Corrupt(format!(
-            "it has schema {schema}, and this kagzi knows 1 to {known}: it is no database of Kagzi, or of a newer one"
+            "it has schema {schema}, and this kagzi knows 1 to {known}: it is no database of Kagzi, or of a \
+             newer one"
         )));
     }
     let mut complaints = damages(db)?;
@@ -103,7 +104,8 @@ const PROMISES: &[(&str, &str)] = &[
         "SELECT hex(run_id)
          FROM runs
          WHERE status BETWEEN 4 AND 7
-           AND (due_at IS NOT NULL OR sweep_at IS NOT NULL OR lease_worker IS NOT NULL OR finished_at IS NULL)",
+           AND (due_at IS NOT NULL OR sweep_at IS NOT NULL OR lease_worker IS NOT NULL OR finished_at IS \
+           NULL)",
     ),
     (
         "I11 every run has a history",
@@ -125,9 +127,11 @@ mod tests {
     use super::*;
 
     const RUN: &str = "
-        INSERT INTO runs (namespace_id, run_id, workflow_type, task_queue, status, state, version, epoch, due_at,
+        INSERT INTO runs (namespace_id, run_id, workflow_type, task_queue, status, state, version, epoch, \
+        due_at,
             attempts, dispatch_count, crashes, created_at, finished_at, options)
-        VALUES ('default', x'00000000000000000000000000000001', 'order', 'orders', 1, '{\"is\":\"ready\",\"since\":1}', 0, 0,
+        VALUES ('default', x'00000000000000000000000000000001', 'order', 'orders', 1, \
+        '{\"is\":\"ready\",\"since\":1}', 0, 0,
             1, 0, 0, 0, 1, NULL, '{}');
 ";
 

@@ -143,7 +143,7 @@ pub async fn work_goes_to_whoever_has_room(stage: Stage) {
     assert_eq!(free.next().await.run.id, run);
 }
 
-pub async fn a_closed_receiver_gives_its_runs_back_at_no_charge(stage: Stage) {
+pub async fn a_closed_receiver_gives_its_runs_back_without_counting_as_an_attempt(stage: Stage) {
     let gone = stage.stand_by(3).await;
     let gone_worker = gone.worker;
     drop(gone);

@@ -2,7 +2,7 @@
 
 use futures_util::future::join;
 use kagzi_model::{
-    Author, Done, EventKind, LeaseRef, OnFailure, Payload, Rejection, Reply, RunId, RunKey, Stands, State,
+    Author, Done, EventKind, LeaseRef, OnFailure, Ordered, Payload, Rejection, Reply, RunId, RunKey, State,
     Status, StepRef, StepResult, act,
 };
 use kagzi_store::WorkerCommand;
@@ -22,8 +22,8 @@ async fn cancelled(stage: &Stage, run: RunId) {
     let second = stage.ok(stage.cancel(run)).await;
 
     let status = Status::Cancelled;
-    assert_eq!(first, Reply::Stands(Stands { status, already: false }));
-    assert_eq!(second, Reply::Stands(Stands { status, already: true }));
+    assert_eq!(first, Reply::Ordered(Ordered { status, already: false }));
+    assert_eq!(second, Reply::Ordered(Ordered { status, already: true }));
     let ended = stage.run(run).await;
     assert_eq!(ended.state, State::Cancelled { reason: "asked to".into() });
     assert_eq!(ended.finished_at, Some(stage.now()));

@@ -1,11 +1,11 @@
 //! Nothing crosses a namespace.
 
 use kagzi_model::{
-    Author, Command, Defaults, FAILURE_HANDLER, LeaseRef, Name, NamespaceChange, NamespaceCommand, Rejection,
-    Reply, RetryPolicy, RuleError, RunKey, Started, State, Timeouts, WorkerId, act,
+    Author, Command, ControlRejection, Defaults, FAILURE_HANDLER, LeaseRef, Name, NamespaceChange,
+    NamespaceCommand, Rejection, Reply, RetryPolicy, RunKey, Started, State, Timeouts, WorkerId, act,
 };
 use kagzi_store::{
-    Direction, PageRequest, RegistryError, RunFilter, ServerRules, WorkerCommand, WorkerFilter,
+    Direction, PageRequest, RegistryError, RunFilter, ServerControls, WorkerCommand, WorkerFilter,
 };
 use uuid::Uuid;
 
@@ -98,7 +98,7 @@ pub async fn a_namespace_is_made_by_its_first_use(stage: Stage) {
 }
 
 pub async fn an_unknown_namespace_is_refused_where_the_server_says_so(stage: Stage) {
-    stage.store.configure(ServerRules { create_namespaces: false, ..ServerRules::default() });
+    stage.store.configure(ServerControls { create_namespaces: false, ..ServerControls::default() });
     let namespace = stage.namespace.clone();
     let register = || WorkerCommand::Register {
         id: WorkerId(Uuid::now_v7()),
@@ -114,7 +114,7 @@ pub async fn an_unknown_namespace_is_refused_where_the_server_says_so(stage: Sta
     stage.change(create.clone()).await.unwrap();
     stage.start("order-1").await;
     stage.worker(register()).await.unwrap();
-    assert_eq!(stage.change(create).await, Err(RuleError::Exists(stage.namespace.clone())));
+    assert_eq!(stage.change(create).await, Err(ControlRejection::Exists(stage.namespace.clone())));
 }
 
 pub async fn a_changed_namespace_reads_back_as_it_was_answered(stage: Stage) {
@@ -199,7 +199,7 @@ pub async fn a_run_inherits_field_by_field_from_its_namespace_and_the_server(sta
         ..RetryPolicy::default()
     };
     let server = Defaults { retry: retry(Some(9), Some(9), Some(90_000)), timeouts: Timeouts::default() };
-    stage.store.configure(ServerRules { defaults: server, ..ServerRules::default() });
+    stage.store.configure(ServerControls { defaults: server, ..ServerControls::default() });
     let timeouts =
         Timeouts { execution_ms: Some(60_000), heartbeat_ms: Some(40_000), start_to_close_ms: Some(5_000) };
     let defaults = Defaults { retry: retry(Some(7), Some(7), None), timeouts: timeouts.clone() };

@@ -2,8 +2,8 @@
 //! function was told, and what a retried run executes again.
 
 use kagzi_model::{
-    Attempted, Author, Command, Done, EventKind, Failure, Name, Rejection, Reply, RetryPolicy, RunId, RunKey,
-    Stands, State, Timestamp, act,
+    Attempted, Author, Command, Done, EventKind, Failure, Name, Ordered, Rejection, Reply, RetryPolicy,
+    RunId, RunKey, State, Timestamp, act,
 };
 use kagzi_model::{LeaseRef, Payload, StepRef, StepResult};
 use kagzi_store::{JournalState, journal};
@@ -327,7 +327,7 @@ pub async fn a_request_to_go_on_is_carried_out_once(stage: Stage) {
     let status = kagzi_model::Status::Failed;
     assert_eq!(
         repeated,
-        Reply::Stands(Stands { status, already: true }),
+        Reply::Ordered(Ordered { status, already: true }),
         "the run failed again and stays so"
     );
     let resume = |request: &str| {
@@ -340,7 +340,7 @@ pub async fn a_request_to_go_on_is_carried_out_once(stage: Stage) {
     stage.ok(resume("request-3")).await;
     let leased = standing.next().await;
     let repeated = stage.ok(resume("request-3")).await;
-    assert_eq!(repeated, Reply::Stands(Stands { status: kagzi_model::Status::Running, already: true }));
+    assert_eq!(repeated, Reply::Ordered(Ordered { status: kagzi_model::Status::Running, already: true }));
     stage.ok(stage.complete(&leased.lease())).await;
 }
 

@@ -5,7 +5,7 @@ use kagzi_model::{
     Author, Command, Name, NamespaceChange, NamespaceCommand, NamespaceField, OnFailure, RunId, RunKey,
     StartRun, act,
 };
-use kagzi_store::{LaneStats, RuleCommand, RunFilter, SweepKind};
+use kagzi_store::{ControlCommand, LaneStats, RunFilter, SweepKind};
 
 use crate::{Stage, stage::in_time};
 
@@ -25,7 +25,7 @@ fn space(stage: &Stage, name: &str) -> Name {
 }
 
 async fn change(stage: &Stage, name: &Name, command: NamespaceCommand) {
-    let command = RuleCommand::Namespace { name: name.clone(), command: Box::new(command), gate: None };
+    let command = ControlCommand::Namespace { name: name.clone(), command: Box::new(command), gate: None };
     in_time("an answer", stage.store.rule(command)).await.unwrap().unwrap();
 }
 

@@ -10,13 +10,13 @@ use std::{
 };
 
 use kagzi_model::{
-    Author, Command, Event, Failure, Gate, GateCommand, GateKey, LeaseRef, Name, Namespace, NamespaceCommand,
-    Payload, Registration, Reply, RetryPolicy, RuleError, Run, RunId, RunKey, RunOptions, StartRun, Started,
-    StepRef, StepResult, Timestamp, Worker, WorkerId, act,
+    Author, Command, ControlRejection, Event, Failure, Gate, GateCommand, GateKey, LeaseRef, Name, Namespace,
+    NamespaceCommand, Payload, Registration, Reply, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun,
+    Started, StepRef, StepResult, Timestamp, Worker, WorkerId, act,
 };
 use kagzi_store::{
-    Assignment, Beat, BeatAnswer, Clock, Demand, ManualClock, Outcome, RegistryError, RuleCommand, RuleReply,
-    Store, SweepKind, WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, Clock, ControlCommand, ControlReply, Demand, ManualClock, Outcome,
+    RegistryError, Store, SweepKind, WorkerCommand, WorkerReply,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
 use uuid::Uuid;
@@ -295,20 +295,23 @@ impl Stage {
     // Rules.
 
     /// Changes the stage's namespace.
-    pub async fn change(&self, command: NamespaceCommand) -> Result<Namespace, RuleError> {
-        let command =
-            RuleCommand::Namespace { name: self.namespace.clone(), command: Box::new(command), gate: None };
+    pub async fn change(&self, command: NamespaceCommand) -> Result<Namespace, ControlRejection> {
+        let command = ControlCommand::Namespace {
+            name: self.namespace.clone(),
+            command: Box::new(command),
+            gate: None,
+        };
         match in_time("an answer", self.store.rule(command)).await.expect("the store works")? {
-            RuleReply::Namespace(namespace) => Ok(*namespace),
-            RuleReply::Gate(gate) => panic!("a namespace was answered with {gate:?}"),
+            ControlReply::Namespace(namespace) => Ok(*namespace),
+            ControlReply::Gate(gate) => panic!("a namespace was answered with {gate:?}"),
         }
     }
 
     /// Changes a gate.
     pub async fn gate(&self, key: GateKey, command: GateCommand) -> Gate {
-        let command = RuleCommand::Gate { key, command };
+        let command = ControlCommand::Gate { key, command };
         match in_time("an answer", self.store.rule(command)).await.expect("the store works") {
-            Ok(RuleReply::Gate(gate)) => gate,
+            Ok(ControlReply::Gate(gate)) => gate,
             other => panic!("a gate was answered with {other:?}"),
         }
     }

@@ -29,7 +29,7 @@ macro_rules! conformance {
                 a_worker_never_holds_more_than_max_concurrent,
                 two_demands_of_one_worker_share_its_slots,
                 work_goes_to_whoever_has_room,
-                a_closed_receiver_gives_its_runs_back_at_no_charge,
+                a_closed_receiver_gives_its_runs_back_without_counting_as_an_attempt,
                 a_withdrawn_demand_gets_nothing_more_and_keeps_what_it_has,
                 a_demand_is_refused_for_an_unknown_worker_or_type,
             }
@@ -82,7 +82,7 @@ macro_rules! conformance {
             workers {
                 a_registered_worker_reads_back_as_it_came,
                 a_draining_worker_gets_nothing_new_and_finishes_what_it_has,
-                a_worker_that_leaves_gives_its_runs_back_at_no_charge,
+                a_worker_that_leaves_gives_its_runs_back_without_counting_as_an_attempt,
                 a_worker_id_is_of_no_use_to_another_namespace_or_queue,
                 a_run_that_a_reconnect_gives_back_is_not_leased_into_the_former_stream,
                 leaving_twice_is_leaving_once,
@@ -116,7 +116,7 @@ macro_rules! conformance {
                 a_thousand_sleepers_due_at_once_are_all_delivered_and_none_early,
                 a_person_can_cut_a_retry_short_but_not_a_sleep,
                 a_run_due_while_nobody_has_room_is_given_out_later,
-                waking_and_parking_charge_no_attempt,
+                waking_and_parking_count_as_no_attempt,
                 a_step_that_began_by_a_call_fails_by_the_policy_it_named_there,
                 a_step_that_runs_too_long_is_a_failed_attempt,
             }

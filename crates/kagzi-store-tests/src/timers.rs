@@ -159,7 +159,7 @@ pub async fn a_run_due_while_nobody_has_room_is_given_out_later(stage: Stage) {
     assert_eq!(standing.next().await.run.id, sleeper);
 }
 
-pub async fn waking_and_parking_charge_no_attempt(stage: Stage) {
+pub async fn waking_and_parking_count_as_no_attempt(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;
 

@@ -36,7 +36,7 @@ pub async fn a_draining_worker_gets_nothing_new_and_finishes_what_it_has(stage: 
     stage.ok(stage.complete(&lease)).await;
 }
 
-pub async fn a_worker_that_leaves_gives_its_runs_back_at_no_charge(stage: Stage) {
+pub async fn a_worker_that_leaves_gives_its_runs_back_without_counting_as_an_attempt(stage: Stage) {
     let mut leaving = stage.stand_by(2).await;
     let runs = [stage.start("order-1").await, stage.start("order-2").await];
     let stale = leaving.next().await.lease();

@@ -121,7 +121,7 @@ async fn reads_of_one_row_never_scan_a_table() {
 }
 
 #[tokio::test]
-async fn rules_and_depths_are_read_by_index() {
+async fn controls_and_depths_are_read_by_index() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 

@@ -1,7 +1,9 @@
-//! Rows that this server leaves alone because it cannot read them: they are damaged, or a newer server wrote them.
+//! Rows that this server leaves alone because it cannot read them: they are damaged, or a newer server wrote
+//! them.
 //!
-//! Only this server, and only until it is restarted: a newer one on the same database may well understand them. They
-//! are never claimed, swept or fired here, so that their neighbours do not notice them. `kagzi doctor` names them.
+//! Only this server, and only until it is restarted: a newer one on the same database may well understand
+//! them. They are never claimed, swept or fired here, so that their neighbours do not notice them.
+//! `kagzi doctor` names them.
 
 use std::{
     collections::BTreeMap,

@@ -7,7 +7,8 @@ use kagzi_model::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepAttempt {
-    /// The event that told of it first: its place in the list, for ever. None for one that only a worker tells of.
+    /// The event that told of it first: its place in the list, for ever. None for one that only a worker
+    /// tells of.
     pub seq: Option<u64>,
     pub path: Name,
     pub position: u32,
@@ -124,7 +125,8 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
     list.all
 }
 
-/// The list in the making. A run may have a hundred thousand attempts, so nothing here looks through all of them.
+/// The list in the making. A run may have a hundred thousand attempts, so nothing here looks through all of
+/// them.
 #[derive(Default)]
 struct Attempts {
     all: Vec<StepAttempt>,

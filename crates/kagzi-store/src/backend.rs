@@ -6,7 +6,7 @@ use kagzi_model::{
     Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, RunKey, Timestamp, Worker, WorkerId,
 };
 
-use crate::{RuleBackend, RuleSet, ScheduleRows, ScheduleWrite, StoreError};
+use crate::{ControlBackend, ControlSet, ScheduleRows, ScheduleWrite, StoreError};
 
 /// Where a run waits: claims are made per key, so a type that nobody registers never stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,7 +169,7 @@ pub struct WriteSet {
     /// now is a [`StoreError::Conflict`]: its runs are counted there.
     pub leased_to: Vec<(Name, WorkerId)>,
     pub schedules: Vec<ScheduleWrite>,
-    pub rules: RuleSet,
+    pub controls: ControlSet,
 }
 
 impl WriteSet {
@@ -181,13 +181,13 @@ impl WriteSet {
             && self.labels.is_empty()
             && self.workers.is_empty()
             && self.schedules.is_empty()
-            && self.rules.is_empty()
+            && self.controls.is_empty()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
-pub trait Backend: RuleBackend + ScheduleRows {
+pub trait Backend: ControlBackend + ScheduleRows {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Does what a write needs (a lock, a round trip) and changes nothing.
@@ -255,14 +255,15 @@ pub trait Backend: RuleBackend + ScheduleRows {
         namespace: &Name,
     ) -> impl Future<Output = Result<Option<Name>, StoreError>> + Send;
 
-    /// Workers, each with what it holds; unknown ones are left out, and one that cannot be read hides no other.
+    /// Workers, each with what it holds; unknown ones are left out, and one that cannot be read hides no
+    /// other.
     fn load_workers(
         &mut self,
         query: &WorkersQuery<'_>,
     ) -> impl Future<Output = Result<LoadedWorkers, StoreError>> + Send;
-    /// Marks workers as standing by here and at no other server, and loads them as marked, with all that they hold.
-    /// Whoever leases a run to one of them elsewhere at this moment has committed before this returns, or will be
-    /// refused. Only asked where several servers share the database.
+    /// Marks workers as standing by here and at no other server, and loads them as marked, with all that they
+    /// hold. Whoever leases a run to one of them elsewhere at this moment has committed before this returns,
+    /// or will be refused. Only asked where several servers share the database.
     fn stand_by(
         &mut self,
         ids: &[WorkerId],

@@ -5,8 +5,8 @@ use kagzi_model::{Aggregate, Payload, RunId};
 
 /// Runs of one generation.
 const GENERATION_LEN: usize = 8192;
-/// What they may hold in memory, by estimate. A run that loops for weeks has megabytes of steps, and is still worth
-/// keeping: loading it reads its whole history, on the thread that everybody waits for.
+/// What they may hold in memory, by estimate. A run that loops for weeks has megabytes of steps, and is still
+/// worth keeping: loading it reads its whole history, on the thread that everybody waits for.
 const GENERATION_BYTES: usize = 32 * 1024 * 1024;
 /// A run without steps, and one step of it, by estimate.
 const RUN_BYTES: usize = 1024;
@@ -51,8 +51,9 @@ impl Generation {
 
 /// A write-through cache, owned by the lane. It is dropped whole when a commit fails.
 ///
-/// It has two generations: what is written to moves into the young one, and when that is full, what is left of the old one
-/// is forgotten. So a run that is written to stays, however many others there are, and no write looks at all of them.
+/// It has two generations: what is written to moves into the young one, and when that is full, what is left
+/// of the old one is forgotten. So a run that is written to stays, however many others there are, and no
+/// write looks at all of them.
 #[derive(Debug, Default)]
 pub struct Cache {
     young: Generation,
@@ -105,7 +106,8 @@ impl Cache {
         self.young.bytes = self.young.bytes + bytes - std::mem::replace(&mut entry.bytes, bytes);
     }
 
-    /// Forgets what was not written to for long, when there is too much. Between turns only: a turn relies on what it has loaded.
+    /// Forgets what was not written to for long, when there is too much. Between turns only: a turn relies on
+    /// what it has loaded.
     pub fn make_room(&mut self) {
         if self.young.runs.len() >= GENERATION_LEN || self.young.bytes >= GENERATION_BYTES {
             std::mem::swap(&mut self.young, &mut self.old);

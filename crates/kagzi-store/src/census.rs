@@ -49,7 +49,8 @@ pub struct DueCount {
 }
 
 impl Census {
-    /// Puts together what a database counted: due runs, leased runs by queue, and workers by the number of their status.
+    /// Puts together what a database counted: due runs, leased runs by queue, and workers by the number of
+    /// their status.
     pub fn of(
         due: Vec<DueCount>,
         leased: Vec<(Name, Name, u64)>,

@@ -22,14 +22,14 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns at `at` or later, never earlier.
     async fn sleep_until(&self, at: Timestamp);
 
-    /// What a calendar shows. It is [`now`](Clock::now), except after the authority's clock was set back: `now` only
-    /// slows down then, and schedules wait for the calendar. Never ahead of `now`.
+    /// What a calendar shows. It is [`now`](Clock::now), except after the authority's clock was set back:
+    /// `now` only slows down then, and schedules wait for the calendar. Never ahead of `now`.
     fn calendar(&self) -> Timestamp {
         self.now()
     }
 
-    /// Time that this process has seen pass, from an arbitrary beginning: it is untouched by any correction of a
-    /// clock. For waits that concern nobody else, such as the pause after a failed commit.
+    /// Time that this process has seen pass, from an arbitrary beginning: it is untouched by any correction
+    /// of a clock. For waits that concern nobody else, such as the pause after a failed commit.
     fn steady(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.now().0).unwrap_or(0))
     }
@@ -39,8 +39,8 @@ pub trait Clock: Send + Sync + 'static {
         self.sleep_until(self.now() + wait).await;
     }
 
-    /// How often [`now`](Clock::now) leapt forward because the machine was suspended or its clock was set. Time that
-    /// passed in a leap was nobody's silence: whoever judges silence begins anew.
+    /// How often [`now`](Clock::now) leapt forward because the machine was suspended or its clock was set.
+    /// Time that passed in a leap was nobody's silence: whoever judges silence begins anew.
     fn leaps(&self) -> u64 {
         0
     }
@@ -50,8 +50,8 @@ pub trait Clock: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Everything in the database happened at `newest` or before: time goes on from there, even if this machine's
-    /// clock is behind.
+    /// Everything in the database happened at `newest` or before: time goes on from there, even if this
+    /// machine's clock is behind.
     fn not_before(&self, _newest: Timestamp) {}
 
     /// How far it is ahead of this machine's clock.

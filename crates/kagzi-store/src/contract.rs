@@ -4,13 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, GateKey, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, RuleError, Run, RunId,
-    Timestamp, Worker, WorkerId, WorkerStatus,
+    Command, ControlRejection, GateKey, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run,
+    RunId, Timestamp, Worker, WorkerId, WorkerStatus,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{LaneStats, QueueKey, Reads, RuleCommand, RuleReply, ScheduleReply, ServerRules, StoreError};
+use crate::{
+    ControlCommand, ControlReply, LaneStats, QueueKey, Reads, ScheduleReply, ServerControls, StoreError,
+};
 
 /// The answer to one command: accepted, or refused with the reason.
 pub type Outcome = Result<Reply, Rejection>;
@@ -38,9 +40,12 @@ pub trait Store: Reads {
         request: ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError>;
     /// Changes a namespace or a gate.
-    async fn rule(&self, command: RuleCommand) -> Result<Result<RuleReply, RuleError>, StoreError>;
+    async fn rule(
+        &self,
+        command: ControlCommand,
+    ) -> Result<Result<ControlReply, ControlRejection>, StoreError>;
     /// Says what this server adds to the rules; before anything starts.
-    fn configure(&self, rules: ServerRules);
+    fn configure(&self, controls: ServerControls);
     /// One bounded round of housekeeping.
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
     /// Counters of the write path.
@@ -98,13 +103,13 @@ pub enum WorkerCommand {
     Drain {
         id: WorkerId,
     },
-    /// Its connection to this server broke at `since`: unless it was heard of after that, here or at another server, its
-    /// runs go on elsewhere. It stays in the registry until it has been silent for long enough.
+    /// Its connection to this server broke at `since`: unless it was heard of after that, here or at another
+    /// server, its runs go on elsewhere. It stays in the registry until it has been silent for long enough.
     CutOff {
         id: WorkerId,
         since: Timestamp,
     },
-    /// Takes the worker out and gives its runs back at no charge.
+    /// Takes the worker out and gives its runs back without counting as an attempt.
     Deregister {
         id: WorkerId,
     },
@@ -118,8 +123,8 @@ pub enum WorkerCommand {
 #[derive(Debug, Clone)]
 pub struct Beat {
     pub id: WorkerId,
-    /// The namespace and task queue that the sender says the worker is of. An id alone proves nothing, since everybody
-    /// can list them. None = the caller has compared them itself.
+    /// The namespace and task queue that the sender says the worker is of. An id alone proves nothing, since
+    /// everybody can list them. None = the caller has compared them itself.
     pub of: Option<(Name, Name)>,
     pub runs: Vec<LeaseRef>,
     /// Runs of the same heartbeat that were listed before: a worker with thousands is heard piece by piece.
@@ -128,7 +133,8 @@ pub struct Beat {
     /// Give back leases that the worker does not list and holds for at least this long: their delivery was
     /// lost. None = the transport cannot lose a delivery.
     pub unlisted_after_ms: Option<Millis>,
-    /// The worker opens its stream again: whatever stands by for it is a stream that it does not read any more.
+    /// The worker opens its stream again: whatever stands by for it is a stream that it does not read any
+    /// more.
     pub reconnected: bool,
 }
 
@@ -166,7 +172,8 @@ pub enum RegistryError {
     #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
     UnknownNamespace(Name),
     #[error(
-        "namespace '{namespace}' has {max} workers online, as many as it may have (worker.online_max); a worker that is \
+        "namespace '{namespace}' has {max} workers online, as many as it may have (worker.online_max); a \
+         worker that is \
          no longer needed is taken offline with: kagzi worker offline"
     )]
     TooMany { namespace: Name, max: u32 },
@@ -190,13 +197,13 @@ impl Leap {
 /// A kind of housekeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepKind {
-    /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a grace.
-    /// The turn may come much later, before heartbeats that wait behind it.
-    /// After a leap of the clock, steps that began before it have so much longer.
+    /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a
+    /// grace. The turn may come much later, before heartbeats that wait behind it. After a leap of the clock,
+    /// steps that began before it have so much longer.
     Expired { now: Timestamp, leap: Option<Leap> },
-    /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began after
-    /// `since` and ran too long.
-    NoGrace { since: Timestamp },
+    /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began
+    /// after `since` and ran too long.
+    ExpiredDuringGrace { since: Timestamp },
     /// Nothing, through the whole write path: proof that it works.
     Probe,
     /// Workers not heard of since `before`: marked offline, their runs taken back.
@@ -205,8 +212,8 @@ pub enum SweepKind {
     Schedules { schedules_max: usize, runs_max: usize },
     /// Workers that went offline before `before`: forgotten.
     OfflineWorkers { before: Timestamp },
-    /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted with all that
-    /// belongs to them, a few per round. Without either a run is kept for ever.
+    /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
+    /// with all that belongs to them, a few per round. Without either a run is kept for ever.
     Retention { keep_ms: Option<Millis> },
 }
 
@@ -228,20 +235,20 @@ pub trait Observer: Send + Sync + 'static {
     fn lease_lost(&self, lost: LostLease);
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
     fn sweep_due(&self, _at: Timestamp) {}
-    /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a person
-    /// changed it, so that other servers do not know either.
+    /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a
+    /// person changed it, so that other servers do not know either.
     fn schedule_due(&self, _at: Timestamp, _changed: bool) {}
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.
     /// Told only where several servers share a database.
     fn waiting(&self, _keys: Vec<Waiting>) {}
-    /// A gate changed, or a lease behind a limited one ended: what waits behind it on another server may go on.
-    /// Told only where several servers share a database.
+    /// A gate changed, or a lease behind a limited one ended: what waits behind it on another server may go
+    /// on. Told only where several servers share a database.
     fn opened(&self, _gates: Vec<GateKey>) {}
     /// Runs ended through another server: whoever waits for one should look. A hint, and hints may be lost.
     fn ended_elsewhere(&self, _runs: &[RunId]) {}
-    /// A commit failed, or only its answer was lost: ends may have happened that nobody was told of. Whoever waits should
-    /// look.
-    fn in_doubt(&self) {}
+    /// A commit failed, or only its answer was lost: ends may have happened that nobody was told of. Whoever
+    /// waits should look.
+    fn commit_unanswered(&self) {}
 }
 
 /// A key with runs that wait.

@@ -9,7 +9,8 @@ pub enum StoreError {
     /// Somebody else wrote first: load again and repeat. The lane does so by itself.
     #[error("another server changed the same rows: {0}")]
     Conflict(String),
-    /// A row with this key exists. Somebody else was first, and loading again shows it; or the key is taken for good.
+    /// A row with this key exists. Somebody else was first, and loading again shows it; or the key is taken
+    /// for good.
     #[error("a row of this key exists already: {0}")]
     Duplicate(String),
     /// No room: reads still work, writes will once there is space.
@@ -27,8 +28,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The store as a whole does not work at the moment. Everything else is about what was asked of it, and whoever
-    /// asked for something else is not concerned.
+    /// The store as a whole does not work at the moment. Everything else is about what was asked of it, and
+    /// whoever asked for something else is not concerned.
     pub fn is_away(&self) -> bool {
         match self {
             StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Damaged(_) => true,

@@ -117,13 +117,13 @@ impl<'a> Fold<'a> {
     }
 
     /// Forgets a run that only memory vouches for, so that it is loaded again. False when there is no doubt.
-    pub fn doubt(&mut self, id: RunId) -> bool {
+    pub fn evict(&mut self, id: RunId) -> bool {
         if self.certain.contains(&id) {
             return false;
         }
-        let Some(doubted) = self.cache.remove(id) else { return false };
+        let Some(evicted) = self.cache.remove(id) else { return false };
         // The input never changes, so it need not be read again.
-        self.inputs.extend(doubted.input.map(|input| (id, input)));
+        self.inputs.extend(evicted.input.map(|input| (id, input)));
         true
     }
 
@@ -220,7 +220,8 @@ impl<'a> Fold<'a> {
         let Some((kind, _)) = change.events.iter().find(new) else { return Ok(()) };
         let (name, level) = (kind.name(), kind.level());
         let why = format!(
-            "event {name} is of level {level}, and the database allows level {} for as long as servers of the version \
+            "event {name} is of level {level}, and the database allows level {} for as long as servers of \
+             the version \
              before may share it",
             self.kinds_level
         );
@@ -345,10 +346,12 @@ fn log_release(run: &Run, why: &str) {
     let (namespace, id) = (&run.namespace, run.id);
     match &run.state {
         State::Retry { attempt, .. } => {
-            tracing::warn!(%namespace, run = %id, in_a_row = attempt, why, "run given back without progress, it waits");
+            tracing::warn!(%namespace, run = %id, in_a_row = attempt, why, "run given back without \
+                progress, it waits");
         }
         State::Paused { .. } => {
-            tracing::error!(%namespace, run = %id, why, "run given back too often without progress, quarantined");
+            tracing::error!(%namespace, run = %id, why, "run given back too often without progress, \
+                quarantined");
         }
         State::Ready { .. } => tracing::debug!(%namespace, run = %id, why, "run given back"),
         State::Leased(_) | State::Timer { .. } => {}

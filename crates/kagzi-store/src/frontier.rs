@@ -1,10 +1,10 @@
 //! Where a search through an index of due times begins.
 //!
-//! While anybody keeps a transaction open on PostgreSQL, entries of rows that have moved on stay in the indexes, and a search
-//! from the beginning wades through all of them: claims become slower for as long as a nightly dump takes. So a search begins
-//! where the last one found nothing any more. Rows may still appear before that place, when a commit took long or another
-//! server let go of what it had locked: they are found by a search of the whole, once a second, or less often when that
-//! takes long.
+//! While anybody keeps a transaction open on PostgreSQL, entries of rows that have moved on stay in the
+//! indexes, and a search from the beginning wades through all of them: claims become slower for as long as a
+//! nightly dump takes. So a search begins where the last one found nothing any more. Rows may still appear
+//! before that place, when a commit took long or another server let go of what it had locked: they are found
+//! by a search of the whole, once a second, or less often when that takes long.
 
 use std::time::{Duration, Instant};
 

@@ -11,8 +11,8 @@ pub struct JournalEntry {
     pub position: u32,
     pub attempts: u32,
     pub state: JournalState,
-    /// Its place among all that the function was told of, from 1; 0 as long as the step has not ended for good. Replay
-    /// tells the function in this order.
+    /// Its place among all that the function was told of, from 1; 0 as long as the step has not ended for
+    /// good. Replay tells the function in this order.
     pub order: u32,
     /// What an unfinished attempt said about how far it was.
     pub progress: Option<Payload>,
@@ -212,8 +212,8 @@ impl Journal {
         }
     }
 
-    /// The named steps begin anew. What was begun only because they had failed, and has not ended, is forgotten: the
-    /// code may never come by there again.
+    /// The named steps begin anew. What was begun only because they had failed, and has not ended, is
+    /// forgotten: the code may never come by there again.
     fn forgive(&mut self, now: Timestamp, forgives: &[Name]) {
         let orders: Vec<u32> =
             forgives.iter().filter_map(|path| self.find(path).map(|entry| entry.order)).collect();

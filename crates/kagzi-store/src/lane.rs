@@ -13,7 +13,7 @@ use std::{
 };
 
 use kagzi_model::{
-    Command, GateKey, RuleError, Timestamp, act,
+    Command, ControlRejection, GateKey, Timestamp, act,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use parking_lot::RwLock;
@@ -21,14 +21,14 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
 use crate::{
-    AsideRow, Backend, Clock, Demand, LaneStats, Observer, Outcome, QueueKey, RegistryError, RuleCommand,
-    RuleReply, ScheduleReply, ServerRules, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
+    AsideRow, Backend, Clock, ControlCommand, ControlReply, Demand, LaneStats, Observer, Outcome, QueueKey,
+    RegistryError, ScheduleReply, ServerControls, StoreError, SweepKind, Swept, WorkerCommand, WorkerReply,
     cache::Cache,
-    known_rules::KnownRules,
+    control_cache::ControlCache,
+    demand_board::DemandBoard,
     lane::queue::{Queue, QueueSender, queue},
-    roster::Roster,
-    standing::Board,
-    turn::{Done, DoubtfulLease, Memory, Moment, Turn},
+    turn::{Done, Memory, Moment, Turn, UnansweredLease},
+    worker_cache::WorkerCache,
 };
 
 /// Bounds of a lane.
@@ -40,9 +40,10 @@ pub struct LaneOptions {
     /// waits for the commit that is under way, so its length is what a neighbour feels of a crowd; at 256 the
     /// fsync is below a tenth of its cost.
     pub batch_len_max: usize,
-    /// The same while runs wait for workers: then whoever has one run at a time shares his commits with a
-    /// crowd. With 64 commands and 32 claims his p99 was 33 to 42 ms while 10,000 sleepers woke (39 to 69
-    /// with 256 and 128). For every turn, 64 would cost a tenth of the throughput of w3 (bench/RESULTS.md).
+    /// The same while runs wait for workers. While a backlog exists, a client with one run in flight waits
+    /// for commits full of other people's runs, so they are kept short. With 64 commands and 32 claims the
+    /// p99 of such a client was 33 to 42 ms while 10,000 sleepers woke (39 to 69 with 256 and 128). For every
+    /// turn, 64 would cost a tenth of the throughput of w3 (bench/RESULTS.md).
     pub crowd_len_max: usize,
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
@@ -98,9 +99,9 @@ pub enum Message {
         request: Box<ScheduleRequest>,
         reply: Reply<Result<ScheduleReply, ScheduleRejection>>,
     },
-    Rule {
-        command: RuleCommand,
-        reply: Reply<Result<RuleReply, RuleError>>,
+    Controls {
+        command: ControlCommand,
+        reply: Reply<Result<ControlReply, ControlRejection>>,
     },
     Sweep {
         kind: SweepKind,
@@ -128,7 +129,7 @@ impl Message {
             | Message::Withdraw { .. }
             | Message::Worker { .. }
             | Message::Schedule { .. }
-            | Message::Rule { .. }
+            | Message::Controls { .. }
             | Message::Sweep { .. }
             | Message::Wake { .. }
             | Message::Opened { .. }
@@ -144,7 +145,7 @@ impl Message {
             Message::StandBy { .. }
             | Message::Withdraw { .. }
             | Message::Worker { .. }
-            | Message::Rule { .. }
+            | Message::Controls { .. }
             | Message::Sweep { .. }
             | Message::Wake { .. }
             | Message::Opened { .. }
@@ -162,7 +163,7 @@ impl Message {
             }
             Message::Worker { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Schedule { reply, .. } => drop(reply.send(Err(error.clone()))),
-            Message::Rule { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Message::Controls { reply, .. } => drop(reply.send(Err(error.clone()))),
             Message::Sweep { reply, .. } => drop(reply.send(Err(error.clone()))),
             // The board is marked as a whole when a batch fails.
             Message::Wake { .. } | Message::Opened { .. } => {}
@@ -176,7 +177,7 @@ pub struct LaneHandle {
     messages: QueueSender,
     stats: Arc<LaneStats>,
     shared: bool,
-    server: Arc<RwLock<Arc<ServerRules>>>,
+    server: Arc<RwLock<Arc<ServerControls>>>,
 }
 
 impl LaneHandle {
@@ -209,8 +210,8 @@ impl LaneHandle {
     }
 
     /// Says what this server adds to the rules, from the next batch on.
-    pub fn configure(&self, rules: ServerRules) {
-        *self.server.write() = Arc::new(rules);
+    pub fn configure(&self, controls: ServerControls) {
+        *self.server.write() = Arc::new(controls);
     }
 
     pub fn stats(&self) -> Arc<LaneStats> {
@@ -227,9 +228,9 @@ impl LaneHandle {
 struct Failed {
     error: StoreError,
     /// Leases of the batch: they may exist or not.
-    leases: Vec<DoubtfulLease>,
+    leases: Vec<UnansweredLease>,
     /// The commit may have happened, and only its answer was lost.
-    in_doubt: bool,
+    commit_unanswered: bool,
     /// The one row that a careful turn took up by itself.
     suspect: Option<AsideRow>,
 }
@@ -256,14 +257,14 @@ pub struct Lane<B> {
     messages: Queue,
     stats: Arc<LaneStats>,
     cache: Cache,
-    roster: Roster,
-    board: Board,
-    rules: KnownRules,
-    server: Arc<RwLock<Arc<ServerRules>>>,
+    worker_cache: WorkerCache,
+    board: DemandBoard,
+    controls: ControlCache,
+    server: Arc<RwLock<Arc<ServerControls>>>,
     /// Leases whose worker was gone before the run could be delivered.
     returned: Vec<Command>,
     /// Leases of a turn whose commit was not answered.
-    doubtful: Vec<DoubtfulLease>,
+    unanswered: Vec<UnansweredLease>,
     /// When to look for other servers' work next, in steady time: a clock that is corrected does not hold it
     /// up.
     poll_at: Option<Duration>,
@@ -281,7 +282,7 @@ impl<B: Backend> Lane<B> {
     ) -> (Self, LaneHandle) {
         let (send, messages) = queue(options.queue_len_max);
         let stats = Arc::new(LaneStats::default());
-        let server: Arc<RwLock<Arc<ServerRules>>> = Arc::default();
+        let server: Arc<RwLock<Arc<ServerControls>>> = Arc::default();
         let lane = Lane {
             backend,
             clock,
@@ -290,12 +291,12 @@ impl<B: Backend> Lane<B> {
             messages,
             stats: stats.clone(),
             cache: Cache::default(),
-            roster: Roster::new(options.shared_poll_ms.is_some()),
-            board: Board::default(),
-            rules: KnownRules::default(),
+            worker_cache: WorkerCache::new(options.shared_poll_ms.is_some()),
+            board: DemandBoard::default(),
+            controls: ControlCache::default(),
             server: server.clone(),
             returned: Vec::new(),
-            doubtful: Vec::new(),
+            unanswered: Vec::new(),
             poll_at: None,
             claims_after: Duration::ZERO,
         };
@@ -314,7 +315,7 @@ impl<B: Backend> Lane<B> {
             if let Some(at) = batch.iter().position(|message| matches!(message, Message::Close { .. })) {
                 let mut rest = batch.split_off(at).into_iter();
                 let close = rest.next();
-                self.roster.pay_all();
+                self.worker_cache.pay_all();
                 self.turn(batch).await;
                 rest.for_each(|message| {
                     message.refuse(&StoreError::Unavailable("the store is closing".into()))
@@ -337,12 +338,12 @@ impl<B: Backend> Lane<B> {
             // Nothing is claimed any more; whoever asks is told why.
             return self.messages.recv().await.map_or(Wake::Closed, |asked| Wake::Message(Box::new(asked)));
         }
-        let roster = &self.roster;
+        let worker_cache = &self.worker_cache;
         let now = self.clock.now();
-        let room = |demand: &Demand| roster.room(demand);
-        let cold = roster.is_incomplete() && !self.board.workers().is_empty();
+        let room = |demand: &Demand| worker_cache.room(demand);
+        let cold = worker_cache.is_incomplete() && !self.board.workers().is_empty();
         let backlog = self.board.can_give(room);
-        let owed = !self.returned.is_empty() || !self.doubtful.is_empty();
+        let owed = !self.returned.is_empty() || !self.unanswered.is_empty();
         let due = if cold || backlog || owed { Some(now) } else { self.board.next_due(room) };
         let steady = self.clock.steady();
         let poll_in = self.poll_at.map(|at| at.saturating_sub(steady));
@@ -394,8 +395,8 @@ impl<B: Backend> Lane<B> {
         let moment = Moment { now: self.clock.now(), calendar: self.clock.calendar() };
         let (now, steady) = (moment.now, self.clock.steady());
         let returned = std::mem::take(&mut self.returned);
-        let doubtful = std::mem::take(&mut self.doubtful);
-        self.rules.server = self.server.read().clone();
+        let unanswered = std::mem::take(&mut self.unanswered);
+        self.controls.server = self.server.read().clone();
         self.board.mark_due(now);
         if let Some(every_ms) = self.options.shared_poll_ms
             && self.poll_at.is_none_or(|at| at <= steady)
@@ -404,30 +405,30 @@ impl<B: Backend> Lane<B> {
             self.poll_at = Some(steady + Duration::from_millis(every_ms.unsigned_abs()));
         }
         let manner = Manner { claims: steady >= self.claims_after, careful: false };
-        match self.attempt(moment, (&returned, &doubtful), &batch, manner).await {
+        match self.attempt(moment, (&returned, &unanswered), &batch, manner).await {
             Ok(done) => self.settle(batch, done),
             Err(failed) if failed.error.is_away() => {
                 self.returned = returned;
-                self.doubtful = doubtful;
+                self.unanswered = unanswered;
                 self.refuse(batch, failed);
             }
-            Err(failed) => Box::pin(self.take_apart(moment, (returned, doubtful), batch, failed)).await,
+            Err(failed) => Box::pin(self.take_apart(moment, (returned, unanswered), batch, failed)).await,
         }
     }
 
     /// The store does not work at the moment: everybody is told so, and claims wait a moment so that it is
     /// not hammered.
     fn refuse(&mut self, batch: Vec<Message>, failed: Failed) {
-        let Failed { error, leases, in_doubt, .. } = failed;
+        let Failed { error, leases, commit_unanswered, .. } = failed;
         error!(%error, commands = batch.len(), "batch not committed");
         self.stats.failed(self.clock.now());
         if let StoreError::Damaged(why) = &error {
             self.stats.damaged(why);
         }
-        self.doubtful.extend(leases);
+        self.unanswered.extend(leases);
         self.claims_after = self.clock.steady() + CLAIMS_PAUSE;
-        if in_doubt {
-            self.observer.in_doubt();
+        if commit_unanswered {
+            self.observer.commit_unanswered();
         }
         batch.into_iter().for_each(|message| message.refuse(&error));
     }
@@ -437,7 +438,7 @@ impl<B: Backend> Lane<B> {
     async fn attempt(
         &mut self,
         moment: Moment,
-        (returned, doubtful): (&[Command], &[DoubtfulLease]),
+        (returned, unanswered): (&[Command], &[UnansweredLease]),
         batch: &[Message],
         manner: Manner,
     ) -> Result<Done, Failed> {
@@ -445,9 +446,9 @@ impl<B: Backend> Lane<B> {
         loop {
             let memory = Memory {
                 cache: &mut self.cache,
-                roster: &mut self.roster,
+                worker_cache: &mut self.worker_cache,
                 board: &mut self.board,
-                rules: &mut self.rules,
+                controls: &mut self.controls,
             };
             let mut turn = Turn::new(moment, self.options, &mut self.backend, memory, &self.stats);
             if manner.careful {
@@ -456,27 +457,28 @@ impl<B: Backend> Lane<B> {
             if duplicate {
                 turn = turn.looking_first();
             }
-            let failed = match turn.run(returned, doubtful, batch, manner.claims).await {
+            let failed = match turn.run(returned, unanswered, batch, manner.claims).await {
                 Ok(done) => return Ok(done),
                 Err(error) => {
-                    let (in_doubt, suspect) = (turn.committing, turn.suspect.take());
+                    let (commit_unanswered, suspect) = (turn.committing, turn.suspect.take());
                     // Before the commit was asked for, there is nothing to be in doubt about.
-                    let leases = if in_doubt { turn.doubtful() } else { Vec::new() };
+                    let leases = if commit_unanswered { turn.unanswered() } else { Vec::new() };
                     let shared = self.options.shared_poll_ms.is_some();
-                    let changes_rules = batch.iter().any(|message| matches!(message, Message::Rule { .. }));
-                    let all = !shared || changes_rules || error.is_away();
+                    let changes_controls =
+                        batch.iter().any(|message| matches!(message, Message::Controls { .. }));
+                    let all = !shared || changes_controls || error.is_away();
                     if !all {
                         turn.forget();
                     }
-                    (Failed { error, leases, in_doubt, suspect }, all)
+                    (Failed { error, leases, commit_unanswered, suspect }, all)
                 }
             };
             let (failed, forget_all) = failed;
             self.backend.rollback().await;
             if forget_all {
                 self.cache.clear();
-                self.roster.clear();
-                self.rules.clear();
+                self.worker_cache.clear();
+                self.controls.clear();
                 // What the failed attempt claimed is waiting again.
                 self.board.mark_all();
             }
@@ -530,11 +532,11 @@ impl<B: Backend> Lane<B> {
         }
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         self.cache.make_room();
-        self.rules.make_room();
+        self.controls.make_room();
         done.drained.into_iter().for_each(|id| self.board.remove_worker(id));
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);
-            self.roster.settle(id);
+            self.worker_cache.settle(id);
         });
     }
 }

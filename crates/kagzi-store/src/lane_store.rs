@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Command, Event, Gate, Name, Namespace, Payload, RuleError, Run, RunId, Timestamp, WorkerId,
+    Command, ControlRejection, Event, Gate, Name, Namespace, Payload, Run, RunId, Timestamp, WorkerId,
     schedule::{Schedule, ScheduleRejection, ScheduleRequest},
 };
 
 use crate::{
-    Census, Demand, Depth, EventOutline, EventPiece, EventRequest, LaneHandle, LaneStats, Outcome, Page,
-    PageRequest, Reads, RegistryError, RuleCommand, RuleReads, RuleReply, RunFilter, RunView, ScheduleFilter,
-    ScheduleReads, ScheduleReply, ServerRules, Store, StoreError, SweepKind, Swept, Total, WorkerCommand,
-    WorkerFilter, WorkerReply, WorkerView, lane::Message,
+    Census, ControlCommand, ControlReads, ControlReply, Demand, Depth, EventOutline, EventPiece,
+    EventRequest, LaneHandle, LaneStats, Outcome, Page, PageRequest, Reads, RegistryError, RunFilter,
+    RunView, ScheduleFilter, ScheduleReads, ScheduleReply, ServerControls, Store, StoreError, SweepKind,
+    Swept, Total, WorkerCommand, WorkerFilter, WorkerReply, WorkerView, lane::Message,
 };
 
 /// The [`Store`] of every back end that has one writer.
@@ -53,12 +53,15 @@ impl<R: Reads> Store for LaneStore<R> {
         self.lane.ask(|reply| Message::Schedule { request: Box::new(request), reply }).await
     }
 
-    async fn rule(&self, command: RuleCommand) -> Result<Result<RuleReply, RuleError>, StoreError> {
-        self.lane.ask(|reply| Message::Rule { command, reply }).await
+    async fn rule(
+        &self,
+        command: ControlCommand,
+    ) -> Result<Result<ControlReply, ControlRejection>, StoreError> {
+        self.lane.ask(|reply| Message::Controls { command, reply }).await
     }
 
-    fn configure(&self, rules: ServerRules) {
-        self.lane.configure(rules);
+    fn configure(&self, controls: ServerControls) {
+        self.lane.configure(controls);
     }
 
     async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError> {
@@ -109,8 +112,8 @@ impl<R: Reads> Reads for LaneStore<R> {
         self.reads.living(runs).await
     }
 
-    fn in_company(&self) -> bool {
-        self.lane.shared() && self.reads.in_company()
+    fn has_peers(&self) -> bool {
+        self.lane.shared() && self.reads.has_peers()
     }
 
     async fn run_by_business(
@@ -216,7 +219,7 @@ impl<R: Reads> Reads for LaneStore<R> {
 }
 
 #[async_trait]
-impl<R: Reads> RuleReads for LaneStore<R> {
+impl<R: Reads> ControlReads for LaneStore<R> {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
         self.reads.namespace(name).await
     }

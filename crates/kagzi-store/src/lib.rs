@@ -12,6 +12,9 @@ mod cache;
 mod census;
 mod clock;
 mod contract;
+mod control_cache;
+mod controls;
+mod demand_board;
 mod error;
 mod fold;
 mod frontier;
@@ -19,20 +22,17 @@ mod hash;
 mod histogram;
 mod history;
 mod journal;
-mod known_rules;
 mod lane;
 mod lane_store;
 pub mod listing;
 mod memory;
 mod reads;
-mod roster;
 pub mod rows;
-mod rules;
 mod run_filter;
 mod schedules;
-mod standing;
 mod stats;
 mod turn;
+mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use attempts::{AttemptState, StepAttempt, attempts};
@@ -46,6 +46,9 @@ pub use contract::{
     Assignment, Beat, BeatAnswer, Demand, Finished, Leap, LostLease, Observer, Outcome, RegistryError,
     Silent, Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
 };
+pub use controls::{
+    ControlBackend, ControlCommand, ControlReads, ControlReply, ControlSet, Depth, ServerControls,
+};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
@@ -57,7 +60,6 @@ pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
     Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
 };
-pub use rules::{Depth, RuleBackend, RuleCommand, RuleReads, RuleReply, RuleSet, ServerRules};
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
 pub use stats::LaneStats;

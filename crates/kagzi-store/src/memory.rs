@@ -1,6 +1,6 @@
 //! The reference store: plain maps behind the same contract. It is what the others are compared with.
 
-mod rules;
+mod controls;
 mod schedules;
 
 use std::{
@@ -280,7 +280,7 @@ impl Backend for MemoryBackend {
             tables.workers.insert(worker.id, worker);
         }
         schedules::write(&mut tables.schedules, set.schedules)?;
-        tables.write_rules(set.rules)
+        tables.write_controls(set.controls)
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
 use crate::{
-    Census, EventOutline, EventPiece, EventRequest, RuleReads, RunFilter, ScheduleReads, StoreError,
+    Census, ControlReads, EventOutline, EventPiece, EventRequest, RunFilter, ScheduleReads, StoreError,
 };
 
 /// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
@@ -12,15 +12,15 @@ pub const TOTAL_MAX: u64 = 10_000;
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
-pub trait Reads: RuleReads + ScheduleReads {
+pub trait Reads: ControlReads + ScheduleReads {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
-    /// Those of these runs that are there and have not ended, in any order: for whoever waits for an end, without a payload and
-    /// in one statement.
+    /// Those of these runs that are there and have not ended, in any order: for whoever waits for an end,
+    /// without a payload and in one statement.
     async fn living(&self, runs: &[(Name, RunId)]) -> Result<Vec<RunId>, StoreError>;
-    /// Whether another server may be there that writes to the same database and whose hints may get lost. Alone,
-    /// nobody has to look whether somebody else ended a run.
-    fn in_company(&self) -> bool {
+    /// Whether another server may be there that writes to the same database and whose hints may get lost.
+    /// Alone, nobody has to look whether somebody else ended a run.
+    fn has_peers(&self) -> bool {
         true
     }
     /// The run that has a business id.
@@ -92,8 +92,8 @@ pub trait Reads: RuleReads + ScheduleReads {
     ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
-    /// For how many seconds the oldest transaction of the database has been open, where somebody else could hold one:
-    /// while it is, rows that have moved on stay in the way of every search.
+    /// For how many seconds the oldest transaction of the database has been open, where somebody else could
+    /// hold one: while it is, rows that have moved on stay in the way of every search.
     async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {
         Ok(None)
     }

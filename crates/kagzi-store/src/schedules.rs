@@ -23,8 +23,8 @@ pub struct ScheduleReply {
     pub changed: bool,
 }
 
-/// A change of a schedule's row. Update and Delete replace the row whose version is one lower; another one there is a
-/// [`StoreError::Conflict`].
+/// A change of a schedule's row. Update and Delete replace the row whose version is one lower; another one
+/// there is a [`StoreError::Conflict`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScheduleWrite {
     Insert(Box<Schedule>),
@@ -72,8 +72,8 @@ pub trait ScheduleRows: Send {
         &mut self,
         key: &ScheduleKey,
     ) -> impl Future<Output = Result<Option<Schedule>, StoreError>> + Send;
-    /// Schedules with something to do, longest due first; what another server has at this moment is passed over, and
-    /// so is what is left alone (`aside`). One that cannot be read hides no other.
+    /// Schedules with something to do, longest due first; what another server has at this moment is passed
+    /// over, and so is what is left alone (`aside`). One that cannot be read hides no other.
     fn claim_due_schedules(
         &mut self,
         now: Timestamp,

@@ -139,8 +139,8 @@ impl LaneStats {
         self.failed_at.store(0, Relaxed);
     }
 
-    /// The database was found damaged. From here on nothing is read and nothing is written: an answer may be made of
-    /// what is left, and each write may make it worse.
+    /// The database was found damaged. From here on nothing is read and nothing is written: an answer may be
+    /// made of what is left, and each write may make it worse.
     pub fn damaged(&self, why: &str) {
         let mut first = false;
         let said = self.damage.get_or_init(|| {

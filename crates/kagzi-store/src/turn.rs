@@ -1,35 +1,35 @@
 //! One turn of a lane: a batch of messages becomes one transaction.
 
 mod claims;
-mod doubt;
+mod controls;
+mod counters;
 mod look_ahead;
 mod registry;
 mod retention;
-mod rules;
 mod schedules;
 mod sweep;
-mod tally;
+mod unanswered_leases;
 
 use kagzi_model::{
-    Act, Attempted, Command, GateKey, Name, Reclaimed, Rejection, Reply, Report, RuleError, RunFailed, RunId,
-    StartRun, State, Timestamp, WorkerId, handler_business_ids, namespace_handler,
+    Act, Attempted, Command, ControlRejection, GateKey, Name, Reclaimed, Rejection, Reply, Report, RunFailed,
+    RunId, StartRun, State, Timestamp, WorkerId, handler_business_ids, namespace_handler,
     schedule::ScheduleRejection,
 };
 
 use crate::{
-    AsideRow, Assignment, Backend, Finished, FoundBusiness, LaneOptions, LaneStats, Loaded, LostLease,
-    Outcome, QueueKey, RegistryError, RuleReply, RunKey, ScheduleReply, StoreError, Swept, Waiting,
+    AsideRow, Assignment, Backend, ControlReply, Finished, FoundBusiness, LaneOptions, LaneStats, Loaded,
+    LostLease, Outcome, QueueKey, RegistryError, RunKey, ScheduleReply, StoreError, Swept, Waiting,
     WorkerReply,
     cache::Cache,
+    control_cache::ControlCache,
+    demand_board::DemandBoard,
     fold::{Fold, Taken, stale_write},
     hash::{HashMap, HashSet},
-    known_rules::KnownRules,
     lane::Message,
-    roster::Roster,
-    standing::Board,
+    worker_cache::WorkerCache,
 };
 
-pub use doubt::DoubtfulLease;
+pub use unanswered_leases::UnansweredLease;
 
 /// How long one turn does housekeeping. Everybody waits for it.
 const HOUSEKEEPING_MAX: std::time::Duration = std::time::Duration::from_millis(100);
@@ -66,7 +66,7 @@ pub enum Answer {
     Withdrawn,
     Worker(Result<WorkerReply, RegistryError>),
     Schedule(Box<Result<ScheduleReply, ScheduleRejection>>),
-    Rule(Result<RuleReply, RuleError>),
+    Controls(Result<ControlReply, ControlRejection>),
     Swept(Swept),
     Woken,
 }
@@ -80,7 +80,7 @@ impl Answer {
             (Answer::Withdrawn, Message::Withdraw { reply, .. }) => drop(reply.send(Ok(()))),
             (Answer::Worker(answer), Message::Worker { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Schedule(answer), Message::Schedule { reply, .. }) => drop(reply.send(Ok(*answer))),
-            (Answer::Rule(answer), Message::Rule { reply, .. }) => drop(reply.send(Ok(answer))),
+            (Answer::Controls(answer), Message::Controls { reply, .. }) => drop(reply.send(Ok(answer))),
             (Answer::Swept(swept), Message::Sweep { reply, .. }) => drop(reply.send(Ok(swept))),
             (Answer::Woken, Message::Wake { .. } | Message::Opened { .. }) => {}
             (_, _) => unreachable!("answers are made in the order of their messages"),
@@ -91,9 +91,9 @@ impl Answer {
 /// What the lane remembers from turn to turn.
 pub struct Memory<'a> {
     pub cache: &'a mut Cache,
-    pub roster: &'a mut Roster,
-    pub board: &'a mut Board,
-    pub rules: &'a mut KnownRules,
+    pub worker_cache: &'a mut WorkerCache,
+    pub board: &'a mut DemandBoard,
+    pub controls: &'a mut ControlCache,
 }
 
 /// When a turn takes place.
@@ -122,9 +122,9 @@ pub struct Turn<'a, B> {
     pub suspect: Option<AsideRow>,
     backend: &'a mut B,
     fold: Fold<'a>,
-    roster: &'a mut Roster,
-    board: &'a mut Board,
-    rules: &'a mut KnownRules,
+    worker_cache: &'a mut WorkerCache,
+    board: &'a mut DemandBoard,
+    controls: &'a mut ControlCache,
     /// Namespaces whose rules this turn relied on, on a shared database.
     consulted: HashSet<Name>,
     /// Gates that changed, or behind which leases ended.
@@ -146,8 +146,8 @@ pub struct Turn<'a, B> {
     offline: Vec<WorkerId>,
     drained: Vec<WorkerId>,
     lease_moves_counted: usize,
-    schedules: schedules::Desk,
-    tally: tally::Tally,
+    schedules: schedules::ScheduleChanges,
+    counters: counters::TurnCounters,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
     /// The commit was asked for: from here on only the database knows whether it has happened.
@@ -165,12 +165,12 @@ impl<'a, B: Backend> Turn<'a, B> {
         memory: Memory<'a>,
         stats: &'a LaneStats,
     ) -> Self {
-        let Memory { cache, roster, board, rules } = memory;
+        let Memory { cache, worker_cache, board, controls } = memory;
         let shared = options.shared_poll_ms.is_some();
         if shared {
-            rules.forget_counts();
+            controls.forget_counts();
         }
-        roster.begin();
+        worker_cache.begin();
         Turn {
             now,
             calendar,
@@ -182,9 +182,9 @@ impl<'a, B: Backend> Turn<'a, B> {
             suspect: None,
             backend,
             fold: Fold::new(now, options.kinds_level, cache),
-            roster,
+            worker_cache,
             board,
-            rules,
+            controls,
             consulted: HashSet::default(),
             opened: HashSet::default(),
             stats,
@@ -198,8 +198,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             offline: Vec::new(),
             drained: Vec::new(),
             lease_moves_counted: 0,
-            schedules: schedules::Desk::default(),
-            tally: tally::Tally::default(),
+            schedules: schedules::ScheduleChanges::default(),
+            counters: counters::TurnCounters::default(),
             wrote: false,
             committing: false,
             commands: 0,
@@ -212,8 +212,8 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// locked.
     pub fn forget(mut self) {
         self.fold.forget_batch();
-        self.roster.forget_turn();
-        self.rules.forget_turn(&self.consulted);
+        self.worker_cache.forget_turn();
+        self.controls.forget_turn(&self.consulted);
         self.looked.iter().for_each(|key| self.board.mark(Some(key)));
     }
 
@@ -239,7 +239,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     pub async fn run(
         &mut self,
         returned: &[Command],
-        doubtful: &[DoubtfulLease],
+        unanswered: &[UnansweredLease],
         batch: &[Message],
         claims: bool,
     ) -> Result<Done, StoreError> {
@@ -253,14 +253,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             // Refused when the run moved on meanwhile: then there is nothing to give back.
             let _ = self.apply(command).await?;
         }
-        self.give_back_doubtful(doubtful).await?;
+        self.give_back_unanswered(unanswered).await?;
         let mut answers = Vec::with_capacity(batch.len());
         for message in batch {
             answers.push(self.answer(message).await?);
         }
         self.follow_ends().await?;
         self.count_all_leases().await?;
-        self.let_go_behind_ended().await?;
+        self.unblock_after_ended_leases().await?;
         if claims {
             self.warm_up().await?;
             self.give_out_fresh().await?;
@@ -268,7 +268,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.claim_backlog().await?;
         }
         self.write().await?;
-        self.promise();
+        self.require_versions();
         // Where a crash makes the difference: the fault tests end the process at each of these two lines in
         // turn.
         tracing::trace!(target: "kagzi::commit", events = self.events_written, "committing");
@@ -278,7 +278,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         if self.wrote {
             let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
             self.stats.committed(self.commands, micros);
-            std::mem::take(&mut self.tally).count(self.stats);
+            std::mem::take(&mut self.counters).count(self.stats);
         }
         Ok(self.done(answers))
     }
@@ -302,14 +302,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Schedule { request, .. } => {
                 Answer::Schedule(Box::new(Box::pin(self.schedule(request)).await?))
             }
-            Message::Rule { command, .. } => Answer::Rule(Box::pin(self.rule(command)).await?),
+            Message::Controls { command, .. } => Answer::Controls(Box::pin(self.rule(command)).await?),
             Message::Sweep { kind, .. } => Answer::Swept(Box::pin(self.sweep(*kind)).await?),
             Message::Wake { key } => {
                 self.board.mark(key.as_ref());
                 Answer::Woken
             }
             Message::Opened { gate } => {
-                self.board.let_go(gate);
+                self.board.unblock(gate);
                 Answer::Woken
             }
             Message::Close { .. } => unreachable!("the lane closes between turns"),
@@ -346,7 +346,8 @@ impl<'a, B: Backend> Turn<'a, B> {
                 }
                 Some(kind) => {
                     let why = format!(
-                        "its history has an event '{kind}' that this server does not understand: a newer server \
+                        "its history has an event '{kind}' that this server does not understand: a newer \
+                         server \
                          wrote it, or it is damaged"
                     );
                     self.stats.aside.put(AsideRow::Run(key), &why, self.now);
@@ -363,7 +364,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     async fn load_found(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
         if self.shared {
             for key in keys {
-                self.fold.doubt(key.id);
+                self.fold.evict(key.id);
             }
         }
         self.load_runs(keys.to_vec()).await
@@ -379,7 +380,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let outcome = self.fold.apply(command);
         // Heartbeats have compared their runs with the database already.
         let renewed = outcome.is_ok() && matches!(command.act, Act::Report { report: Report::Renew(_), .. });
-        if self.shared && !renewed && self.fold.doubt(command.run.id) {
+        if self.shared && !renewed && self.fold.evict(command.run.id) {
             let key = command.run.clone();
             self.load_runs(vec![key]).await?;
             return Ok(self.fold.apply(command));
@@ -427,7 +428,7 @@ impl<'a, B: Backend> Turn<'a, B> {
                 | Reply::Done(_)
                 | Reply::Asleep(_)
                 | Reply::Blocked(_)
-                | Reply::Stands(_),
+                | Reply::Ordered(_),
             ) => {}
             Err(rejection) => {
                 LaneStats::add(&self.stats.refused, 1);
@@ -535,10 +536,11 @@ impl<'a, B: Backend> Turn<'a, B> {
                     // The id of a handler follows from the failed run, and so does its run id: without a
                     // business id there is still one handler, and the failed run's history names it.
                     let (namespace, id) = (&start.namespace, &start.business_id);
-                    tracing::warn!(%namespace, %id, run = %start.id, "a handler's business id is taken by another run");
+                    tracing::warn!(%namespace, %id, run = %start.id, "a handler's business id is taken by \
+                        another run");
                     start.business_id = Name::from(start.id.to_string());
                 }
-                self.rules_in_use(&start.namespace.clone()).await?;
+                self.controls_in_use(&start.namespace.clone()).await?;
                 if let Some(filled) = self.fill(start) {
                     **start = filled;
                 }
@@ -557,10 +559,10 @@ impl<'a, B: Backend> Turn<'a, B> {
     async fn write(&mut self) -> Result<(), StoreError> {
         self.count_all_leases().await?;
         let mut set = self.fold.drain();
-        set.workers = self.roster.drain();
+        set.workers = self.worker_cache.drain();
         set.leased_to = self.leased_to.drain().collect();
         set.schedules = self.schedules.drain();
-        set.rules = self.rules.drain();
+        set.controls = self.controls.drain();
         if set.is_empty() {
             return Ok(());
         }
@@ -631,7 +633,7 @@ fn commands(message: &Message) -> &[Command] {
         | Message::Withdraw { .. }
         | Message::Worker { .. }
         | Message::Schedule { .. }
-        | Message::Rule { .. }
+        | Message::Controls { .. }
         | Message::Sweep { .. }
         | Message::Wake { .. }
         | Message::Opened { .. }

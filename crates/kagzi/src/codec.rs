@@ -2,12 +2,12 @@
 
 #[cfg(feature = "compression")]
 pub(crate) mod compression;
+mod decode_incoming;
 #[cfg(feature = "encryption")]
 pub(crate) mod encryption;
 #[cfg(any(feature = "compression", feature = "encryption", test))]
 mod envelope;
 mod failed_event;
-mod opened;
 mod text;
 
 use std::sync::Arc;

@@ -16,7 +16,9 @@ use crate::worker::WorkerBuilder;
 /// # async fn example() -> anyhow::Result<()> {
 /// let kagzi = kagzi::Embedded::open("orders.db").await?;
 /// let mut worker = kagzi.worker("orders").build().await?;
-/// worker.register("hello", |_: kagzi::WorkflowContext, name: String| async move { Ok(format!("hello {name}")) });
+/// worker.register("hello", |_: kagzi::WorkflowContext, name: String| async move {
+///     Ok(format!("hello {name}"))
+/// });
 /// let working = tokio::spawn(worker.run());
 /// let run = kagzi.client().workflow("hello", "orders", "Ada").await?;
 /// println!("{}", run.result::<String>().await?);
@@ -37,7 +39,8 @@ pub struct Embedded {
 /// use std::time::Duration;
 ///
 /// let month = Duration::from_secs(30 * 24 * 3600);
-/// let kagzi = kagzi::Embedded::builder().retention(month).payload_max_bytes(64 * 1024).open("orders.db").await?;
+/// let builder = kagzi::Embedded::builder().retention(month).payload_max_bytes(64 * 1024);
+/// let kagzi = builder.open("orders.db").await?;
 /// # drop(kagzi); Ok(()) }
 /// ```
 #[must_use = "an engine is made by .open(..)"]

@@ -179,7 +179,8 @@ impl RunFailed {
 /// A run that waits for a person: its code no longer matches its record, or it took its workers down.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "run {run_id} is paused and waits for a person: {why}. Look at it with `kagzi run why`, and let it go on with `kagzi run resume`"
+    "run {run_id} is paused and waits for a person: {why}. Look at it with `kagzi run why`, and let it go \
+     on with `kagzi run resume`"
 )]
 #[non_exhaustive]
 pub struct RunPaused {

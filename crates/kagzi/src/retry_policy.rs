@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_sent_as_the_seeds_numbers() {
+    fn presets_are_sent_as_the_documented_numbers() {
         let numbers = |policy: RetryPolicy| {
             let sent = policy.to_proto().unwrap();
             let intervals = (sent.initial_interval_ms, sent.maximum_interval_ms);

@@ -1,15 +1,15 @@
 //! Executes runs: [`Worker::builder`], [`Worker::register`], [`Worker::run`].
 
-mod apart;
 pub(crate) mod builder;
 mod drain;
 pub(crate) mod equipment;
 pub(crate) mod handlers;
-mod hearing;
 mod in_flight;
+mod incoming;
 mod link;
 mod outbox;
 mod session;
+mod session_thread;
 mod signals;
 
 use std::future::Future;
@@ -131,6 +131,6 @@ impl Worker {
             #[cfg(feature = "testing")]
             probe: self.probe,
         };
-        if network { apart::serve(setup).await } else { Session::new(setup, None).run().await }
+        if network { session_thread::serve(setup).await } else { Session::new(setup, None).run().await }
     }
 }

@@ -57,7 +57,8 @@ fn no_public_signature_names_a_type_of_a_crate_that_is_not_listed() {
 fn what_is_looked_for_is_found() {
     let source = "use tonic::transport::{Channel, Endpoint};\nuse kagzi_proto::v1::{self, Run as Wire};\n\
                   pub struct Open {\n    pub channel: Channel,\n    hidden: Endpoint,\n}\n\
-                  pub fn of(run: v1::Run) -> Wire {\n    Endpoint::new()\n}\npub(crate) fn to(a: Endpoint) {}\n";
+                  pub fn of(run: v1::Run) -> Wire {\n    Endpoint::new()\n}\npub(crate) fn to(a: Endpoint) \
+                  {}\n";
     let foreign = imported(source);
     let named: BTreeSet<String> = public_signatures(source)
         .iter()

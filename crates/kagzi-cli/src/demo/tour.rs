@@ -5,7 +5,7 @@ use super::stage::Stage;
 use super::step_log::StepLog;
 use crate::address::Address;
 use crate::output::Format;
-use crate::run::patience;
+use crate::run::wait_loop;
 use crate::session::Session;
 use anyhow::Context;
 use kagzi::Client;
@@ -111,7 +111,7 @@ async fn recorded_steps(run: &RunHandle) -> anyhow::Result<BTreeSet<String>> {
 }
 
 async fn result(run: &RunHandle) -> anyhow::Result<Receipt> {
-    let run = patience::wait(run, Some(STEP_PATIENCE)).await?;
+    let run = wait_loop::wait(run, Some(STEP_PATIENCE)).await?;
     anyhow::ensure!(
         run.status == RunStatus::Completed,
         "the order ended {}: {}",

@@ -1,7 +1,7 @@
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::admin::Namespace;
 use serde::Serialize;
@@ -45,7 +45,7 @@ impl From<Namespace> for NamespaceView {
             status: if namespace.disabled { "DISABLED" } else { "ENABLED" },
             disabled_by: namespace.disabled_by,
             disabled_note: said(namespace.disabled_note),
-            disabled_at: moment::of(namespace.disabled_at),
+            disabled_at: time_text::of(namespace.disabled_at),
             maximum_attempts: retry.maximum_attempts,
             initial_interval_ms: retry.initial_interval.map(millis),
             maximum_interval_ms: retry.maximum_interval.map(millis),
@@ -55,8 +55,8 @@ impl From<Namespace> for NamespaceView {
             retention_ms: namespace.retention.map(millis),
             max_concurrent: namespace.max_concurrent,
             failure_handler_queue: namespace.failure_handler_queue,
-            created_at: moment::of(Some(namespace.created_at)),
-            updated_at: moment::of(namespace.updated_at),
+            created_at: time_text::of(Some(namespace.created_at)),
+            updated_at: time_text::of(namespace.updated_at),
             version: namespace.version,
             retention: namespace.retention.map(millis).map(days),
             mood: if namespace.disabled { Mood::Bad } else { Mood::Good },
@@ -66,7 +66,7 @@ impl From<Namespace> for NamespaceView {
 
 impl NamespaceView {
     pub fn fields(&self, now: Timestamp) -> String {
-        let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
+        let time = |time: Option<Timestamp>| time.map(|time| time_text::absolute_and_relative(time, now));
         let seconds = |seconds: Option<u64>| seconds.map(|seconds| format!("{seconds} s"));
         let millis = |ms: Option<i64>| ms.map(|ms| format!("{ms} ms"));
         table::text(table::of_fields([
@@ -96,7 +96,7 @@ pub fn print(namespace: Namespace, session: &Session) -> anyhow::Result<()> {
     let view = NamespaceView::from(namespace);
     match session.format {
         Format::Json => output::print_json(&view),
-        Format::Table => output::print(&view.fields(moment::now())),
+        Format::Table => output::print(&view.fields(time_text::now())),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::view::{GateView, QueueView, queues_table};
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ pub async fn perform(session: &Session) -> anyhow::Result<()> {
             Ok(())
         }
         Format::Table => {
-            output::print(&queues_table(&list.queues, moment::now()))?;
+            output::print(&queues_table(&list.queues, time_text::now()))?;
             if let Some(gate) = list.namespace_gate {
                 output::note(&format!("the whole namespace is {}", gate.sentence()));
             }

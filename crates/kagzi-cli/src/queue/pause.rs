@@ -1,5 +1,5 @@
+use super::gate_args::Which;
 use super::view::GateView;
-use super::which::Which;
 use crate::output::{self, Format};
 use crate::session::Session;
 

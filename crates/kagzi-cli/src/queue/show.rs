@@ -1,8 +1,8 @@
 use super::view::{QueueView, types_table};
 use crate::exit::Trouble;
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,6 +21,6 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let queue = QueueView::from(queue);
     match session.format {
         Format::Json => output::print_json(&queue),
-        Format::Table => output::print(&types_table(&queue, moment::now())),
+        Format::Table => output::print(&types_table(&queue, time_text::now())),
     }
 }

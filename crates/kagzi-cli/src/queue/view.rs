@@ -1,5 +1,5 @@
-use crate::moment;
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::admin::{Gate, Queue, QueueType};
 use serde::Serialize;
@@ -45,7 +45,7 @@ impl From<Gate> for GateView {
             paused: gate.paused,
             paused_by: gate.paused_by,
             paused_note: Some(gate.paused_note).filter(|note| !note.is_empty()),
-            paused_at: moment::of(gate.paused_at),
+            paused_at: time_text::of(gate.paused_at),
             max_concurrent: gate.max_concurrent,
         }
     }
@@ -79,7 +79,7 @@ impl From<Queue> for QueueView {
             ready: queue.depth.ready,
             waiting: queue.depth.waiting,
             leased: queue.depth.leased,
-            oldest_ready_at: moment::of(queue.depth.oldest_ready_at),
+            oldest_ready_at: time_text::of(queue.depth.oldest_ready_at),
             workers: queue.workers,
             gate: GateView::unless_open(queue.gate),
             types: queue.types.into_iter().map(TypeView::from).collect(),
@@ -94,7 +94,7 @@ impl From<QueueType> for TypeView {
             ready: kind.depth.ready,
             waiting: kind.depth.waiting,
             leased: kind.depth.leased,
-            oldest_ready_at: moment::of(kind.depth.oldest_ready_at),
+            oldest_ready_at: time_text::of(kind.depth.oldest_ready_at),
             workers: kind.workers,
             gate: GateView::unless_open(kind.gate),
         }
@@ -141,7 +141,7 @@ fn as_table<'a>(what: &str, lines: impl Iterator<Item = Line<'a>>, now: Timestam
         table.add_row([
             line.name.into(),
             ready.to_string().into(),
-            line.oldest.map_or("-".into(), |at| moment::relative(at, now)).into(),
+            line.oldest.map_or("-".into(), |at| time_text::relative(at, now)).into(),
             waiting.to_string().into(),
             leased.to_string().into(),
             table::mood_cell(&line.workers.to_string(), mood),

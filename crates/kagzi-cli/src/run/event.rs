@@ -1,6 +1,6 @@
-use crate::moment;
 use crate::payload::{PayloadView, readable_json};
 use crate::table;
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::history::Event;
 use serde::Serialize;
@@ -24,7 +24,7 @@ impl From<Event> for EventView {
     fn from(event: Event) -> Self {
         EventView {
             sequence: event.sequence,
-            at: moment::of(Some(event.at)),
+            at: time_text::of(Some(event.at)),
             kind: event.kind,
             step: event.step,
             attempt: Some(event.attempt).filter(|attempt| *attempt > 0),
@@ -48,7 +48,7 @@ pub fn as_table(events: &[EventView], now: Timestamp) -> String {
     for event in events {
         table.add_row([
             event.sequence.to_string(),
-            event.at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)),
+            event.at.map_or("-".into(), |at| time_text::absolute_and_relative(at, now)),
             event.kind.clone(),
             event.step.clone().unwrap_or("-".into()),
             event.attempt.map_or("-".into(), |attempt| attempt.to_string()),

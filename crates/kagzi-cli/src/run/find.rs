@@ -23,8 +23,8 @@ pub async fn run(client: &Client, id: &str) -> anyhow::Result<Run> {
     }
 }
 
-/// The handle of a run, for calls that accept nothing but a full id. A full one is taken at its word, which saves a
-/// call.
+/// The handle of a run, for calls that accept nothing but a full id. A full one is taken at its word, which
+/// saves a call.
 pub async fn handle(client: &Client, id: &str) -> anyhow::Result<RunHandle> {
     match uuid::Uuid::try_parse(id) {
         Ok(full) => Ok(client.handle(full.to_string())),

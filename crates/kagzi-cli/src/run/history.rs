@@ -3,7 +3,7 @@ use super::find;
 use super::picture::{self, Canvas};
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::{moment, table};
+use crate::{table, time_text};
 use jiff::Timestamp;
 use kagzi::history::{Event, RunHistory};
 use serde::Serialize;
@@ -25,10 +25,10 @@ pub struct Args {
     #[arg(long)]
     step: Option<String>,
     /// Only events since then: how long ago, e.g. 2h or 3d, or a time.
-    #[arg(long, value_name = "WHEN", value_parser = moment::parse_past)]
+    #[arg(long, value_name = "WHEN", value_parser = time_text::parse_past)]
     since: Option<Timestamp>,
     /// Only events before then, written like --since.
-    #[arg(long, value_name = "WHEN", value_parser = moment::parse_past)]
+    #[arg(long, value_name = "WHEN", value_parser = time_text::parse_past)]
     until: Option<Timestamp>,
     /// Only the newest so many of them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -69,11 +69,14 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         }
         Format::Table if args.picture => {
             let stdout = std::io::stdout();
-            let canvas =
-                Canvas { width: table::width(), colours: output::wants_colours(&stdout), now: moment::now() };
+            let canvas = Canvas {
+                width: table::width(),
+                colours: output::wants_colours(&stdout),
+                now: time_text::now(),
+            };
             output::print(&picture::draw(&events, canvas).unwrap_or_default())
         }
-        Format::Table => output::print(&event::as_table(&events, moment::now())),
+        Format::Table => output::print(&event::as_table(&events, time_text::now())),
     }
 }
 

@@ -2,7 +2,7 @@ use super::view::RunView;
 use super::{label, status};
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::{moment, table};
+use crate::{table, time_text};
 use jiff::Timestamp;
 use kagzi::Client;
 use kagzi::client::{Reason, Run, RunStatus, Runs};
@@ -35,10 +35,10 @@ pub struct Args {
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<String>,
     /// Only runs since then: how long ago, e.g. 2h or 3d, or a time. By the end with --order finished.
-    #[arg(long, value_name = "WHEN", value_parser = moment::parse_past)]
+    #[arg(long, value_name = "WHEN", value_parser = time_text::parse_past)]
     since: Option<Timestamp>,
     /// Only runs before then, written like --since.
-    #[arg(long, value_name = "WHEN", value_parser = moment::parse_past)]
+    #[arg(long, value_name = "WHEN", value_parser = time_text::parse_past)]
     until: Option<Timestamp>,
     /// What comes first: the newest, or what ended last; the latter lists only runs that have ended.
     #[arg(long, value_enum, default_value_t = Order::Created)]
@@ -88,7 +88,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         Format::Table => {
             match page.runs.as_slice() {
                 [] => output::note("no runs"),
-                runs => output::print(&as_table(runs, moment::now()))?,
+                runs => output::print(&as_table(runs, time_text::now()))?,
             }
             if let Some(total) = &page.total {
                 output::note(&format!("{} in all", total.text()));
@@ -167,7 +167,7 @@ fn as_table(runs: &[RunView], now: Timestamp) -> String {
             table::mood_cell(run.status, run.mood),
             run.reason.as_deref().unwrap_or("-").into(),
             run.business_id.as_str().into(),
-            run.created_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+            run.created_at.map_or("-".into(), |at| time_text::absolute_and_relative(at, now)).into(),
         ]);
     }
     table::text(table)

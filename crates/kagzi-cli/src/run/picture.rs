@@ -1,7 +1,7 @@
 //! A run's history as a picture: one line per step, bars on a common time axis.
 
 use super::event::EventView;
-use crate::moment;
+use crate::time_text;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ pub fn draw(events: &[EventView], canvas: Canvas) -> Option<String> {
     if lines.len() > STEPS_MAX + 1 {
         text += &format!("… and {} more steps\n", lines.len() - STEPS_MAX - 1);
     }
-    let length = moment::rough(end.duration_since(first));
+    let length = time_text::rough(end.duration_since(first));
     let gap = axis.width.saturating_sub(length.chars().count() + 1);
     text += &format!("{:<name_width$} 0{}{length}\n", "", " ".repeat(gap));
     text += &legend(&lines, canvas.colours);
@@ -256,7 +256,7 @@ impl Axis {
         let from = line.stretches.iter().map(|stretch| stretch.from).min();
         let to = line.stretches.iter().map(|stretch| stretch.to.unwrap_or(self.to).min(self.to)).max();
         match (from, to) {
-            (Some(from), Some(to)) => moment::rough(to.duration_since(from).max(SignedDuration::ZERO)),
+            (Some(from), Some(to)) => time_text::rough(to.duration_since(from).max(SignedDuration::ZERO)),
             (None, _) | (_, None) => String::new(),
         }
     }

@@ -1,9 +1,9 @@
 use super::find;
 use super::step::{self, StepView};
 use super::view::RunView;
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 use serde::Serialize;
 
 /// Enough for a screen and a script; `run steps` has everything.
@@ -43,7 +43,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
 }
 
 fn text(shown: &Shown) -> String {
-    let now = moment::now();
+    let now = time_text::now();
     let run = shown.run.fields(now);
     match shown.steps.as_slice() {
         [] => run,

@@ -1,6 +1,6 @@
 use super::label;
-use super::patience::{self, Patience};
 use super::wait::print_ended;
+use super::wait_loop::{self, Patience};
 use crate::input;
 use crate::output::{self, Format};
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     wait: bool,
     /// Give up waiting after this long, e.g. 30s or 5m; the run goes on.
-    #[arg(long, requires = "wait", value_name = "DURATION", value_parser = patience::parse)]
+    #[arg(long, requires = "wait", value_name = "DURATION", value_parser = wait_loop::parse)]
     timeout: Option<Patience>,
 }
 
@@ -51,7 +51,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     }
 
     if args.wait {
-        let ended = patience::wait(&started, args.timeout).await?;
+        let ended = wait_loop::wait(&started, args.timeout).await?;
         return print_ended(ended, session.format);
     }
     match session.format {

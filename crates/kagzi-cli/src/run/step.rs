@@ -1,7 +1,7 @@
 use super::view::FailureView;
-use crate::moment;
 use crate::payload::PayloadView;
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::history::{StepAttempt, StepStatus};
 use serde::Serialize;
@@ -29,9 +29,9 @@ impl From<StepAttempt> for StepView {
             step: attempt.step,
             attempt: attempt.attempt,
             status: status.name(),
-            started_at: moment::of(attempt.started_at),
-            finished_at: moment::of(attempt.finished_at),
-            retry_at: moment::of(attempt.retry_at),
+            started_at: time_text::of(attempt.started_at),
+            finished_at: time_text::of(attempt.finished_at),
+            retry_at: time_text::of(attempt.retry_at),
             worker_id: attempt.worker_id,
             output: PayloadView::of(attempt.output),
             error: attempt.error.map(FailureView::from),
@@ -47,7 +47,7 @@ pub fn as_table(steps: &[StepView], now: Timestamp) -> String {
             step.step.as_str().into(),
             step.attempt.to_string().into(),
             table::mood_cell(step.status, step.mood),
-            step.finished_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+            step.finished_at.map_or("-".into(), |at| time_text::absolute_and_relative(at, now)).into(),
             step.took().into(),
             step.result().into(),
         ]);
@@ -58,7 +58,7 @@ pub fn as_table(steps: &[StepView], now: Timestamp) -> String {
 impl StepView {
     fn took(&self) -> String {
         match (self.started_at, self.finished_at) {
-            (Some(started), Some(finished)) => moment::rough(finished.duration_since(started)),
+            (Some(started), Some(finished)) => time_text::rough(finished.duration_since(started)),
             (None, _) | (_, None) => "-".into(),
         }
     }

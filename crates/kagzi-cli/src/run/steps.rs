@@ -1,8 +1,8 @@
 use super::find;
 use super::step::{self, StepView};
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 use kagzi::history::StepStatus;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
         Format::Table => {
             match page.steps.as_slice() {
                 [] => output::note("no step attempts"),
-                steps => output::print(&step::as_table(steps, moment::now()))?,
+                steps => output::print(&step::as_table(steps, time_text::now()))?,
             }
             output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())

@@ -1,7 +1,7 @@
 use super::{label, status};
-use crate::moment;
 use crate::payload::{PayloadView, readable};
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::client::Run;
 use kagzi::workflow::StepFailure;
@@ -66,17 +66,17 @@ impl From<Run> for RunView {
             status: status.name(),
             reason: run.reason.map(|reason| reason.name().to_owned()),
             schedule_id: run.schedule_id,
-            scheduled_at: moment::of(run.scheduled_at),
+            scheduled_at: time_text::of(run.scheduled_at),
             attempts: run.attempts,
             dispatch_count: run.dispatch_count,
             locked_by: run.worker_id,
-            locked_until: moment::of(run.leased_until),
+            locked_until: time_text::of(run.leased_until),
             lease_epoch: run.lease_epoch,
-            wake_up_at: moment::of(run.wake_up_at),
-            created_at: moment::of(Some(run.created_at)),
-            started_at: moment::of(run.started_at),
-            finished_at: moment::of(run.finished_at),
-            deadline_at: moment::of(run.deadline_at),
+            wake_up_at: time_text::of(run.wake_up_at),
+            created_at: time_text::of(Some(run.created_at)),
+            started_at: time_text::of(run.started_at),
+            finished_at: time_text::of(run.finished_at),
+            deadline_at: time_text::of(run.deadline_at),
             input: PayloadView::of(run.input),
             output: PayloadView::of(run.output),
             error: run.error.map(FailureView::from),
@@ -88,7 +88,7 @@ impl From<Run> for RunView {
 
 impl RunView {
     pub fn fields(&self, now: Timestamp) -> String {
-        let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
+        let time = |time: Option<Timestamp>| time.map(|time| time_text::absolute_and_relative(time, now));
         table::text(table::of_fields([
             ("run", Some(self.run_id.clone())),
             ("business id", Some(self.business_id.clone())),

@@ -1,6 +1,6 @@
 use super::find;
-use super::patience::{self, Patience};
 use super::view::RunView;
+use super::wait_loop::{self, Patience};
 use crate::output::{self, Format};
 use crate::payload::PayloadView;
 use crate::session::Session;
@@ -11,13 +11,13 @@ pub struct Args {
     /// A run id, a unique prefix of one, or a business id.
     id: String,
     /// Give up after this long, e.g. 30s or 5m; the run goes on.
-    #[arg(long, value_name = "DURATION", value_parser = patience::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = wait_loop::parse)]
     timeout: Option<Patience>,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let run = find::handle(&session.client().await?, &args.id).await?;
-    let ended = patience::wait(&run, args.timeout).await?;
+    let ended = wait_loop::wait(&run, args.timeout).await?;
     print_ended(ended, session.format)
 }
 

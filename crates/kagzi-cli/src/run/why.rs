@@ -1,8 +1,8 @@
 use super::find;
 use super::view::RunView;
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let run = find::handle(&client, &args.id).await?;
     let mut answer = run.explain().await?;
     if !answer.sentence.contains("deadline") {
-        answer.sentence.extend(deadline_first(&RunView::from(run.describe().await?), moment::now()));
+        answer.sentence.extend(deadline_first(&RunView::from(run.describe().await?), time_text::now()));
     }
     let reason = answer.reason.map_or("finished", |reason| reason.name());
 
@@ -41,7 +41,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
 /// What waits for a time after its deadline never gets there.
 fn deadline_first(run: &RunView, now: Timestamp) -> Option<String> {
     let (deadline_at, wake_up_at) = (run.deadline_at?, run.wake_up_at?);
-    let at = moment::absolute_and_relative(deadline_at, now);
+    let at = time_text::absolute_and_relative(deadline_at, now);
     (deadline_at <= wake_up_at)
         .then(|| format!("; its deadline comes first, at {at}: it ends TIMED_OUT then"))
 }

@@ -1,8 +1,8 @@
 use super::view::ScheduleView;
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             Ok(())
         }
         Format::Table => {
-            output::print(&as_table(&page.schedules, moment::now()))?;
+            output::print(&as_table(&page.schedules, time_text::now()))?;
             output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())
         }
@@ -66,7 +66,7 @@ fn as_table(schedules: &[ScheduleView], now: Timestamp) -> String {
             schedule.task_queue.as_str().into(),
             schedule.overlap.as_str().into(),
             schedule.started_total.to_string().into(),
-            schedule.next_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+            schedule.next_at.map_or("-".into(), |at| time_text::absolute_and_relative(at, now)).into(),
         ]);
     }
     table::text(table)

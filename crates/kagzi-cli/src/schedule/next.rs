@@ -2,7 +2,7 @@ use super::spec::Timing;
 use crate::exit::Trouble;
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::{moment, table};
+use crate::{table, time_text};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use kagzi::schedule::NextTimes;
@@ -42,7 +42,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     match session.format {
         Format::Json => output::print_json(&next),
         Format::Table => {
-            output::print(&next.as_text(moment::now()))?;
+            output::print(&next.as_text(time_text::now()))?;
             if next.paused {
                 output::note("it is paused: none of these fires before somebody resumes it");
             }
@@ -57,7 +57,7 @@ impl From<NextTimes> for Next {
             words: answer.words,
             time_zone: answer.time_zone,
             paused: answer.paused,
-            times: answer.times.into_iter().filter_map(|at| moment::of(Some(at))).collect(),
+            times: answer.times.into_iter().filter_map(|at| time_text::of(Some(at))).collect(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Next {
         let mut table = table::with_columns(&["LOCAL TIME", "UTC", "IN"]);
         for at in &self.times {
             let local = at.to_zoned(zone.clone()).strftime("%a %d %b %Y %H:%M:%S %:z").to_string();
-            table.add_row([local, at.to_string(), moment::relative(*at, now)]);
+            table.add_row([local, at.to_string(), time_text::relative(*at, now)]);
         }
         format!("{}\n{}", self.words, table::text(table))
     }

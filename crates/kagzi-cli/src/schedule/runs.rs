@@ -1,7 +1,7 @@
 use crate::output::{self, Format};
 use crate::run::{RunView, status};
 use crate::session::Session;
-use crate::{moment, table};
+use crate::{table, time_text};
 use jiff::Timestamp;
 use kagzi::client::RunStatus;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             Ok(())
         }
         Format::Table => {
-            output::print(&as_table(&page.runs, moment::now()))?;
+            output::print(&as_table(&page.runs, time_text::now()))?;
             if let Some(token) = page.next_page_token {
                 output::note(&format!("more with: --page-token {token}"));
             }
@@ -54,7 +54,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
 }
 
 fn as_table(runs: &[RunView], now: Timestamp) -> String {
-    let time = |at: Option<Timestamp>| at.map_or("-".into(), |at| moment::absolute_and_relative(at, now));
+    let time = |at: Option<Timestamp>| at.map_or("-".into(), |at| time_text::absolute_and_relative(at, now));
     let mut table = table::with_columns(&["NOMINAL TIME", "RUN", "STATUS", "STARTED", "FINISHED"]);
     for run in runs {
         table.add_row([

@@ -1,7 +1,7 @@
 use super::view::ScheduleView;
-use crate::moment;
 use crate::output::{self, Format};
 use crate::session::Session;
+use crate::time_text;
 use kagzi::schedule::Schedule;
 
 #[derive(clap::Args)]
@@ -18,6 +18,6 @@ pub fn print(schedule: Schedule, session: &Session) -> anyhow::Result<()> {
     let view = ScheduleView::from(schedule);
     match session.format {
         Format::Json => output::print_json(&view),
-        Format::Table => output::print(&view.fields(moment::now())),
+        Format::Table => output::print(&view.fields(time_text::now())),
     }
 }

@@ -1,7 +1,7 @@
 //! The options that describe a schedule, for `create`, `update` and `next`.
 
 use crate::input;
-use crate::run::{label, patience};
+use crate::run::{label, wait_loop};
 use kagzi::schedule::{Overlap as Policy, ScheduleBuilder};
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -16,10 +16,10 @@ pub struct Timing {
     #[arg(long = "tz", value_name = "ZONE", conflicts_with = "every")]
     pub time_zone: Option<String>,
     /// An interval, e.g. 15m; every hour is on the hour.
-    #[arg(long, value_name = "DURATION", value_parser = patience::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = wait_loop::parse)]
     pub every: Option<Duration>,
     /// Moves the interval: --every 1h --phase 5m fires at five past.
-    #[arg(long, value_name = "DURATION", requires = "every", value_parser = patience::parse)]
+    #[arg(long, value_name = "DURATION", requires = "every", value_parser = wait_loop::parse)]
     pub phase: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ pub struct Behaviour {
     #[arg(long, value_enum)]
     pub overlap: Option<Overlap>,
     /// Start up to this much later, by a fixed amount per time, e.g. 30s.
-    #[arg(long, value_name = "DURATION", value_parser = patience::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = wait_loop::parse)]
     pub jitter: Option<Duration>,
     /// How many missed times are made up for, the newest.
     #[arg(long, value_name = "TIMES")]

@@ -1,7 +1,7 @@
-use crate::moment;
 use crate::payload::PayloadView;
 use crate::run::{label, some_text};
 use crate::table;
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::schedule::{Overlap, Schedule, Timing};
 use serde::Serialize;
@@ -73,19 +73,19 @@ impl From<Schedule> for ScheduleView {
             labels: schedule.labels,
             paused: schedule.paused,
             note: some_text(schedule.note),
-            paused_at: moment::of(schedule.paused_at),
-            next_at: moment::of(schedule.next_at),
+            paused_at: time_text::of(schedule.paused_at),
+            next_at: time_text::of(schedule.next_at),
             started_total: schedule.started_total,
             overlapped_total: schedule.overlapped_total,
             missed_total: schedule.missed_total,
             buffered: schedule.buffered,
             backfills: schedule.backfills,
             last_run_id: schedule.last_run_id,
-            last_nominal_at: moment::of(schedule.last_nominal_at),
-            last_started_at: moment::of(schedule.last_started_at),
+            last_nominal_at: time_text::of(schedule.last_nominal_at),
+            last_started_at: time_text::of(schedule.last_started_at),
             version: schedule.version,
-            created_at: moment::of(Some(schedule.created_at)),
-            updated_at: moment::of(schedule.updated_at),
+            created_at: time_text::of(Some(schedule.created_at)),
+            updated_at: time_text::of(schedule.updated_at),
             input: PayloadView::of(schedule.input),
         }
     }
@@ -93,7 +93,7 @@ impl From<Schedule> for ScheduleView {
 
 impl ScheduleView {
     pub fn fields(&self, now: Timestamp) -> String {
-        let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
+        let time = |time: Option<Timestamp>| time.map(|time| time_text::absolute_and_relative(time, now));
         let count = |n: u64| Some(n.to_string()).filter(|_| n > 0);
         table::text(table::of_fields([
             ("schedule", Some(self.schedule_id.clone())),

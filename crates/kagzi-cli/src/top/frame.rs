@@ -94,7 +94,8 @@ impl Frame {
     pub fn text(&self) -> String {
         let or_dash = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
         let head = format!(
-            "kagzi {} at {} on {}, up {}, namespace {}\n{} runs/s ended, {} commands/s in {} commits/s, {} ms per commit",
+            "kagzi {} at {} on {}, up {}, namespace {}\n{} runs/s ended, {} commands/s in {} commits/s, {} \
+             ms per commit",
             self.version,
             self.address,
             self.store,

@@ -52,7 +52,8 @@ pub mod tests {
 
     pub const PAGE: &str = "HTTP/1.1 200 OK\r\n\r\n# HELP kagzi_commits_total Transactions\n\
         kagzi_commits_total 12\nkagzi_commit_seconds_sum 0.5\nkagzi_commands_total 120\n\
-        kagzi_runs_finished_total{outcome=\"completed\"} 7\nkagzi_runs_finished_total{outcome=\"failed\"} 1\n";
+        kagzi_runs_finished_total{outcome=\"completed\"} 7\nkagzi_runs_finished_total{outcome=\"failed\"} \
+        1\n";
 
     pub fn sample() -> Metrics {
         Metrics::parse(PAGE)

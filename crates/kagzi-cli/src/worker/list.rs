@@ -1,7 +1,7 @@
 use super::view::WorkerView;
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::{moment, table};
+use crate::{table, time_text};
 use jiff::Timestamp;
 use kagzi::admin::WorkerStatus;
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             Ok(())
         }
         Format::Table => {
-            output::print(&as_table(&page.workers, moment::now()))?;
+            output::print(&as_table(&page.workers, time_text::now()))?;
             output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
             Ok(())
         }
@@ -94,7 +94,10 @@ fn as_table(workers: &[WorkerView], now: Timestamp) -> String {
             worker.total_completed.to_string().into(),
             worker.total_failed.to_string().into(),
             format!("{}:{}", worker.hostname, worker.pid).into(),
-            worker.last_heartbeat_at.map_or("-".into(), |at| moment::absolute_and_relative(at, now)).into(),
+            worker
+                .last_heartbeat_at
+                .map_or("-".into(), |at| time_text::absolute_and_relative(at, now))
+                .into(),
         ]);
     }
     table::text(table)

@@ -1,5 +1,5 @@
-use crate::moment;
 use crate::table::{self, Mood};
+use crate::time_text;
 use jiff::Timestamp;
 use kagzi::admin::{RegisteredWorker, WorkerStatus};
 use serde::Serialize;
@@ -45,9 +45,9 @@ impl From<RegisteredWorker> for WorkerView {
             active_count: worker.active_count,
             total_completed: worker.total_completed,
             total_failed: worker.total_failed,
-            registered_at: moment::of(Some(worker.registered_at)),
-            last_heartbeat_at: moment::of(worker.last_heartbeat_at),
-            deregistered_at: moment::of(worker.deregistered_at),
+            registered_at: time_text::of(Some(worker.registered_at)),
+            last_heartbeat_at: time_text::of(worker.last_heartbeat_at),
+            deregistered_at: time_text::of(worker.deregistered_at),
             labels: worker.labels,
             mood: mood(status),
         }
@@ -56,7 +56,7 @@ impl From<RegisteredWorker> for WorkerView {
 
 impl WorkerView {
     pub fn fields(&self, now: Timestamp) -> String {
-        let time = |time: Option<Timestamp>| time.map(|time| moment::absolute_and_relative(time, now));
+        let time = |time: Option<Timestamp>| time.map(|time| time_text::absolute_and_relative(time, now));
         let labels: Vec<_> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         table::text(table::of_fields([
             ("worker", Some(self.worker_id.clone())),

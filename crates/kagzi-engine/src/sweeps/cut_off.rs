@@ -26,7 +26,8 @@ impl Sweep for TakeOver {
         }
         let due = cut_off.take_due(now);
         if !due.is_empty() {
-            // What is known to have begun is an attempt of its step; so far it may be known to this memory only.
+            // What is known to have begun is an attempt of its step; so far it may be known to this memory
+            // only.
             write_running_steps(engine, engine.clock().now()).await;
         }
         for (worker, broken) in due {

@@ -1,5 +1,5 @@
-//! Runs that ended on other servers, looked for on behalf of all who wait on this one: one statement a second, whatever
-//! their number, and none while this server is alone.
+//! Runs that ended on other servers, looked for on behalf of all who wait on this one: one statement a
+//! second, whatever their number, and none while this server is alone.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -24,7 +24,7 @@ impl Sweep for EndsElsewhere {
     }
 
     async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
-        if engine.store().in_company() {
+        if engine.store().has_peers() {
             for some in engine.hub().waited_for().chunks(LOOK_LEN_MAX) {
                 let living: HashSet<RunId> = engine.store().living(some).await?.into_iter().collect();
                 let runs = some.iter().map(|(_, run)| *run);

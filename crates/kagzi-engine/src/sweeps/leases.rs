@@ -80,8 +80,8 @@ impl Sweep for Leases {
     }
 
     fn failed(&mut self, engine: &Engine, error: &StoreError) -> When {
-        // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to keep waiting for
-        // workers that are lost.
+        // Only while the store is away nobody can be heard of. What is wrong with one row is no reason to
+        // keep waiting for workers that are lost.
         if error.is_away() {
             self.quiet = grace(engine);
         }
@@ -100,7 +100,8 @@ impl Sweep for Leases {
     }
 }
 
-/// The time in which nobody counts as lost. Its end is in steady time, so that no correction of the clock cuts it short.
+/// The time in which nobody counts as lost. Its end is in steady time, so that no correction of the clock
+/// cuts it short.
 struct Quiet {
     since: Timestamp,
     until: Duration,
@@ -112,8 +113,8 @@ impl Quiet {
     }
 }
 
-/// Whether this process runs at all. Real time, apart from the injected clock: that one may stand still for as long
-/// as a test likes, and leap, without anybody having been away.
+/// Whether this process runs at all. Real time, apart from the injected clock: that one may stand still for
+/// as long as a test likes, and leap, without anybody having been away.
 struct Presence {
     told: Instant,
     away: Option<Duration>,
@@ -140,10 +141,10 @@ impl Presence {
     }
 }
 
-/// What has no grace: a deadline is the caller's word, and a worker that said just now that it is in a step is not
-/// lost, so the step's time counts.
+/// What has no grace: a deadline is the caller's word, and a worker that said just now that it is in a step
+/// is not lost, so the step's time counts.
 async fn quiet_round(engine: &Engine, now: Timestamp, quiet: &Quiet) -> Result<(), StoreError> {
-    engine.store().sweep(SweepKind::NoGrace { since: quiet.since }).await?;
+    engine.store().sweep(SweepKind::ExpiredDuringGrace { since: quiet.since }).await?;
     let overdue =
         engine.hub().running.overdue(now, quiet.since, (WRITE_LEN_MAX, engine.settings().worker_losses_max));
     if !overdue.is_empty() {
@@ -152,8 +153,8 @@ async fn quiet_round(engine: &Engine, now: Timestamp, quiet: &Quiet) -> Result<(
     Ok(())
 }
 
-/// Writes down steps that began before `before` and still run. An error is harmless: the worker's own timeout still
-/// holds.
+/// Writes down steps that began before `before` and still run. An error is harmless: the worker's own timeout
+/// still holds.
 pub(crate) async fn write_running_steps(engine: &Engine, before: Timestamp) {
     loop {
         let commands = engine.hub().running.to_write(before, WRITE_LEN_MAX);

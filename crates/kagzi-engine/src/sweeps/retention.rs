@@ -1,5 +1,5 @@
-//! Retention: runs that ended long ago are deleted, a few at a time, whenever the store has nothing better to do.
-//! Any number of servers may do it: each passes over what another deletes at that moment.
+//! Retention: runs that ended long ago are deleted, a few at a time, whenever the store has nothing better to
+//! do. Any number of servers may do it: each passes over what another deletes at that moment.
 
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use crate::{Engine, settings::millis};
 
 /// How often to look. Nobody misses a run that goes a minute later.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// After a turn that deleted something, the store gets nine times as long for its work; and the longer there is more to
-/// delete the less, down to as long. Otherwise a server that ends more runs than it may delete grows for ever.
+/// After a turn that deleted something, the store gets nine times as long for its work; and the longer there
+/// is more to delete the less, down to as long. Otherwise a server that ends more runs than it may delete
+/// grows for ever.
 const YIELD_MAX: u32 = 9;
 /// Turns in a row after which the share of deleting grows by a step.
 const PATIENCE: u32 = 20;

@@ -1,5 +1,5 @@
-//! Fires schedules: armed at the earliest time that any schedule has something to do. It is safe on all servers at once:
-//! each schedule is fired by whoever has its row first.
+//! Fires schedules: armed at the earliest time that any schedule has something to do. It is safe on all
+//! servers at once: each schedule is fired by whoever has its row first.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tracing::debug;
 use super::{Sweep, When};
 use crate::{Engine, SchedulerSettings};
 
-/// When another server is firing what is due, look again after this long: should it die, nothing is late by more.
+/// When another server is firing what is due, look again after this long: should it die, nothing is late by
+/// more.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub struct Schedules;

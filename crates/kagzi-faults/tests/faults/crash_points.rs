@@ -21,7 +21,7 @@ const COMMITS_MAX: u64 = 60;
 struct Scenario {
     request: StartWorkflowRequest,
     ends: WorkflowStatus,
-    /// Codes of the attempts that are charged, in order.
+    /// Codes of the attempts that count, in order.
     failed: Vec<&'static str>,
     /// A failure handler runs, once.
     handled: bool,

@@ -46,7 +46,7 @@ async fn a_drain_longer_than_the_lease_executes_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_drain_that_takes_too_long_gives_runs_back_at_no_charge() {
+async fn a_drain_that_takes_too_long_gives_runs_back_without_counting_as_an_attempt() {
     let stage = stage!(Pace::Steady);
     let mut draining = stage.worker(&["--drain-timeout-ms", "200"]).await;
     let run = stage.start(&Script::steps(&["reserve"]).gated("charge")).await;

@@ -113,7 +113,7 @@ async fn a_worker_declared_stale_is_told_so_and_can_register_again() {
 }
 
 #[tokio::test]
-async fn a_run_whose_delivery_was_lost_is_given_back_at_no_charge() {
+async fn a_run_whose_delivery_was_lost_is_given_back_without_counting_as_an_attempt() {
     let stage = stage!(Pace::Steady);
     let worker = stage.hand_worker("by-hand").await;
     let run = start(&stage).await;

@@ -216,7 +216,7 @@ async fn a_worker_holds_no_more_than_its_limit_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_run_whose_assignment_was_lost_on_the_stream_is_given_back_at_no_charge() {
+async fn a_run_whose_assignment_was_lost_on_the_stream_is_given_back_without_counting_as_an_attempt() {
     let stage = stage!(Pace::Steady);
     let proxy = Proxy::to(stage.address).await;
     let _worker = stage.worker_at(proxy.address, &[]).await;

@@ -121,7 +121,7 @@ async fn a_run_that_kills_every_worker_is_quarantined_and_the_others_finish() {
 }
 
 /// Wrong, and asserted as it is today: FAULTS.md wants others unaffected. A run that is in flight at every
-/// one of the killer's three crashes is charged for them too, because a lost worker does not tell which of
+/// one of the killer's three crashes counts for them too, because a lost worker does not tell which of
 /// its runs did it.
 #[tokio::test]
 async fn a_neighbour_that_is_in_flight_at_every_crash_is_quarantined_too_and_can_be_resumed() {

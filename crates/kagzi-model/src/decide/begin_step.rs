@@ -1,6 +1,6 @@
 //! BeginStep: must this step run?
 
-use super::guard;
+use super::lease_guard;
 use crate::{
     Aggregate, Begin, Change, EventKind, Lease, Millis, Rejection, RetryPolicy, Rule, Run, State, StepEnd,
     StepRef, StepState, Timestamp, Wait,
@@ -12,7 +12,8 @@ pub struct BeginStep {
     pub step: StepRef,
     /// How long the attempt may take, where its caller said so.
     pub timeout_ms: Option<Millis>,
-    /// How long it may take where neither its caller nor the run says so. Without it only the caller's word counts.
+    /// How long it may take where neither its caller nor the run says so. Without it only the caller's word
+    /// counts.
     pub standard_ms: Option<Millis>,
     pub policy: RetryPolicy,
 }
@@ -25,7 +26,7 @@ impl Rule for BeginStep {
     fn decide(&self, now: Timestamp, seen: &Aggregate, held: &Lease) -> Result<Change<Begin>, Rejection> {
         let BeginStep { step, policy, .. } = self;
         let timeout_ms = self.limit_ms(seen);
-        let known = guard::known_or_new_step(seen, step)?;
+        let known = lease_guard::known_or_new_step(seen, step)?;
         let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
         let answer = |answer| Ok(Change::nothing(answer));
         match known.map(|known| &known.state) {

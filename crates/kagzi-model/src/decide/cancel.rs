@@ -1,7 +1,7 @@
 //! Cancel: somebody asked for the end.
 
 use super::ending;
-use crate::{Aggregate, Author, Change, EventKind, Rejection, Rule, Run, Stands, State, Status, Timestamp};
+use crate::{Aggregate, Author, Change, EventKind, Ordered, Rejection, Rule, Run, State, Status, Timestamp};
 
 /// Ends the run because somebody asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,15 +9,15 @@ pub struct Cancel;
 
 impl Rule for Cancel {
     type Sender = Author;
-    type Reply = Stands;
+    type Reply = Ordered;
 
-    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Stands> {
+    fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Ordered> {
         let status = seen.run.state.status();
-        (status == Status::Cancelled).then_some(Stands { status, already: true })
+        (status == Status::Cancelled).then_some(Ordered { status, already: true })
     }
 
     /// Ends the run at once, whatever it waits for; its worker's next write is refused.
-    fn decide(&self, now: Timestamp, seen: &Aggregate, by: &Author) -> Result<Change<Stands>, Rejection> {
+    fn decide(&self, now: Timestamp, seen: &Aggregate, by: &Author) -> Result<Change<Ordered>, Rejection> {
         let run = &seen.run;
         if run.state.finished() {
             return Err(Rejection::Ended { run: run.id, status: run.state.status() });
@@ -26,7 +26,7 @@ impl Rule for Cancel {
         let state = State::Cancelled { reason: reason.clone() };
         let run = Run { state, finished_at: Some(now), ..run.clone() };
         let follow = ending::note(&run).into_iter().collect();
-        let stands = Stands { status: Status::Cancelled, already: false };
+        let stands = Ordered { status: Status::Cancelled, already: false };
         Ok(Change { follow, ..Change::new(run, EventKind::RunCancelled { by, reason }, stands) })
     }
 

@@ -21,8 +21,8 @@ impl Rule for Claim {
     fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Claimed>, Rejection> {
         let Claim { worker, until } = *self;
         let run = &seen.run;
-        // What is ready needs no time to pass: a clock that was set back does not hold it up. But for a run that
-        // is to start later.
+        // What is ready needs no time to pass: a clock that was set back does not hold it up. But for a run
+        // that is to start later.
         let later = run.started_at.is_none() && run.options.start_at.is_some_and(|at| at > now);
         let ready = matches!(run.state, State::Ready { .. }) && !later;
         if !ready && run.due_at().is_none_or(|due| due > now) {

@@ -1,6 +1,6 @@
 //! CloseStep: the code dropped a step while an attempt ran.
 
-use super::guard;
+use super::lease_guard;
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Lease, Rejection, Rule, StepRef, StepState, Timestamp,
 };
@@ -18,7 +18,7 @@ impl Rule for CloseStep {
     /// Notes it only where the record knows of the attempt: else there is nothing that could time out.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let CloseStep { step } = self;
-        match guard::known_step(seen, step)? {
+        match lease_guard::known_step(seen, step)? {
             Some(known) if !known.closed && matches!(known.state, StepState::Running { .. }) => {
                 let attempt = known.attempts.saturating_add(1);
                 let (path, position) = (step.path.clone(), step.position);

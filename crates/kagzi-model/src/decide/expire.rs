@@ -21,8 +21,8 @@ impl Rule for Expire {
     type Sender = ();
     type Reply = Reclaimed;
 
-    /// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that ran
-    /// out is taken back.
+    /// The deadline ends the run from any state; a step that ran too long is a failed attempt; a lease that
+    /// ran out is taken back.
     fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Reclaimed>, Rejection> {
         let run = &seen.run;
         if run.state.finished() {
@@ -70,7 +70,8 @@ fn steps(now: Timestamp, seen: &Aggregate, lease: &Lease) -> Change<Reclaimed> {
     let mut change = Change::nothing(Reclaimed::Ended);
     let mut any_final = false;
     let several = late.len() > 1;
-    // Each is judged with the ones before it counted: limits that hold for the whole run hold for these together.
+    // Each is judged with the ones before it counted: limits that hold for the whole run hold for these
+    // together.
     let mut judging = Cow::Borrowed(seen);
     for (step, _, policy) in late {
         let named = StepRef { path: step.path.clone(), position: step.position };

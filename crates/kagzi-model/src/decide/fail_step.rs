@@ -1,6 +1,6 @@
 //! FailStep: a failed attempt, and what follows it.
 
-use super::{guard, park};
+use super::{lease_guard, park};
 use crate::{
     Aggregate, Attempted, Change, Ends, EventKind, FailedAttempt, Failure, Lease, Millis, Rejection,
     RetryPolicy, Rule, StepEnd, StepRef, StepState, Timestamp, Verdict, Wait, backoff::seed,
@@ -43,7 +43,7 @@ impl Rule for FailStep {
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Attempted>, Rejection> {
         let FailStep { step, failure, policy, elapsed_ms, park, .. } = self;
         // A worker that began the step by a call has said its policy there, and need not say it again.
-        let begun = match guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
+        let begun = match lease_guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
             Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 return Err(Rejection::StepDecided { step: step.path.clone() });
             }
@@ -54,7 +54,7 @@ impl Rule for FailStep {
         let (event, reply) = judge(now, seen, step, (failure, *elapsed_ms), policy);
         // A failed attempt is progress too: the worker lived to tell.
         let retried = matches!(reply, Attempted::Retry { .. });
-        let change = Change { run: guard::progressed(seen), ..Change::event(event, None, reply) };
+        let change = Change { run: lease_guard::progressed(seen), ..Change::event(event, None, reply) };
         Ok(if *park && retried { park::after_events(now, seen, change) } else { change })
     }
 
@@ -74,13 +74,13 @@ pub fn judge(
     let known = seen.steps.get(&step.path);
     let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
     let failed = FailedAttempt {
-        attempt: attempt - known.map_or(0, |known| known.forgiven),
+        attempt: attempt - known.map_or(0, |known| known.attempts_before_reset),
         failure,
         seed: seed(&[seen.run.id.0.as_bytes(), step.path.as_bytes()]),
         elapsed_ms: known.map_or(0, |known| now.remaining_ms(known.since)),
         run_retries: seen.retries,
         run_retry_ms: seen.retry_ms,
-        run_asked_ms: seen.asked_ms,
+        run_asked_ms: seen.retry_after_ms_total,
     };
     let (retry_at, finality, reply) = match policy.or(&seen.run.options.retry).verdict(&failed) {
         Verdict::RetryAfter { delay_ms } => {

@@ -4,8 +4,8 @@ use crate::{Aggregate, Change, Done, EventKind, Rejection, Rule, RunId, Timestam
 
 /// Notes on a failed run that its handler ended.
 ///
-/// It is only ever a follow-up of the decision that ends the handler, in the same commit. That one recognises its own
-/// repeat, so this one never comes twice and has no repeat to recognise.
+/// It is only ever a follow-up of the decision that ends the handler, in the same commit. That one recognises
+/// its own repeat, so this one never comes twice and has no repeat to recognise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoteHandler {
     pub handler: RunId,

@@ -16,8 +16,8 @@ pub struct Orphan {
 /// How a worker was lost, and how often in a row a run may lose one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// Its connection broke a moment ago, and it did not come back. It may still live: a run that would not be executed
-    /// again stays with it until it has been silent for long enough.
+    /// Its connection broke a moment ago, and it did not come back. It may still live: a run that would not
+    /// be executed again stays with it until it has been silent for long enough.
     pub cut_off: bool,
     /// The run is quarantined when it loses its worker this often in a row without progress.
     pub losses_max: u32,
@@ -41,9 +41,10 @@ impl Rule for Orphan {
     }
 }
 
-/// Schedules the next execution, or quarantines a run that takes its workers down. The policy of the steps has no say
-/// in how often a run may lose its worker; it judges the steps that are known to have begun, each of which has died in
-/// one attempt. None when the worker was only cut off and the run would not be executed again.
+/// Schedules the next execution, or quarantines a run that takes its workers down. The policy of the steps
+/// has no say in how often a run may lose its worker; it judges the steps that are known to have begun, each
+/// of which has died in one attempt. None when the worker was only cut off and the run would not be executed
+/// again.
 pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) -> Option<Change<Reclaimed>> {
     let run = &seen.run;
     let crashes = run.crashes.saturating_add(1);
@@ -81,9 +82,9 @@ pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) ->
     Some(change)
 }
 
-/// What becomes of the steps that were being executed, and whether one of them has failed for good. A step's own attempts
-/// count; what all steps of the run share is not used up by a worker. A retry waits for nothing but the run's own next
-/// execution.
+/// What becomes of the steps that were being executed, and whether one of them has failed for good. A step's
+/// own attempts count; what all steps of the run share is not used up by a worker. A retry waits for nothing
+/// but the run's own next execution.
 fn running_steps(
     now: Timestamp,
     seen: &Aggregate,

@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::{ending, guard};
+use super::{ending, lease_guard};
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Name, Rejection, Rule, Run, State, Step,
     StepState, Timestamp, Wait, limits::IDLE_PARKS_MAX,
 };
 
-/// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are not among
-/// them are closed. Empty: until the earliest of all, from workers that cannot say what they wait for.
+/// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are
+/// not among them are closed. Empty: until the earliest of all, from workers that cannot say what they wait
+/// for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
@@ -20,11 +21,12 @@ impl Rule for Park {
     type Reply = Done;
 
     fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
-        guard::given_up(seen).then_some(Done::BEFORE)
+        lease_guard::given_up(seen).then_some(Done::BEFORE)
     }
 
-    /// Ends the lease; the run becomes due with the earliest of the steps that it waits for, at no charge. Unfinished
-    /// steps that it does not wait for are closed: the code has dropped them, and they must not wake it.
+    /// Ends the lease; the run becomes due with the earliest of the steps that it waits for, without counting
+    /// as an attempt. Unfinished steps that it does not wait for are closed: the code has dropped them, and
+    /// they must not wake it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
@@ -51,7 +53,8 @@ fn earliest_of<'a>(seen: &'a Aggregate, waits: &[Name]) -> Option<(&'a Step, Tim
     timed.min_by(|(a, a_at), (b, b_at)| (a_at, &a.path).cmp(&(b_at, &b.path)))
 }
 
-/// The steps that are closed because nobody waits for them, and the closed ones that somebody waits for after all.
+/// The steps that are closed because nobody waits for them, and the closed ones that somebody waits for after
+/// all.
 fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
     let waited: HashSet<&Name> = waits.iter().collect();
     let dropped = seen.open_steps().filter(|step| !waited.contains(&step.path));
@@ -99,7 +102,8 @@ fn parked<R>(
     if idle && then.idle_parks + 1 >= IDLE_PARKS_MAX {
         let by = Name::from("spin");
         let why = format!(
-            "it was given to a worker {IDLE_PARKS_MAX} times in a row and parked again each time, due at once, without \
+            "it was given to a worker {IDLE_PARKS_MAX} times in a row and parked again each time, due at \
+             once, without \
              anything recorded in between; look at what its function waits for, then: kagzi run resume {}",
             then.run.id
         );

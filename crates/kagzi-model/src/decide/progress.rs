@@ -1,6 +1,6 @@
 //! Progress: a long step says how far it is.
 
-use super::guard;
+use super::lease_guard;
 use crate::{
     Aggregate, Change, Done, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepState, Timestamp, Wait,
     limits::PROGRESS_EVENTS_MAX,
@@ -20,12 +20,13 @@ impl Rule for Progress {
     /// Keeps what the next attempt may read, should there be one.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let Progress { step, progress } = self;
-        let known = guard::known_or_new_step(seen, step)?;
+        let known = lease_guard::known_or_new_step(seen, step)?;
         match known.map(|known| &known.state) {
             Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
                 Err(Rejection::StepDecided { step: step.path.clone() })
             }
-            // The next attempt then begins where an earlier word said. That is late, but the run can still be loaded.
+            // The next attempt then begins where an earlier word said. That is late, but the run can still be
+            // loaded.
             Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None
                 if seen.last_seq >= PROGRESS_EVENTS_MAX =>
             {

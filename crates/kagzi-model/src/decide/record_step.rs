@@ -1,6 +1,6 @@
 //! RecordStep: a result is recorded once.
 
-use super::guard;
+use super::lease_guard;
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Lease, Payload, Rejection, Rule, StepEnd, StepRef, StepResult,
     StepState, Timestamp, Wait,
@@ -24,7 +24,7 @@ impl Rule for RecordStep {
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let (event, result) = recorded(seen, &self.0)?;
         let change = Change::event(event, result, Done::NOW);
-        Ok(Change { run: guard::progressed(seen), ..change })
+        Ok(Change { run: lease_guard::progressed(seen), ..change })
     }
 
     fn payload_bytes(&self) -> usize {
@@ -55,7 +55,7 @@ pub fn unless_recorded(
 /// The line that records the result.
 fn recorded(seen: &Aggregate, result: &StepResult) -> Result<(EventKind, Option<Payload>), Rejection> {
     let StepResult { step, attempt, result, elapsed_ms } = result;
-    let known = guard::known_or_new_step(seen, step)?;
+    let known = lease_guard::known_or_new_step(seen, step)?;
     match known.map(|known| &known.state) {
         Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
             return Err(Rejection::StepDecided { step: step.path.clone() });

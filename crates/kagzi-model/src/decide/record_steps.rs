@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{guard, record_step};
+use super::{lease_guard, record_step};
 use crate::{
     Aggregate, Change, Done, Ends, Lease, Rejection, Rule, StepResult, Timestamp, command::result_bytes,
     limits::STEPS_PER_RUN_MAX,
@@ -36,7 +36,7 @@ impl Rule for RecordSteps {
         if count > STEPS_PER_RUN_MAX {
             return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
         }
-        Ok(Change { run: guard::progressed(seen), events, reply: Done::NOW, follow: vec![] })
+        Ok(Change { run: lease_guard::progressed(seen), events, reply: Done::NOW, follow: vec![] })
     }
 
     fn payload_bytes(&self) -> usize {

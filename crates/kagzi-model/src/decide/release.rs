@@ -1,13 +1,14 @@
-//! Release: the run is given back, and nobody is charged.
+//! Release: the run is given back, and no attempt is counted.
 
-use super::{ending, guard};
+use super::{ending, lease_guard};
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Millis, Name, Rejection, Rule, Run, State,
     Timestamp, codes,
     limits::{RELEASE_DELAY_MS, RELEASES_MAX},
 };
 
-/// Gives the run back at no charge. The more often that happens without progress, the longer it waits.
+/// Gives the run back without counting as an attempt. The more often that happens without progress, the
+/// longer it waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Release {
     pub why: String,
@@ -18,11 +19,12 @@ impl Rule for Release {
     type Reply = Done;
 
     fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
-        guard::given_up(seen).then_some(Done::BEFORE)
+        lease_guard::given_up(seen).then_some(Done::BEFORE)
     }
 
-    /// Makes the run ready again: at once the first time, later the more often it happens without progress, and not any
-    /// more after some. Otherwise a run that nobody can execute would go round at full speed for ever.
+    /// Makes the run ready again: at once the first time, later the more often it happens without progress,
+    /// and not any more after some. Otherwise a run that nobody can execute would go round at full speed for
+    /// ever.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let why = &self.why;
         let releases = seen.releases.saturating_add(1);

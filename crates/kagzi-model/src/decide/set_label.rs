@@ -1,6 +1,6 @@
 //! SetLabel: a workflow labels its run. Recorded like a step, so that replay neither repeats nor reorders it.
 
-use super::guard;
+use super::lease_guard;
 use crate::{
     Aggregate, Change, Done, EventKind, Lease, Name, Rejection, Rule, Run, StepRef, Timestamp,
     decide::record_step, limits::LABELS_MAX,
@@ -26,7 +26,7 @@ impl Rule for SetLabel {
     /// Adds the label to the row; the value that was under the name before is gone.
     fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let SetLabel { step, name, value } = self;
-        if guard::known_or_new_step(seen, step)?.is_some() {
+        if lease_guard::known_or_new_step(seen, step)?.is_some() {
             return Err(Rejection::StepDecided { step: step.path.clone() });
         }
         let labels = &seen.run.labels;
@@ -41,7 +41,7 @@ impl Rule for SetLabel {
         };
         let mut change = Change::event(event, None, Done::NOW);
         change.run = match labels.get(name) {
-            Some(same) if same == value => guard::progressed(seen),
+            Some(same) if same == value => lease_guard::progressed(seen),
             Some(_) | None => {
                 let labels = labels.with(name.clone(), value.clone());
                 Some(Run { labels, crashes: 0, ..seen.run.clone() })

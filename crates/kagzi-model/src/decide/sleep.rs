@@ -1,6 +1,6 @@
 //! Sleep: the run asks to be left alone for a while.
 
-use super::{guard, park};
+use super::{lease_guard, park};
 use crate::{
     Aggregate, Asleep, Change, EventKind, Lease, Millis, Rejection, Rule, StepEnd, StepRef, StepState,
     Timestamp, Wait, limits::WAIT_MS_MAX,
@@ -30,7 +30,7 @@ impl Rule for Sleep {
     /// Records when the sleep ends. Asked again, it answers with what is left of it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Asleep>, Rejection> {
         let Sleep { step, duration_ms, park } = self;
-        let change = match guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
+        let change = match lease_guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
             Some(StepState::Done(StepEnd::Elapsed)) => {
                 return Ok(Change::nothing(Asleep::Over { already: true }));
             }
@@ -42,7 +42,10 @@ impl Rule for Sleep {
                 let until = now.plus_ms((*duration_ms).clamp(0, WAIT_MS_MAX));
                 let (path, position) = (step.path.clone(), step.position);
                 let event = EventKind::SleepScheduled { step: path, position, until };
-                Change { run: guard::progressed(seen), ..Change::event(event, None, Asleep::Until(until)) }
+                Change {
+                    run: lease_guard::progressed(seen),
+                    ..Change::event(event, None, Asleep::Until(until))
+                }
             }
         };
         Ok(if *park { park::after_events(now, seen, change) } else { change })

@@ -7,8 +7,8 @@ use crate::{
     Timestamp,
 };
 
-/// Creates the run; the same request again gets the run that is there, another request under the id a conflict,
-/// or by its policy a new run, which takes the id over.
+/// Creates the run; the same request again gets the run that is there, another request under the id a
+/// conflict, or by its policy a new run, which takes the id over.
 pub fn decide(
     now: Timestamp,
     taken: Option<&Aggregate>,

@@ -1,10 +1,11 @@
 //! A cron expression in a time zone: which moments it names.
 //!
-//! An expression with named hours speaks of times of day, and each local day runs as written: a time that the day
-//! skips (clocks go forward) runs at the first moment after the gap, several of them once; a time that the day has
-//! twice (clocks go back) runs the first time. An expression with `*` hours speaks of a frequency: it runs whenever the
-//! wall clock shows a matching time, so nothing runs in a gap and a repeated hour runs twice. croner's own rules differ
-//! for lists of hours and for gaps at midnight, which is why only its walk over the wall clock is used (ADR 12).
+//! An expression with named hours speaks of times of day, and each local day runs as written: a time that the
+//! day skips (clocks go forward) runs at the first moment after the gap, several of them once; a time that
+//! the day has twice (clocks go back) runs the first time. An expression with `*` hours speaks of a
+//! frequency: it runs whenever the wall clock shows a matching time, so nothing runs in a gap and a repeated
+//! hour runs twice. croner's own rules differ for lists of hours and for gaps at midnight, which is why only
+//! its walk over the wall clock is used (ADR 12).
 
 use jiff::{
     Timestamp as Moment,
@@ -45,8 +46,8 @@ impl Calendar {
             if let Some(at) = found.and_then(|civil| stretch.moment_of(civil)) {
                 return Some(timestamp(at));
             }
-            // After a search from the very start of a stretch, nothing found means that nothing is left at all.
-            // Within the first one an hour before `after` may still come again.
+            // After a search from the very start of a stretch, nothing found means that nothing is left at
+            // all. Within the first one an hour before `after` may still come again.
             if found.is_none() && !first {
                 return None;
             }
@@ -134,8 +135,8 @@ impl Stretch {
     }
 }
 
-/// Shortly before the time that is looked for. The wall clock shows no matching time until then, neither in a gap nor
-/// twice, so the stretches in between need not be looked at: for a year far away they are thousands.
+/// Shortly before the time that is looked for. The wall clock shows no matching time until then, neither in a
+/// gap nor twice, so the stretches in between need not be looked at: for a year far away they are thousands.
 fn before(stretch: &Stretch, found: Option<DateTime>) -> Moment {
     let days = jiff::SignedDuration::from_hours(72);
     let early = found.and_then(|civil| stretch.offset.to_timestamp(civil.saturating_sub(days)).ok());

@@ -1,4 +1,5 @@
-//! Daylight saving, day by day: New York (an hour at two), Santiago (an hour at midnight), Lord Howe (half an hour).
+//! Daylight saving, day by day: New York (an hour at two), Santiago (an hour at midnight), Lord Howe (half an
+//! hour).
 
 use super::*;
 

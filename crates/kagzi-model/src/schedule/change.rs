@@ -77,7 +77,8 @@ pub struct ScheduleChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleRejection {
     #[error(
-        "there is no schedule '{id}' in namespace '{namespace}'; list them with: kagzi --namespace {namespace} schedule list",
+        "there is no schedule '{id}' in namespace '{namespace}'; list them with: kagzi --namespace \
+         {namespace} schedule list",
         id = key.id, namespace = key.namespace
     )]
     NotFound { key: ScheduleKey },
@@ -90,7 +91,8 @@ pub enum ScheduleRejection {
     #[error("the timetable has no time after now; its years may be over")]
     NothingLeft,
     #[error(
-        "schedule '{id}' is at version {current}, if_version is {named}; read it again and decide anew", id = key.id
+        "schedule '{id}' is at version {current}, if_version is {named}; read it again and decide \
+         anew", id = key.id
     )]
     Stale { key: ScheduleKey, named: u64, current: u64 },
     #[error("the backfill's range is empty: from must be before to")]
@@ -104,7 +106,8 @@ pub enum ScheduleRejection {
     #[error("{count} backfills of this schedule are not done yet, at most {max} may wait")]
     TooManyBackfills { count: usize, max: usize },
     #[error(
-        "namespace '{namespace}' has {max} schedules, as many as it may have (scheduler.schedules_max); delete some: \
+        "namespace '{namespace}' has {max} schedules, as many as it may have (scheduler.schedules_max); \
+         delete some: \
          kagzi --namespace {namespace} schedule delete ID"
     )]
     TooMany { namespace: Name, max: usize },

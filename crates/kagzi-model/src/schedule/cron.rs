@@ -9,8 +9,8 @@ use super::dialect::translate;
 #[derive(Debug, Clone)]
 pub struct Cron {
     pattern: croner::Cron,
-    /// The hours are named (`2`, `9-17`), so the expression speaks of times of day. With `*` hours it speaks of a
-    /// frequency instead.
+    /// The hours are named (`2`, `9-17`), so the expression speaks of times of day. With `*` hours it speaks
+    /// of a frequency instead.
     pub(super) names_hours: bool,
     hours: Vec<u32>,
     minutes: Vec<u32>,
@@ -23,7 +23,8 @@ pub struct Cron {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     #[error(
-        "has {0} fields; write 5 (minute hour day month weekday), 6 (with seconds first) or 7 (with years last)"
+        "has {0} fields; write 5 (minute hour day month weekday), 6 (with seconds first) or 7 (with years \
+         last)"
     )]
     Fields(usize),
     #[error("is an unknown alias; use @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly")]
@@ -115,8 +116,8 @@ impl Cron {
 
     /// The first matching time of the wall clock, at or after `from`.
     pub(super) fn first_from(&self, from: DateTime) -> Option<DateTime> {
-        // The wall clock alone has no gaps and no repeats, so croner's own rules for them never apply; ours are
-        // in `calendar.rs`.
+        // The wall clock alone has no gaps and no repeats, so croner's own rules for them never apply; ours
+        // are in `calendar.rs`.
         self.pattern.find_next_occurrence(&from, true).ok()
     }
 

@@ -1,14 +1,15 @@
 //! What other schedulers write and our parser does not read, in words that it reads: `7L`, `0/15`, `22-5`.
 
-/// The lowest and the highest value of a field, in the order of the fields: seconds, minutes, hours, days of the month,
-/// months, weekdays, years. Sunday is 0; a 7 is read as one.
+/// The lowest and the highest value of a field, in the order of the fields: seconds, minutes, hours, days of
+/// the month, months, weekdays, years. Sunday is 0; a 7 is read as one.
 const BOUNDS: [(u32, u32); 7] = [(0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6), (1970, 4999)];
 
 const DAYS: usize = 3;
 const WEEKDAYS: usize = 5;
 const YEARS: usize = 6;
 
-/// One item of a field in the parser's words, or why it means nothing. What the parser reads anyway is left as it is.
+/// One item of a field in the parser's words, or why it means nothing. What the parser reads anyway is left
+/// as it is.
 pub fn translate(index: usize, names: &[&str], item: &str) -> Result<String, String> {
     let upper = item.to_ascii_uppercase();
     if index == WEEKDAYS {
@@ -54,7 +55,8 @@ pub fn translate(index: usize, names: &[&str], item: &str) -> Result<String, Str
     }
     if index == DAYS && step > 1 {
         return Err(format!(
-            "months are of different length, so a step cannot go on over their end; write {first}-31/{step},1-{last}/{step}"
+            "months are of different length, so a step cannot go on over their end; write \
+             {first}-31/{step},1-{last}/{step}"
         ));
     }
     let span = high - low + 1;

@@ -1,4 +1,5 @@
-//! The identity of a scheduled run: it follows from the schedule and the nominal time, so that it is started once.
+//! The identity of a scheduled run: it follows from the schedule and the nominal time, so that it is started
+//! once.
 
 use uuid::{Builder, Uuid};
 
@@ -20,8 +21,8 @@ pub fn triggered_id(schedule: &Name, trigger: &Name) -> Name {
     Name::from(format!("schedule:{schedule}:trigger:{trigger}"))
 }
 
-/// The id of the run for a nominal time. Ids sort by when they fired and, of those that fire together, by `number`, so
-/// that runs are also given out in that order.
+/// The id of the run for a nominal time. Ids sort by when they fired and, of those that fire together, by
+/// `number`, so that runs are also given out in that order.
 pub(super) fn run_id(schedule: &Schedule, at: Timestamp, now: Timestamp, number: u64) -> RunId {
     let nominal = at.0.to_be_bytes();
     let bits = scramble(seed(&[schedule.uid.as_bytes(), &nominal[..]])).to_be_bytes();

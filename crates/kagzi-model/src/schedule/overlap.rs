@@ -62,8 +62,8 @@ impl Overlap {
         Overlap::ALL.into_iter().find(|policy| *policy as i64 == number)
     }
 
-    /// The whole rule. `busy`: an earlier run still goes. `waiting`: earlier times wait in the buffer, which has
-    /// room for `room` more.
+    /// The whole rule. `busy`: an earlier run still goes. `waiting`: earlier times wait in the buffer, which
+    /// has room for `room` more.
     pub fn verdict(self, busy: bool, waiting: usize, room: usize) -> Verdict {
         let blocked = busy || waiting > 0;
         match self {
@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn the_table_of_policies_and_states_is_what_was_reviewed() {
         use Verdict::{Buffer, Cancel, Skip, Start, Terminate};
-        // (idle, nothing waits), (busy, nothing waits), (idle, one waits), (busy, one waits), (busy, buffer full)
+        // (idle, nothing waits), (busy, nothing waits), (idle, one waits), (busy, one waits), (busy, buffer
+        // full)
         let table = [
             (Overlap::Allow, [Start, Start, Start, Start, Start]),
             (Overlap::Skip, [Start, Skip, Start, Skip, Skip]),

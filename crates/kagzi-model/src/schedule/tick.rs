@@ -33,8 +33,8 @@ pub enum Cause {
     Backfill,
 }
 
-/// Decides one round. `going` are those of the row's `running` that have not ended. At most `slice` runs are started;
-/// what is left keeps the schedule due, behind the others.
+/// Decides one round. `going` are those of the row's `running` that have not ended. At most `slice` runs are
+/// started; what is left keeps the schedule due, behind the others.
 pub fn tick(
     now: Timestamp,
     schedule: &Schedule,

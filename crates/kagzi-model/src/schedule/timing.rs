@@ -92,8 +92,8 @@ impl Timetable {
         }
     }
 
-    /// Leaves at most `keep` times in `(after, to]`, the newest: answers from where on they are, and how many are
-    /// left out.
+    /// Leaves at most `keep` times in `(after, to]`, the newest: answers from where on they are, and how many
+    /// are left out.
     pub fn newest(&self, keep: u64, after: Timestamp, to: Timestamp) -> (Timestamp, u64) {
         let all = self.count(after, to);
         if all <= keep {

@@ -1,6 +1,7 @@
 //! The reviewed tables: what every command does to a run in every state, and to a step in every state.
 //!
-//! Each line of the snapshots is a decision that somebody read and agreed with. A changed line is a changed rule.
+//! Each line of the snapshots is a decision that somebody read and agreed with. A changed line is a changed
+//! rule.
 
 mod scene;
 
@@ -8,7 +9,7 @@ use std::collections::HashSet;
 
 use kagzi_model::{
     Act, Aggregate, Asleep, Attempted, Blocked, Change, Claimed, Command, Done, Duty, EventKind, Order,
-    Reclaimed, Rejection, Reply, Report, RunFailed, Stands, Started, State, Status, Timestamp, decide,
+    Ordered, Reclaimed, Rejection, Reply, Report, RunFailed, Started, State, Status, Timestamp, decide,
 };
 use scene::{NOW, RUN, commands, input, start_commands, states, step_commands, step_states};
 
@@ -206,7 +207,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Reclaimed(Reclaimed::Ended) => "done".to_owned(),
         Reply::Blocked(Blocked { refusal }) => format!("refused: {refusal}"),
         Reply::Asleep(Asleep::Until(until)) => format!("sleeping until {}", after(*until)),
-        Reply::Stands(Stands { status, already }) => {
+        Reply::Ordered(Ordered { status, already }) => {
             format!("{}{}", status.name(), if *already { " already" } else { "" })
         }
         Reply::Reclaimed(Reclaimed::TakenBack { at }) => {

@@ -147,7 +147,8 @@ proptest! {
             let Some(Played { command, before, decided }) = play.step(a_move) else { continue };
 
             let cancelled = matches!(before.run.state, State::Cancelled { .. });
-            if let (true, false, Ok(change)) = (cancelled, matches!(command.act, Act::Order { order: Order::Retry(_), .. }), decided) {
+            let retried = matches!(command.act, Act::Order { order: Order::Retry(_), .. });
+            if let (true, false, Ok(change)) = (cancelled, retried, decided) {
                 prop_assert!(wrote_nothing(&change), "{:?} wrote {:?}", command, change);
             }
         }

@@ -140,8 +140,8 @@ pub struct JournalEntry {
     /// when FAILED, why there was no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
     #[prost(string, tag = "8")]
     pub finality: ::prost::alloc::string::String,
-    /// Its place among all that the function was told of, from 1; 0 = it has not ended for good. A worker that executes
-    /// steps side by side replays in this order, one at a time.
+    /// Its place among all that the function was told of, from 1; 0 = it has not ended for good. A worker that
+    /// executes steps side by side replays in this order, one at a time.
     #[prost(uint32, tag = "9")]
     pub order: u32,
 }
@@ -168,7 +168,7 @@ pub struct WorkflowRun {
     /// what ended it, or after what it waits for its next attempt
     #[prost(message, optional, tag = "9")]
     pub error: ::core::option::Option<Failure>,
-    /// failed executions that were charged
+    /// failed executions that count as attempts
     #[prost(uint32, tag = "10")]
     pub attempts: u32,
     /// times a worker was given the run
@@ -369,8 +369,8 @@ impl Backoff {
         }
     }
 }
-/// What an event says beside its step and its payload: one field per kind. Ids of runs and workers are the 16 bytes
-/// of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
+/// What an event says beside its step and its payload: one field per kind. Ids of runs and workers are the
+/// 16 bytes of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EventDetail {
     #[prost(
@@ -445,8 +445,8 @@ pub struct RunClaimedEvent {
     #[prost(string, repeated, tag = "3")]
     pub slept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended,
-/// the slot is free.
+/// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended, the
+/// slot is free.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunParkedEvent {
     #[prost(int64, tag = "1")]
@@ -457,9 +457,12 @@ pub struct RunParkedEvent {
     /// closed ones that are waited for after all
     #[prost(string, repeated, tag = "3")]
     pub opens: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// what the function waits for, where its worker could say so
+    #[prost(string, repeated, tag = "4")]
+    pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Given back at no charge: drain, no handler, a delivery that was lost, a task that died. Without
-/// progress it waits longer each time.
+/// Given back without counting as an attempt: drain, no handler, a delivery that was lost, a task that died.
+/// Without progress it waits longer each time.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunReleasedEvent {
     #[prost(string, tag = "1")]
@@ -479,7 +482,8 @@ pub struct LeaseLostEvent {
 /// It waits for a person.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunPausedEvent {
-    /// `replay` (the code no longer matches the record) or `quarantine` (it took its workers down, or was given back again and again)
+    /// `replay` (the code no longer matches the record) or `quarantine` (it took its workers down, or was given
+    /// back again and again)
     #[prost(string, tag = "1")]
     pub by: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -498,8 +502,7 @@ pub struct RunResumedEvent {
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
 }
-/// The function failed and the run asked for retries of the whole run; what the function has gone
-/// past stays.
+/// The function failed and the run asked for retries of the whole run; what the function has gone past stays.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunRetriedEvent {
     #[prost(uint32, tag = "1")]
@@ -631,8 +634,8 @@ pub struct HandlerEndedEvent {
     #[prost(string, tag = "2")]
     pub outcome: ::prost::alloc::string::String,
 }
-/// An attempt began. Written for steps that other languages begin by RPC, and for steps that run
-/// long; the SDK's ordinary steps have none.
+/// An attempt began. Written for steps that other languages begin by RPC, and for steps that run long; the
+/// SDK's ordinary steps have none.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StepStartedEvent {
     #[prost(string, tag = "1")]
@@ -749,15 +752,14 @@ pub struct SleepScheduledEvent {
     #[prost(int64, tag = "3")]
     pub until: i64,
 }
-/// A sleep ended while other steps kept the run on its worker. A parked run's sleeps end in
-/// `run_claimed`.
+/// A sleep ended while other steps kept the run on its worker. A parked run's sleeps end in `run_claimed`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SleepOverEvent {
     #[prost(string, tag = "1")]
     pub step: ::prost::alloc::string::String,
 }
-/// The workflow set a label of its run; the last value of a name counts. The call has a step's
-/// identity, so that replay does not repeat it.
+/// The workflow set a label of its run; the last value of a name counts. The call has a step's identity, so
+/// that replay does not repeat it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LabelSetEvent {
     #[prost(string, tag = "1")]
@@ -812,8 +814,8 @@ pub struct StartWorkflowRequest {
     /// asks for retries of the whole run when its function fails
     #[prost(message, optional, tag = "24")]
     pub run_retry_policy: ::core::option::Option<RetryPolicy>,
-    /// The caller's own name for this request: sent twice, it is carried out once. Without a business id the run gets
-    /// the business id `request:ID`.
+    /// The caller's own name for this request: sent twice, it is carried out once. Without a business id the run
+    /// gets the business id `request:ID`.
     #[prost(string, tag = "26")]
     pub request_id: ::prost::alloc::string::String,
     /// no worker is given the run before
@@ -1350,13 +1352,15 @@ pub struct WatchRunResponse {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchRunsRequest {
-    /// Which runs; page_size says how many of the newest are watched (0 = 50, at most 200), page_token is not used.
+    /// Which runs; page_size says how many of the newest are watched (0 = 50, at most 200), page_token is not
+    /// used.
     #[prost(message, optional, tag = "1")]
     pub filter: ::core::option::Option<ListWorkflowRunsRequest>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchRunsResponse {
-    /// Runs that are new or have changed since the message before, without payloads. The first message has all of them.
+    /// Runs that are new or have changed since the message before, without payloads. The first message has all
+    /// of them.
     #[prost(message, repeated, tag = "1")]
     pub workflow_runs: ::prost::alloc::vec::Vec<WorkflowRun>,
     /// run ids that no longer belong to the watched ones
@@ -1373,8 +1377,8 @@ pub enum IdReuse {
     Attach = 1,
     /// BUSINESS_ID_TAKEN, whatever that run is
     Reject = 2,
-    /// A new run takes the id over when that one is FAILED, TIMED_OUT or CANCELLED; else ATTACH. The former run is from
-    /// then on known by its run id only.
+    /// A new run takes the id over when that one is FAILED, TIMED_OUT or CANCELLED; else ATTACH. The former run
+    /// is from then on known by its run id only.
     AfterFailure = 3,
     /// likewise when that one has ended at all
     AfterEnd = 4,
@@ -1448,8 +1452,8 @@ pub mod workflow_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who the
-    /// caller says it is, in the metadata `kagzi-caller`.
+    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who
+    /// the caller says it is, in the metadata `kagzi-caller`.
     #[derive(Debug, Clone)]
     pub struct WorkflowServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1630,7 +1634,8 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WaitWorkflowRun"));
             self.inner.unary(req, path, codec).await
         }
-        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a call each.
+        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a
+        /// call each.
         pub async fn converse(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::ConverseRequest>,
@@ -1890,7 +1895,8 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WatchRun"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in between.
+        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in
+        /// between.
         pub async fn watch_runs(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRunsRequest>,
@@ -2018,7 +2024,8 @@ pub mod workflow_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a call each.
+        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a
+        /// call each.
         async fn converse(
             &self,
             request: tonic::Request<tonic::Streaming<super::ConverseRequest>>,
@@ -2104,7 +2111,8 @@ pub mod workflow_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in between.
+        /// Tells of runs that match as they change. Only their newest state is told: a slow reader misses steps in
+        /// between.
         async fn watch_runs(
             &self,
             request: tonic::Request<super::WatchRunsRequest>,
@@ -2126,8 +2134,8 @@ pub mod workflow_service_server {
             tonic::Status,
         >;
     }
-    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who the
-    /// caller says it is, in the metadata `kagzi-caller`.
+    /// Starts runs, watches them and stops them. What a person orders is written down with the reason and with who
+    /// the caller says it is, in the metadata `kagzi-caller`.
     #[derive(Debug)]
     pub struct WorkflowServiceServer<T> {
         inner: Arc<T>,
@@ -3117,7 +3125,7 @@ pub struct RegisterWorkerResponse {
 pub struct WorkerHeartbeatRequest {
     #[prost(string, tag = "1")]
     pub worker_id: ::prost::alloc::string::String,
-    /// kept for the seeds' sake; the server counts leases itself
+    /// kept for compatibility and ignored: the server counts leases itself
     #[prost(int32, tag = "2")]
     pub active_count: i32,
     /// likewise
@@ -3792,12 +3800,12 @@ pub struct RunFailed {
 /// Nothing runs and nothing can until a retry or sleep is due: the lease ends, the slot is free.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunParked {
-    /// Paths of the retries and sleeps that the function waits for; unfinished steps that are not named were dropped and
-    /// wake nobody. Empty = whatever is due first, for workers that cannot say.
+    /// Paths of the retries and sleeps that the function waits for; unfinished steps that are not named were
+    /// dropped and wake nobody. Empty = whatever is due first, for workers that cannot say.
     #[prost(string, repeated, tag = "1")]
     pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Given back unexecuted, at no charge.
+/// Given back unexecuted, without counting as an attempt.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunReleased {
     #[prost(string, tag = "1")]
@@ -4540,7 +4548,7 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ScheduleSleep"));
             self.inner.unary(req, path, codec).await
         }
-        /// Gives a run back unexecuted, at no charge.
+        /// Gives a run back unexecuted, without counting as an attempt.
         pub async fn release_run(
             &mut self,
             request: impl tonic::IntoRequest<super::ReleaseRunRequest>,
@@ -4727,7 +4735,7 @@ pub mod worker_service_server {
             tonic::Response<super::ScheduleSleepResponse>,
             tonic::Status,
         >;
-        /// Gives a run back unexecuted, at no charge.
+        /// Gives a run back unexecuted, without counting as an attempt.
         async fn release_run(
             &self,
             request: tonic::Request<super::ReleaseRunRequest>,

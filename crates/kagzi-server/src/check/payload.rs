@@ -48,7 +48,8 @@ pub fn payload(limits: PayloadLimits, field: &str, payload: Option<v1::Payload>)
 /// The refusal of something oversize.
 pub fn too_large(field: &str, size: usize, max_bytes: usize) -> Status {
     let message = format!(
-        "{field} exceeds maximum size of {max_bytes} bytes ({size} bytes). Do not use Kagzi for blob storage. \
+        "{field} exceeds maximum size of {max_bytes} bytes ({size} bytes). Do not use Kagzi for blob \
+         storage. \
          Store large data elsewhere and pass a reference."
     );
     let refusal = Refusal::new(Reason::PayloadTooLarge, message).field(field, "it is too large");

@@ -9,7 +9,8 @@ use super::{ALIASES, Config, KeyDoc};
 /// A file with every key and its default, all of it commented out: uncomment what you change.
 pub fn example() -> String {
     let mut text = String::from(
-        "# Configuration of `kagzi serve` and `kagzi dev`. Every key is optional; the values here are the defaults.\n\
+        "# Configuration of `kagzi serve` and `kagzi dev`. Every key is optional; the values here are the \
+         defaults.\n\
          # Variables (KAGZI__SECTION__KEY) win over this file, flags win over both.\n",
     );
     for (section, about) in Config::sections() {

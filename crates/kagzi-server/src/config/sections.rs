@@ -1,5 +1,5 @@
-//! Everything that can be set. A new key is a line here; the reader, the names of the variables, the example and
-//! the documentation follow.
+//! Everything that can be set. A new key is a line here; the reader, the names of the variables, the example
+//! and the documentation follow.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -45,24 +45,26 @@ section! {
         insecure: bool = false,
         /// Longest wait of one poll or one wait for a result; the caller then asks again.
         wait_max: Duration = Settings::default().wait_max,
-        /// A namespace that nobody created is made by the first start or worker that names it. When false, both are
-        /// refused until somebody creates it: kagzi ns create NAME.
+        /// A namespace that nobody created is made by the first start or worker that names it. When false,
+        /// both are refused until somebody creates it: kagzi ns create NAME.
         create_namespaces: bool = Settings::default().create_namespaces,
-        /// So many are made that way until the server is started again, whoever asks; more have to be created.
+        /// So many are made that way until the server is started again, whoever asks; more have to be
+        /// created.
         namespaces_made_max: u64 = Settings::default().namespaces_made_max,
-        /// Names beside localhost, 127.0.0.1 and [::1] under which a server on loopback may be asked, such as that of a
-        /// proxy in front of it. Web pages could otherwise reach it through a name of their own.
+        /// Names beside localhost, 127.0.0.1 and [::1] under which a server on loopback may be asked, such as
+        /// that of a proxy in front of it. Web pages could otherwise reach it through a name of their own.
         allowed_hosts: Vec<String> = EdgeSettings::default().allowed_hosts,
         /// Connections at once; beyond it new ones are closed at once.
         connections_max: usize = EdgeSettings::default().connections_max,
-        /// Calls and streams in flight on one connection; further ones wait in the client. A long poll holds one.
+        /// Calls and streams in flight on one connection; further ones wait in the client. A long poll holds
+        /// one.
         streams_per_connection_max: u32 = EdgeSettings::default().streams_per_connection_max,
         /// A connection that has not begun to speak HTTP within this time is closed.
         greeting_timeout: Duration = EdgeSettings::default().greeting_timeout,
         /// A message that has begun must have arrived whole within this time.
         message_timeout: Duration = EdgeSettings::default().message_timeout,
-        /// Bytes of requests that are being received or answered at once, of all connections together; further ones
-        /// wait for room.
+        /// Bytes of requests that are being received or answered at once, of all connections together;
+        /// further ones wait for room.
         receiving_bytes_max: usize = EdgeSettings::default().receiving_bytes_max,
     }
 }
@@ -70,10 +72,11 @@ section! {
 section! {
     /// Where the data lives. All keys but `url` are for PostgreSQL.
     StoreSection as "store" {
-        /// sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE for any number of servers, or turso:PATH (beta).
+        /// sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE for any number of servers, or turso:PATH
+        /// (beta).
         url: Option<StoreUrl> = None,
-        /// Servers ring each other with NOTIFY. Off: they find each other's work by polling. Behind PgBouncer in transaction
-        /// mode write ?pgbouncer=true in the URL, which switches it off too.
+        /// Servers ring each other with NOTIFY. Off: they find each other's work by polling. Behind PgBouncer
+        /// in transaction mode write ?pgbouncer=true in the URL, which switches it off too.
         notify: bool = DatabaseSettings::default().notify,
         /// How often to look for other servers' work unasked. When not set: 5s with `notify`, 1s without.
         poll_interval: Option<Duration> = DatabaseSettings::default().poll_interval,
@@ -106,11 +109,12 @@ section! {
         stale_after: Duration = Settings::default().stale_after,
         /// A lease lasts this long beyond the last heartbeat that named it. At least `stale_after`.
         lease: Duration = Settings::default().lease,
-        /// A worker whose connection broke has this long to come back; then its runs go on elsewhere. A run that would
-        /// not be executed again stays with it until `stale_after`; a grace as long as that switches this off.
+        /// A worker whose connection broke has this long to come back; then its runs go on elsewhere. A run
+        /// that would not be executed again stays with it until `stale_after`; a grace as long as that
+        /// switches this off.
         reconnect_grace: Duration = Settings::default().reconnect_grace,
-        /// A run that loses its worker this often in a row without progress is quarantined, whatever the retry policy of
-        /// its steps says.
+        /// A run that loses its worker this often in a row without progress is quarantined, whatever the
+        /// retry policy of its steps says.
         losses_max: u32 = Settings::default().worker_losses_max,
         /// Workers of one namespace that may be online at once, at most 10,000.
         online_max: u32 = Settings::default().workers_online_max,
@@ -178,7 +182,8 @@ section! {
 section! {
     /// How long ended runs are kept.
     RetentionSection as "retention" {
-        /// Runs that ended longer ago are deleted, with their history and labels; 0s keeps them for ever. A namespace may set its own.
+        /// Runs that ended longer ago are deleted, with their history and labels; 0s keeps them for ever. A
+        /// namespace may set its own.
         finished_runs: Duration = Settings::default().retention.unwrap_or_default(),
     }
 }
@@ -186,8 +191,8 @@ section! {
 section! {
     /// Spans of the server (docs/tracing.md). A caller's trace context travels with its runs in any case.
     TraceSection as "trace" {
-        /// Where to send spans by OTLP over gRPC, such as http://127.0.0.1:4317. When not set: nowhere. Needs a build
-        /// with the feature `otel`.
+        /// Where to send spans by OTLP over gRPC, such as http://127.0.0.1:4317. When not set: nowhere. Needs
+        /// a build with the feature `otel`.
         otlp_endpoint: Option<Endpoint> = TraceSettings::default().otlp_endpoint.map(Endpoint),
         /// The share of traces that begin at the server; callers decide for theirs.
         sample_ratio: Ratio = Ratio(TraceSettings::default().sample_ratio),

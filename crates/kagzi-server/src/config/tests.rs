@@ -66,7 +66,7 @@ fn flags_win_over_variables_and_variables_over_the_file() {
 }
 
 #[test]
-fn the_seeds_names_are_understood_and_the_rule_wins_over_them() {
+fn older_names_are_understood_and_the_rule_wins_over_them() {
     let seeds = [
         ("KAGZI_SCHEDULER_INTERVAL_SECS", "7"),
         ("KAGZI_SCHEDULER_BATCH_SIZE", "50"),
@@ -91,7 +91,8 @@ fn the_seeds_names_are_understood_and_the_rule_wins_over_them() {
 fn unknown_keys_are_refused_with_their_place_and_a_suggestion() {
     assert_eq!(
         problem("[worker]\n\nhartbeat_interval = \"3s\"\n", &[]),
-        "kagzi.toml:3: worker.hartbeat_interval: there is no such key; did you mean worker.heartbeat_interval?"
+        "kagzi.toml:3: worker.hartbeat_interval: there is no such key; did you mean \
+         worker.heartbeat_interval?"
     );
     assert_eq!(
         problem("[server]\nlease = \"30s\"\n", &[]),
@@ -104,7 +105,8 @@ fn unknown_keys_are_refused_with_their_place_and_a_suggestion() {
     assert!(problem("address = \"127.0.0.1:1\"\n", &[]).contains("keys stand in a section"));
     assert_eq!(
         problem("", &[("KAGZI__PAYLOAD__MAX_SIZE", "1")]),
-        "KAGZI__PAYLOAD__MAX_SIZE: payload.max_size: there is no such key; did you mean payload.max_size_bytes?"
+        "KAGZI__PAYLOAD__MAX_SIZE: payload.max_size: there is no such key; did you mean \
+         payload.max_size_bytes?"
     );
     assert_eq!(
         problem("", &[("KAGZI_SCHEDULER_INTERVAL_SEC", "1")]),

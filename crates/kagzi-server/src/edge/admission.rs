@@ -1,9 +1,9 @@
 //! Who may ask what: the rule that keeps browsers out.
 //!
-//! A page of any site may send "simple" requests to a server on loopback, without asking it first. So a call must be
-//! HTTP/2 with a content type of gRPC, which no page can send, and HTTP/1 is for reading probes alone. With a name that
-//! its owner binds to 127.0.0.1 a page could even read the answers, so a server on loopback is asked only under its own
-//! names (`Host`, or `:authority`).
+//! A page of any site may send "simple" requests to a server on loopback, without asking it first. So a call
+//! must be HTTP/2 with a content type of gRPC, which no page can send, and HTTP/1 is for reading probes
+//! alone. With a name that its owner binds to 127.0.0.1 a page could even read the answers, so a server on
+//! loopback is asked only under its own names (`Host`, or `:authority`).
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Accepting connections: so many at once, none that says nothing, and with patience when the system has none left.
+//! Accepting connections: so many at once, none that says nothing, and with patience when the system has none
+//! left.
 
 use std::{
     io::{self, ErrorKind},
@@ -112,8 +113,8 @@ impl Connections {
         }
     }
 
-    /// Connections that wait in the system's queue make the listener ready at once, so without a pause this loop would
-    /// spin for as long as the system has no descriptors left.
+    /// Connections that wait in the system's queue make the listener ready at once, so without a pause this
+    /// loop would spin for as long as the system has no descriptors left.
     async fn exhausted(&mut self, error: &io::Error) {
         self.stats.accept_errors.fetch_add(1, Relaxed);
         if self.trouble.replace(Trouble::Exhausted) != Some(Trouble::Exhausted) {
@@ -136,8 +137,8 @@ fn of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// A connection that has to begin to speak. Once we have answered anything, HTTP itself watches it: with pings, or with
-/// its timeout for headers.
+/// A connection that has to begin to speak. Once we have answered anything, HTTP itself watches it: with
+/// pings, or with its timeout for headers.
 pub struct Connection {
     stream: TcpStream,
     greeting: Option<Pin<Box<Sleep>>>,

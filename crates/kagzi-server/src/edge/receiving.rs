@@ -1,9 +1,10 @@
 //! Messages on their way in: how many bytes of them are held, and for how long.
 //!
-//! A message announces its length in its first five bytes and may then take its time. Thousands of streams that stop
-//! just before the end would hold gigabytes for as long as somebody answers pings. So a message that does not come at
-//! once takes its announced length out of a budget that all connections share, and has to arrive in time. One that
-//! finds no room waits before anything of it is kept, so nobody holds a part of the budget while waiting for the rest.
+//! A message announces its length in its first five bytes and may then take its time. Thousands of streams
+//! that stop just before the end would hold gigabytes for as long as somebody answers pings. So a message
+//! that does not come at once takes its announced length out of a budget that all connections share, and has
+//! to arrive in time. One that finds no room waits before anything of it is kept, so nobody holds a part of
+//! the budget while waiting for the rest.
 
 use std::{
     pin::Pin,

@@ -48,7 +48,8 @@ impl EdgeSettings {
         }
         if self.receiving_bytes_max < message_bytes_max {
             let rule = format!(
-                "it is {} and must be at least {message_bytes_max}, the largest message that payload.max_size_bytes allows",
+                "it is {} and must be at least {message_bytes_max}, the largest message that \
+                 payload.max_size_bytes allows",
                 self.receiving_bytes_max
             );
             return Err(SettingError { key: "server.receiving_bytes_max", rule });

@@ -55,8 +55,8 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
     Ok(response)
 }
 
-/// The payload of the newest event of this kind about a step. Nothing else is read: a history may be long and its
-/// payloads large.
+/// The payload of the newest event of this kind about a step. Nothing else is read: a history may be long and
+/// its payloads large.
 async fn newest(
     engine: &Engine,
     lease: &LeaseRef,

@@ -2,7 +2,7 @@
 
 use kagzi_proto::v1;
 
-use crate::progress::Progress;
+use crate::readiness::Progress;
 
 pub async fn handle(progress: &Progress) -> v1::HealthCheckResponse {
     match progress.check().await {

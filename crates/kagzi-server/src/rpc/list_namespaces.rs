@@ -5,7 +5,7 @@ use kagzi_proto::v1;
 use tonic::Status;
 
 use super::get_namespace;
-use crate::{answer::fitting, check, page_token, status::from_engine};
+use crate::{check, page_token, response_budget::fitting, status::from_engine};
 
 const QUERY: &str = "namespaces";
 

@@ -9,7 +9,7 @@ use kagzi_store::{Depth, Direction, PageRequest, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use super::get_namespace;
-use crate::{answer::fitting, check, page_token, status::from_engine, wire};
+use crate::{check, page_token, response_budget::fitting, status::from_engine, wire};
 
 /// Workers that are gone and still looked at, newest first, for the types that they served.
 const OFFLINE_MAX: usize = 1_000;

@@ -8,9 +8,9 @@ use tonic::Status;
 use uuid::Uuid;
 
 use crate::{
-    answer::{self, ANSWER_BYTES_MAX},
     check::{self, invalid},
     find, page_token,
+    response_budget::{self, ANSWER_BYTES_MAX},
     status::from_engine,
     wire,
 };
@@ -48,7 +48,7 @@ pub async fn handle(
             (behind, more)
         }
     };
-    let answered = answer::page(Page { rows, has_next, has_prev }, &page, &query, |event| {
+    let answered = response_budget::page(Page { rows, has_next, has_prev }, &page, &query, |event| {
         (place(event.seq), wire::event(event))
     });
     Ok(v1::ListRunEventsResponse {

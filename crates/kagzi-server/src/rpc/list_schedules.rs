@@ -6,7 +6,7 @@ use kagzi_proto::v1;
 use kagzi_store::{Cursor, ScheduleFilter};
 use tonic::Status;
 
-use crate::{answer, check, page_token, status::from_engine, wire};
+use crate::{check, page_token, response_budget, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -22,7 +22,7 @@ pub async fn handle(
     let page = page_token::read(&request.page_token, &query, limit)?;
     let found = engine.store().schedules(&namespace, &filter, &page).await;
     let found = found.map_err(|error| from_engine(error.into()))?;
-    let answered = answer::page(found, &page, &query, |row: Schedule| {
+    let answered = response_budget::page(found, &page, &query, |row: Schedule| {
         (Cursor { at: row.created_at, id: row.uid }, wire::schedule(row, false))
     });
     Ok(v1::ListSchedulesResponse {

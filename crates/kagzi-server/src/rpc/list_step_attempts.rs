@@ -9,11 +9,11 @@ use tonic::Status;
 use uuid::Uuid;
 
 use crate::{
-    answer::Room,
     check::{self, invalid},
     find,
-    outline::{self, Outline},
+    history_outline::{self, Outline},
     page_token,
+    response_budget::Room,
     status::from_engine,
     wire,
 };
@@ -49,7 +49,7 @@ pub async fn handle(
     let last = to == places.len();
     let list: Vec<_> = list.drain(from..if last { total } else { to }).collect();
     let seqs: Vec<_> = list.iter().filter_map(|(_, recorded)| *recorded).collect();
-    let mut payloads = outline::payloads(engine, &namespace, run, &seqs).await?;
+    let mut payloads = history_outline::payloads(engine, &namespace, run, &seqs).await?;
     let token = |direction, at: Option<&u64>| match at {
         Some(seq) => page_token::write(direction, place(*seq), &query),
         None => String::new(),
@@ -109,7 +109,8 @@ fn statuses(numbers: &[i32]) -> Result<Vec<i32>, Status> {
     Ok(statuses)
 }
 
-/// Every attempt: the recorded ones, then those that a worker says it runs now. With the history they came from.
+/// Every attempt: the recorded ones, then those that a worker says it runs now. With the history they came
+/// from.
 pub async fn of_run(
     engine: &Engine,
     namespace: &Name,
@@ -143,7 +144,7 @@ pub async fn of_run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::ANSWER_BYTES_MAX;
+    use crate::response_budget::ANSWER_BYTES_MAX;
 
     #[test]
     fn pages_of_attempts_meet_and_do_not_overlap_although_some_leave_the_list() {

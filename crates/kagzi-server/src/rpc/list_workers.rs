@@ -7,9 +7,8 @@ use kagzi_store::{Cursor, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use crate::{
-    answer,
     check::{self, invalid},
-    page_token,
+    page_token, response_budget,
     status::from_engine,
     wire,
 };
@@ -28,7 +27,7 @@ pub async fn handle(
     let page = page_token::read(&request.page_token, &query, limit)?;
     let found = engine.store().workers(&namespace, &filter, &page).await;
     let (found, total) = found.map_err(|error| from_engine(error.into()))?;
-    let answered = answer::page(found, &page, &query, |view: WorkerView| {
+    let answered = response_budget::page(found, &page, &query, |view: WorkerView| {
         let cursor = Cursor { at: view.worker.registered_at, id: view.worker.id.0 };
         (cursor, wire::worker(view))
     });

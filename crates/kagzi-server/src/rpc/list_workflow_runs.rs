@@ -7,9 +7,8 @@ use kagzi_store::{OrderBy, RunFilter, RunOrder};
 use tonic::Status;
 
 use crate::{
-    answer,
     check::{self, invalid},
-    page_token,
+    page_token, response_budget,
     status::from_engine,
     wire,
 };
@@ -32,7 +31,7 @@ pub async fn handle(
             Some(total.map_err(|error| from_engine(error.into()))?)
         }
     };
-    let answered = answer::page(found, &page, &query, |run: Run| {
+    let answered = response_budget::page(found, &page, &query, |run: Run| {
         let cursor = filter.order.cursor(&run).expect("only runs with a place in the order match");
         (cursor, wire::run(run, None, None))
     });

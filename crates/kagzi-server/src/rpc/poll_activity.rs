@@ -8,10 +8,10 @@ use tonic::Status;
 
 use super::{get_worker, wait_workflow_run::wait_time};
 use crate::{
-    answer::Room,
     check::{self, invalid},
     handler_input,
     journal_page::{self, JournalPage},
+    response_budget::Room,
     status::from_engine,
     trace::Tracer,
     wire,

@@ -5,7 +5,7 @@ use kagzi_model::Rejection;
 use kagzi_proto::v1;
 use tonic::Status;
 
-use crate::{answer::Room, check, journal_page, status::from_engine, wire};
+use crate::{check, journal_page, response_budget::Room, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,

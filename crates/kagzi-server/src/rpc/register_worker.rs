@@ -17,8 +17,8 @@ pub async fn handle(
         .await
         .map_err(from_engine)?;
     let settings = engine.settings();
-    // Whole seconds for workers that know nothing finer: rounded down, but never to none. Below a second that is too
-    // seldom, so the exact numbers stand beside them.
+    // Whole seconds for workers that know nothing finer: rounded down, but never to none. Below a second that
+    // is too seldom, so the exact numbers stand beside them.
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
     let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     Ok(v1::RegisterWorkerResponse {

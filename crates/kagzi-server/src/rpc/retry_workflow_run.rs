@@ -1,7 +1,7 @@
 //! RetryWorkflowRun: a waiting retry begins at once, an ended run goes on from its failed step.
 
 use kagzi_engine::Engine;
-use kagzi_model::{RunKey, Stands, act};
+use kagzi_model::{Ordered, RunKey, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -20,6 +20,6 @@ pub async fn handle(
     let by = check::author(&request.reason)?;
     let request = check::request_id(&request.request_id)?;
     let order = engine.order(RunKey::new(namespace, run), by, act::Retry { from, request });
-    let Stands { status, .. } = order.await.map_err(from_engine)?;
+    let Ordered { status, .. } = order.await.map_err(from_engine)?;
     Ok(v1::RetryWorkflowRunResponse { status: status as i32 })
 }

@@ -34,7 +34,8 @@ pub async fn handle(
     Ok(v1::StartWorkflowsResponse { results: results.collect() })
 }
 
-/// Starts each on its own and in its trace, all in one commit; what is wrong with one does not stop the others.
+/// Starts each on its own and in its trace, all in one commit; what is wrong with one does not stop the
+/// others.
 pub async fn start_each(
     engine: &Engine,
     requests: Vec<(Box<v1::StartWorkflowRequest>, Option<Name>)>,

@@ -1,7 +1,7 @@
 //! TerminateWorkflowRun: an operator gives a run up.
 
 use kagzi_engine::Engine;
-use kagzi_model::{RunKey, Stands, act};
+use kagzi_model::{Ordered, RunKey, act};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -15,6 +15,6 @@ pub async fn handle(
     let run = find::run_exactly(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let by = check::author(&request.reason)?;
     let order = engine.order(RunKey::new(namespace, run), by, act::Terminate);
-    let Stands { status, already } = order.await.map_err(from_engine)?;
+    let Ordered { status, already } = order.await.map_err(from_engine)?;
     Ok(v1::TerminateWorkflowRunResponse { status: status as i32, already_terminated: already })
 }

@@ -26,8 +26,8 @@ pub async fn handle(
     Ok(answer(view))
 }
 
-/// The same for a caller that may not take its results. A result is read only when there is room for the largest one; it
-/// then keeps as much as it needs.
+/// The same for a caller that may not take its results. A result is read only when there is room for the
+/// largest one; it then keeps as much as it needs.
 pub async fn handle_within(
     engine: &Engine,
     request: v1::WaitWorkflowRunRequest,

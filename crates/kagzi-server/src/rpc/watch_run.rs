@@ -48,7 +48,8 @@ impl Watch for History {
             limit: EVENTS_MAX,
             bytes_max: EVENT_BYTES_MAX,
         };
-        // Whether it lives before what happened: of a run that has ended no event is missing when the watch ends.
+        // Whether it lives before what happened: of a run that has ended no event is missing when the watch
+        // ends.
         let living = self.engine.store().living(&[(self.namespace.clone(), self.run)]).await;
         let living = !living.map_err(|error| from_engine(error.into()))?.is_empty();
         let piece = self.engine.store().history(&self.namespace, self.run, &request).await;

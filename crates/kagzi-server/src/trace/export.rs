@@ -72,9 +72,9 @@ impl Tracer {
 
     /// A run that was leased: a span below the call that started it, linked to the lease before.
     ///
-    /// The span's id follows from run and epoch. So the lease before is known by name, over crashes of workers and
-    /// servers and without a word in the database; and it is there to be linked to, because the server has exported it,
-    /// even if the worker died before it exported anything.
+    /// The span's id follows from run and epoch. So the lease before is known by name, over crashes of
+    /// workers and servers and without a word in the database; and it is there to be linked to, because the
+    /// server has exported it, even if the worker died before it exported anything.
     pub fn leased(&self, run: &Run) -> LeaseTrace {
         let Some(stored) = &run.options.trace else { return LeaseTrace::default() };
         let (Some(exporting), Some(context)) = (&self.exporting, remote(stored)) else {

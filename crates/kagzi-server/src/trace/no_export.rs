@@ -15,7 +15,8 @@ impl Tracer {
     pub fn open(settings: &TraceSettings) -> anyhow::Result<Tracer> {
         if settings.otlp_endpoint.is_some() {
             bail!(
-                "trace.otlp_endpoint is set, but this build has no OpenTelemetry; build it with the feature `otel`"
+                "trace.otlp_endpoint is set, but this build has no OpenTelemetry; build it with the feature \
+                 `otel`"
             );
         }
         Ok(Tracer)

@@ -1,4 +1,5 @@
-//! The W3C trace context: `00-<trace id>-<parent span id>-<flags>`, and `tracestate` with what vendors add to it.
+//! The W3C trace context: `00-<trace id>-<parent span id>-<flags>`, and `tracestate` with what vendors add to
+//! it.
 //!
 //! Both are stored as one text with a space between them: neither can hold one at that place.
 
@@ -25,8 +26,9 @@ pub fn split(stored: &str) -> (&str, &str) {
     stored.split_once(' ').unwrap_or((stored, ""))
 }
 
-/// As version 00 writes it: lower-case hexadecimal, neither id zero. A later version may have more parts, of which nobody
-/// knows the meaning yet, and other flags; what is known of it is read and the rest left out, as the standard asks.
+/// As version 00 writes it: lower-case hexadecimal, neither id zero. A later version may have more parts, of
+/// which nobody knows the meaning yet, and other flags; what is known of it is read and the rest left out, as
+/// the standard asks.
 fn read(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.trim().split('-').collect();
     let [version, trace, span, flags, more @ ..] = parts.as_slice() else { return None };

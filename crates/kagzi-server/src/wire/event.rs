@@ -24,8 +24,8 @@ pub fn event(event: Event) -> v1::RunEvent {
     }
 }
 
-/// What an event says. `event.proto` is written from the same declaration as the record that databases store, so
-/// the record is the message.
+/// What an event says. `event.proto` is written from the same declaration as the record that databases store,
+/// so the record is the message.
 fn detail(kind: &EventKind) -> Option<v1::EventDetail> {
     v1::EventDetail::decode(record(kind).as_slice()).ok().filter(|detail| detail.kind.is_some())
 }

@@ -15,7 +15,8 @@ pub fn failure(failure: &Failure) -> v1::Failure {
     }
 }
 
-/// Reads a failure; what is too long is cut, what makes no sense is clamped: an error report is never refused.
+/// Reads a failure; what is too long is cut, what makes no sense is clamped: an error report is never
+/// refused.
 pub fn read_failure(failure: Option<v1::Failure>) -> Failure {
     let v1::Failure { code, message, non_retryable, retry_after_ms, details, class } =
         failure.unwrap_or_default();

@@ -75,7 +75,8 @@ pub fn timeouts(set: &Timeouts) -> Option<v1::TimeoutConfig> {
     })
 }
 
-/// A policy that sets nothing is left out; for run-level retries that would mean "none", so those are always told.
+/// A policy that sets nothing is left out; for run-level retries that would mean "none", so those are always
+/// told.
 pub fn retry_policy(set: &RetryPolicy) -> Option<v1::RetryPolicy> {
     (*set != RetryPolicy::default()).then(|| set_retry_policy(set))
 }

@@ -11,7 +11,8 @@ use super::{
 
 pub fn schedule(schedule: Schedule, with_input: bool) -> v1::Schedule {
     let Schedule { plan, state, .. } = schedule;
-    // A stored timing was understood when it was made; should it no longer be, the schedule is paused and says why.
+    // A stored timing was understood when it was made; should it no longer be, the schedule is paused and
+    // says why.
     let words = plan.timing.timetable().map(|table| table.in_words()).unwrap_or_default();
     let mut spec = v1::ScheduleSpec {
         workflow_type: plan.workflow_type.to_string(),

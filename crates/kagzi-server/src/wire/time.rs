@@ -14,7 +14,8 @@ pub fn timestamp(at: Timestamp) -> prost_types::Timestamp {
     }
 }
 
-/// The seconds of the years 1 to 9999: what protobuf's own timestamps may be, and what clients can write as text.
+/// The seconds of the years 1 to 9999: what protobuf's own timestamps may be, and what clients can write as
+/// text.
 const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 pub fn read_timestamp(field: &str, at: &prost_types::Timestamp) -> Result<Timestamp, Status> {

@@ -1,5 +1,5 @@
-//! Handing runs over: read what is recorded, compose the messages, and give back what cannot be read. One run's trouble
-//! is that run's affair and never ends the stream.
+//! Handing runs over: read what is recorded, compose the messages, and give back what cannot be read. One
+//! run's trouble is that run's affair and never ends the stream.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 pub type Loading = BoxFuture<'static, (LeaseRef, Result<Assigned, Status>)>;
 
-/// A run that can be handed over without reading anything: it has recorded nothing, and its input came by just now.
+/// A run that can be handed over without reading anything: it has recorded nothing, and its input came by
+/// just now.
 pub fn at_hand(assignment: Assignment) -> Result<Assigned, Box<Assignment>> {
     match assignment {
         Assignment { run, input: Some(input), fresh: true } if run.options.handler_of.is_none() => {
@@ -48,7 +49,8 @@ pub fn load(engine: Engine, assignment: Assignment) -> Loading {
     })
 }
 
-/// Gives a run back that could not be read. While the store is away it tries again: nobody else knows of the lease.
+/// Gives a run back that could not be read. While the store is away it tries again: nobody else knows of the
+/// lease.
 pub async fn give_back(engine: Engine, lease: LeaseRef, status: Status) -> LeaseRef {
     let (namespace, run) = (&lease.namespace, lease.run);
     let message = status.message();

@@ -1,5 +1,5 @@
-//! What waits to be written to a worker. Bounded in bytes by its owner, who looks before it adds, and never a reason to
-//! wait: whoever writes to a slow reader must go on hearing its heartbeats.
+//! What waits to be written to a worker. Bounded in bytes by its owner, who looks before it adds, and never a
+//! reason to wait: whoever writes to a slow reader must go on hearing its heartbeats.
 
 use std::{collections::VecDeque, pin::Pin, sync::Arc, task, time::Duration};
 

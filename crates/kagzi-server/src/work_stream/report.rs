@@ -54,7 +54,8 @@ pub fn bytes(report: &v1::Report) -> usize {
         }
 }
 
-/// Commits a chunk of reports of so many bytes and answers each. Never fails: what went wrong is part of the answers.
+/// Commits a chunk of reports of so many bytes and answers each. Never fails: what went wrong is part of the
+/// answers.
 pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, bytes: usize) -> Committed {
     let (len, mut ended) = (reports.len(), Vec::new());
     let mut ack = v1::Ack::default();
@@ -189,7 +190,7 @@ fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
             | Reply::Started(_)
             | Reply::Claimed(_)
             | Reply::Begin(_)
-            | Reply::Stands(_)
+            | Reply::Ordered(_)
             | Reply::RunFailed(_)
             | Reply::Reclaimed(_)
             | Reply::Blocked(_),

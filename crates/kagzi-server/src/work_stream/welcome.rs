@@ -56,8 +56,8 @@ enum Known {
     Not(WorkerId),
 }
 
-/// A worker that names its id and is still in the registry keeps it, even when it never heard our welcome: what
-/// was leased to it meanwhile is given back, because it does not hold it.
+/// A worker that names its id and is still in the registry keeps it, even when it never heard our welcome:
+/// what was leased to it meanwhile is given back, because it does not hold it.
 async fn recognise(
     services: &Services,
     id: &str,

@@ -1,5 +1,5 @@
-//! A page of somebody else's site, open in a browser on the developer's machine, sends requests to the server on
-//! loopback. A browser allows this without asking anybody, as long as the request is a "simple" one.
+//! A page of somebody else's site, open in a browser on the developer's machine, sends requests to the server
+//! on loopback. A browser allows this without asking anybody, as long as the request is a "simple" one.
 
 use kagzi_proto::v1;
 use prost::Message;
@@ -28,8 +28,8 @@ fn attacks() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What `fetch` sends across origins without a preflight, byte by byte. A blob without a type has no content type; a
-/// string has text/plain.
+/// What `fetch` sends across origins without a preflight, byte by byte. A blob without a type has no content
+/// type; a string has text/plain.
 fn simple_request(stage: &Stage, path: &str, content_type: Option<&str>, message: &[u8]) -> Vec<u8> {
     let mut body = vec![0];
     body.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
@@ -37,7 +37,8 @@ fn simple_request(stage: &Stage, path: &str, content_type: Option<&str>, message
     let content_type = content_type.map(|kind| format!("Content-Type: {kind}\r\n")).unwrap_or_default();
     let mut request = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{content_type}\
-         User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept: */*\r\n\
+         User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept: \
+         */*\r\n\
          Origin: https://evil.example\r\nReferer: https://evil.example/\r\nSec-Fetch-Dest: empty\r\n\
          Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: cross-site\r\n\r\n",
         stage.address,

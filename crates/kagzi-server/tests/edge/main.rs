@@ -1,5 +1,5 @@
-//! What reaches a server from strangers: browsers, silent connections, floods and half requests. Every test talks to a
-//! real server over TCP.
+//! What reaches a server from strangers: browsers, silent connections, floods and half requests. Every test
+//! talks to a real server over TCP.
 
 mod browsers;
 mod callers;

@@ -1,5 +1,5 @@
-//! The calls, fields and numbers that the mission names (M-005, M-007, M-093) stay as they are: one worker and one
-//! client use nothing else. The newer messages beside them say the same.
+//! The calls, fields and numbers that the mission names (M-005, M-007, M-093) stay as they are: one worker
+//! and one client use nothing else. The newer messages beside them say the same.
 
 use kagzi_proto::{FILE_DESCRIPTOR_SET, Reason, v1};
 use prost_reflect::DescriptorPool;

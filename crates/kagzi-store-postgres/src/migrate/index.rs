@@ -21,8 +21,8 @@ impl Index {
         self.on.split_whitespace().next().expect("the table comes first")
     }
 
-    /// Whether a transaction is the place for it: the table is empty, as it is for everybody who starts anew, or the index
-    /// is there already.
+    /// Whether a transaction is the place for it: the table is empty, as it is for everybody who starts anew,
+    /// or the index is there already.
     pub async fn quick(&self, session: &Session) -> Result<bool, StoreError> {
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {})", self.table());
         Ok(holds(session, &empty).await? || self.is_valid(session).await?)
@@ -42,7 +42,8 @@ impl Index {
     pub async fn build_beside(&self, session: &Session, number: usize) -> Result<bool, StoreError> {
         if session.pooled() {
             return Err(StoreError::Unavailable(format!(
-                "the index {} is to be built, which no pooler in transaction mode can do; start one server once with a \
+                "the index {} is to be built, which no pooler in transaction mode can do; start one server \
+                 once with a \
                  direct URL, without pgbouncer=true and with notifications",
                 self.name
             )));
@@ -57,7 +58,9 @@ impl Index {
         match unlocked? {
             true => Ok(true),
             false => Err(StoreError::Unavailable(
-                "the lock of the migration was not held by this connection; a pooler seems to stand in between".into(),
+                "the lock of the migration was not held by this connection; a pooler seems to stand in \
+                 between"
+                    .into(),
             )),
         }
     }
@@ -66,7 +69,8 @@ impl Index {
         // As long as it takes: nobody waits for it but us.
         session.execute("SET statement_timeout = 0; SET lock_timeout = 0").await.map_err(from_postgres)?;
         if !self.is_valid(session).await? {
-            // What an interrupted attempt left behind is kept up to date by every writer and used by no reader.
+            // What an interrupted attempt left behind is kept up to date by every writer and used by no
+            // reader.
             let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS kagzi.{}", self.name);
             session.execute(&drop).await.map_err(from_postgres)?;
             let create = format!("CREATE INDEX CONCURRENTLY {} ON {}", self.name, self.on);

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 /// Device and number: what a file is, whatever it is called.
 type Key = (u64, u64);
 
-/// The databases that this process has open. Asked before a file is opened: closing any handle of a file ends the locks
-/// that SQLite holds on it in this process.
+/// The databases that this process has open. Asked before a file is opened: closing any handle of a file ends
+/// the locks that SQLite holds on it in this process.
 static OPEN: Mutex<BTreeSet<Key>> = Mutex::new(BTreeSet::new());
 
 /// One database file, claimed.
@@ -28,10 +28,12 @@ impl Inode {
         if !found.is_file() {
             return Err(refused("is not a file"));
         }
-        // The write-ahead log is named after the file: each name would have its own, and one of them would be lost.
+        // The write-ahead log is named after the file: each name would have its own, and one of them would be
+        // lost.
         if names(&found) > 1 {
             return Err(refused(
-                "has a second name (a hard link), under which its write-ahead log would not be found; remove the \
+                "has a second name (a hard link), under which its write-ahead log would not be found; \
+                 remove the \
                  other name, and copy databases with `kagzi backup`",
             ));
         }
@@ -39,7 +41,8 @@ impl Inode {
         if key.is_some_and(|key| !OPEN.lock().insert(key)) {
             let pid = std::process::id();
             return Err(refused(&format!(
-                "is in use by another kagzi process (pid {pid}, this one); open it once, or choose another file"
+                "is in use by another kagzi process (pid {pid}, this one); open it once, or choose another \
+                 file"
             )));
         }
         // From here on dropping it takes the key out again.
@@ -68,8 +71,8 @@ impl Drop for Inode {
     }
 }
 
-/// On Linux this lock and those of SQLite do not see each other. Elsewhere they do, and SQLite could not work: there the
-/// file beside the database is all there is.
+/// On Linux this lock and those of SQLite do not see each other. Elsewhere they do, and SQLite could not
+/// work: there the file beside the database is all there is.
 #[cfg(target_os = "linux")]
 fn lock(database: &Path, refused: &dyn Fn(&str) -> StoreError) -> Result<Option<File>, StoreError> {
     use std::fs::TryLockError;

@@ -1,8 +1,9 @@
 //! Moves the write-ahead log into the database file, beside the writer instead of in its way.
 //!
-//! A checkpoint copies thousands of pages. A thread with a connection of its own does that while commits go on. They leave a
-//! tail behind it, which the writer then moves itself: a few pages, and with them the log is empty and its next commit
-//! begins it anew. If commits came without a pause, it is also the writer that waits for the disk to have the copies.
+//! A checkpoint copies thousands of pages. A thread with a connection of its own does that while commits go
+//! on. They leave a tail behind it, which the writer then moves itself: a few pages, and with them the log is
+//! empty and its next commit begins it anew. If commits came without a pause, it is also the writer that
+//! waits for the disk to have the copies.
 
 use std::{
     collections::BTreeSet,
@@ -22,15 +23,18 @@ use rusqlite::{Connection, ErrorCode, config::DbConfig, hooks::Wal};
 
 use super::from_sqlite;
 
-/// Pages in the log before it is moved: 16 MiB. Fewer, longer checkpoints measured faster than SQLite's 4 MiB.
+/// Pages in the log before it is moved: 16 MiB. Fewer, longer checkpoints measured faster than SQLite's 4
+/// MiB.
 const LOG_PAGES: i32 = 2048;
-/// This many times as many, and the thread is not there any more: the writer tries too.
+/// When the log is this many times longer, the checkpoint thread is assumed dead, and the writer checkpoints
+/// itself.
 const LATE: i32 = 8;
 /// Each pass moves what was committed during the one before.
 const PASSES_MAX: usize = 6;
 
-/// The files of this process under whose checkpoint the disk failed. Copies that it had taken before may be gone, and
-/// Linux says so only once: from there on the log keeps everything, and the next opening moves it from its beginning.
+/// The files of this process under whose checkpoint the disk failed. Copies that it had taken before may be
+/// gone, and Linux says so only once: from there on the log keeps everything, and the next opening moves it
+/// from its beginning.
 static DISK_FAILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// What a file is known by: the path by which SQLite has it open.
@@ -64,7 +68,8 @@ fn beside_from(writer: &mut Connection, path: &Path, log_pages: i32) -> Result<(
         .execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")
         .map_err(from_sqlite)?;
     connection.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
-    // After a disk error the log is the only good copy, so closing must not move it. A clean stop does it first.
+    // After a disk error the log is the only good copy, so closing must not move it. A clean stop does it
+    // first.
     for connection in [&connection, &*writer] {
         let off = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(off, true).map_err(from_sqlite)?;
@@ -137,7 +142,8 @@ impl Mover {
     }
 }
 
-/// Passes until nothing was committed between two of them: then the first of the two has also waited for the disk.
+/// Passes until nothing was committed between two of them: then the first of the two has also waited for the
+/// disk.
 fn move_all(connection: &Connection) -> rusqlite::Result<()> {
     let mut before = None;
     for _ in 0..PASSES_MAX {
@@ -151,7 +157,8 @@ fn move_all(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 impl Progress {
-    /// What could not be moved is still in the log, and the next commit tries again, unless the disk itself failed.
+    /// What could not be moved is still in the log, and the next commit tries again, unless the disk itself
+    /// failed.
     fn note(&self, checkpoint: rusqlite::Result<()>) {
         let Err(error) = checkpoint else { return self.told.store(false, SeqCst) };
         match error.sqlite_error_code() {
@@ -162,7 +169,8 @@ impl Progress {
                 DISK_FAILED.lock().insert(self.file.clone());
                 tracing::error!(
                     %error,
-                    "the disk failed while the write-ahead log was moved; nothing is lost as long as the log stays: \
+                    "the disk failed while the write-ahead log was moved; nothing is lost as long as the \
+                     log stays: \
                      it grows until the server is restarted, which moves it again from its beginning"
                 );
             }
@@ -225,7 +233,8 @@ mod tests {
         while log(&writer).1 == 0 {
             thread::yield_now();
         }
-        // The thread says so a moment later; the commit after that finishes, and the one behind it begins anew.
+        // The thread says so a moment later; the commit after that finishes, and the one behind it begins
+        // anew.
         while log(&writer).0 >= before {
             insert(&writer, n);
             n += 1;

@@ -8,9 +8,9 @@ use kagzi_model::Timestamp;
 /// ordinary drift.
 pub const LEAP_MIN: Duration = Duration::from_secs(1);
 
-/// While the authority is behind, one part in so many is left out: an hour is made up for in ten hours, and no
-/// timer is late by more than a ninth of its length. A clock that stood still instead would hold up every sleep, retry
-/// and lease for the whole hour.
+/// While the authority is behind, one part in so many is left out: an hour is made up for in ten hours, and
+/// no timer is late by more than a ninth of its length. A clock that stood still instead would hold up every
+/// sleep, retry and lease for the whole hour.
 const SLEW_PART: u32 = 10;
 
 /// Carries time. Never goes back, never stands still.
@@ -68,8 +68,8 @@ impl Carried {
         }
     }
 
-    /// Goes on from `newest` if that is later, and runs slowly until the authority has caught up. Answers with how
-    /// much later it was.
+    /// Goes on from `newest` if that is later, and runs slowly until the authority has caught up. Answers
+    /// with how much later it was.
     pub fn not_before(&mut self, steady: Duration, newest: Timestamp) -> Duration {
         let (now, truth) = (self.now(steady), self.calendar(steady));
         let moved = newest - now;

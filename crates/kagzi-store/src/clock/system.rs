@@ -15,8 +15,8 @@ use super::{Carried, Clock, Correction, LEAP_MIN};
 /// How often the wall clock is looked at, and so how long after a suspend the server is late at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A look at both clocks that takes longer than this says too little, for example when the machine was suspended
-/// in between.
+/// A look at both clocks that takes longer than this says too little, for example when the machine was
+/// suspended in between.
 const LOOK_MAX: Duration = Duration::from_millis(10);
 const LOOKS_MAX: usize = 5;
 
@@ -24,8 +24,8 @@ const LOOKS_MAX: usize = 5;
 pub trait TimeSource: Send + Sync + 'static {
     /// The time of day; may leap in either direction.
     fn wall(&self) -> Timestamp;
-    /// Time that only ever passes. On Linux and macOS it stands still while the machine is suspended, so a suspend
-    /// looks like a leap of the wall clock, and is treated as one.
+    /// Time that only ever passes. On Linux and macOS it stands still while the machine is suspended, so a
+    /// suspend looks like a leap of the wall clock, and is treated as one.
     fn steady(&self) -> Duration;
 }
 
@@ -44,8 +44,8 @@ impl TimeSource for Machine {
     }
 }
 
-/// The machine's clock, carried by steady time and compared with the wall clock every second. A wall clock that is
-/// ahead is followed at once; one that is behind is waited for by running slowly.
+/// The machine's clock, carried by steady time and compared with the wall clock every second. A wall clock
+/// that is ahead is followed at once; one that is behind is waited for by running slowly.
 #[derive(Clone)]
 pub struct SystemClock {
     inner: Arc<Inner>,
@@ -98,8 +98,8 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        // The wall clock may leap meanwhile, and Tokio's timer counts whole milliseconds and may fire within the
-        // one we asked for: look again.
+        // The wall clock may leap meanwhile, and Tokio's timer counts whole milliseconds and may fire within
+        // the one we asked for: look again.
         while let left = at - self.now()
             && !left.is_zero()
         {
@@ -132,7 +132,8 @@ impl Clock for SystemClock {
         if moved > LEAP_MIN {
             warn!(
                 behind_ms = moved.as_millis() as u64,
-                "this machine's clock is behind the newest entry of the database; time goes on from that entry, \
+                "this machine's clock is behind the newest entry of the database; time goes on from that \
+                 entry, \
                  a tenth more slowly, until the clock has caught up"
             );
         }

@@ -1,8 +1,9 @@
-//! What happens to a batch that cannot be stored although the store works: it is taken apart until only the culprit is
-//! refused.
+//! What happens to a batch that cannot be stored although the store works: it is taken apart until only the
+//! culprit is refused.
 //!
-//! A batch mixes tenants. One command that the database refuses (a text that it cannot hold, an id that is taken, a row
-//! that cannot be read) must not fail its neighbours, and it must not keep housekeeping or claims from going on.
+//! A batch mixes tenants. One command that the database refuses (a text that it cannot hold, an id that is
+//! taken, a row that cannot be read) must not fail its neighbours, and it must not keep housekeeping or
+//! claims from going on.
 
 use kagzi_model::{Command, Rejection, RunId};
 use tokio::sync::oneshot;
@@ -11,7 +12,7 @@ use tracing::error;
 use super::{Failed, Lane, Manner, Message, PLAIN};
 use crate::{
     Backend, LaneStats, Outcome, StoreError,
-    turn::{Answer, Done, DoubtfulLease, Moment},
+    turn::{Answer, Done, Moment, UnansweredLease},
 };
 
 /// Rows that are set aside in one go. What is still wrong then is found in the next turn.
@@ -22,22 +23,22 @@ impl<B: Backend> Lane<B> {
     pub(super) async fn take_apart(
         &mut self,
         moment: Moment,
-        (returned, doubtful): (Vec<Command>, Vec<DoubtfulLease>),
+        (returned, unanswered): (Vec<Command>, Vec<UnansweredLease>),
         batch: Vec<Message>,
         failed: Failed,
     ) {
         error!(error = %failed.error, messages = batch.len(), "a batch could not be stored, taking it apart");
         LaneStats::add(&self.stats.taken_apart, 1);
-        if failed.in_doubt {
-            self.observer.in_doubt();
+        if failed.commit_unanswered {
+            self.observer.commit_unanswered();
         }
         // What the failed attempt leased may exist if its commit was asked for.
-        let doubtful = doubtful.into_iter().chain(failed.leases);
-        for lease in doubtful {
+        let unanswered = unanswered.into_iter().chain(failed.leases);
+        for lease in unanswered {
             let owed = std::slice::from_ref(&lease);
             match self.attempt(moment, (&[], owed), &[], PLAIN).await {
                 Ok(done) => self.settle(Vec::new(), done),
-                Err(failed) if failed.error.is_away() => self.doubtful.push(lease),
+                Err(failed) if failed.error.is_away() => self.unanswered.push(lease),
                 // It runs out by itself.
                 Err(failed) => error!(error = %failed.error, "a lease could not be given back"),
             }
@@ -76,8 +77,8 @@ impl<B: Backend> Lane<B> {
         }
     }
 
-    /// The commands of a call, run by run: those of one run belong together, those of different runs do not know each
-    /// other.
+    /// The commands of a call, run by run: those of one run belong together, those of different runs do not
+    /// know each other.
     async fn by_run(
         &mut self,
         moment: Moment,
@@ -120,7 +121,8 @@ impl<B: Backend> Lane<B> {
         Ok(outcomes.into_iter().map(|outcome| outcome.expect("every command belongs to a run")).collect())
     }
 
-    /// Housekeeping that takes up one row at a time. The row that cannot be stored is set aside, and the rest goes on.
+    /// Housekeeping that takes up one row at a time. The row that cannot be stored is set aside, and the rest
+    /// goes on.
     async fn sweep_carefully(
         &mut self,
         moment: Moment,

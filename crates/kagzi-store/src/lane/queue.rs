@@ -1,7 +1,9 @@
-//! What waits in front of a lane: bounded in messages and in bytes, with signs of life ahead of everything else.
+//! What waits in front of a lane: bounded in messages and in bytes, with signs of life ahead of everything
+//! else.
 //!
-//! A heartbeat that waits behind thousands of starts is a heartbeat that comes too late, and then living workers lose
-//! their runs. Large messages are let in by their bytes: four thousand of two megabytes would be eight gigabytes.
+//! A heartbeat that waits behind thousands of starts is a heartbeat that comes too late, and then living
+//! workers lose their runs. Large messages are let in by their bytes: four thousand of two megabytes would be
+//! eight gigabytes.
 
 use std::sync::Arc;
 
@@ -114,8 +116,8 @@ impl Queue {
     }
 }
 
-/// A heartbeat that only says which leases are alive. One that also tells of lost deliveries must not overtake the
-/// reports that its worker sent before it.
+/// A heartbeat that only says which leases are alive. One that also tells of lost deliveries must not
+/// overtake the reports that its worker sent before it.
 fn is_sign_of_life(message: &Message) -> bool {
     let Message::Worker { command: WorkerCommand::Beat(beat), .. } = message else { return false };
     beat.unlisted_after_ms.is_none() && !beat.reconnected

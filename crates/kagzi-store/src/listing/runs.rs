@@ -124,7 +124,8 @@ impl Query<'_> {
             {
                 return None;
             }
-            // As many as workers have slots: sorting them costs less than an index that every run moves through.
+            // As many as workers have slots: sorting them costs less than an index that every run moves
+            // through.
             Status::Running => {
                 terms.push(Term::Plain("runs.lease_worker IS NOT NULL".into()));
                 "runs_leased"
@@ -227,7 +228,8 @@ fn range(column: &str, range: TimeRange) -> impl Iterator<Item = Term> {
     bounds.map(term).into_iter().flatten()
 }
 
-/// The first text, in the order of bytes, that is behind everything with this prefix; none when there is no such.
+/// The first text, in the order of bytes, that is behind everything with this prefix; none when there is no
+/// such.
 fn end_of(prefix: &str) -> Option<Name> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {

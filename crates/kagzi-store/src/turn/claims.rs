@@ -10,10 +10,11 @@ use crate::{
     WorkersQuery, frontier::WHOLE, hash::HashSet,
 };
 
-/// When to look again for a due run that another server holds. It holds it for a commit, a few milliseconds; that the
-/// commit failed, nobody says.
+/// When to look again for a due run that another server holds. Its row lock lasts one commit, a few
+/// milliseconds. If that commit fails, nothing notifies us, so we look again.
 const HELD_ELSEWHERE_MS: i64 = 50;
-/// Keys that one turn claims from. With more, the oldest are served first and the others in the turns that follow.
+/// Keys that one turn claims from. With more, the oldest are served first and the others in the turns that
+/// follow.
 const CLAIM_KEYS_MAX: usize = 32;
 
 impl<'a, B: Backend> Turn<'a, B> {
@@ -28,17 +29,17 @@ impl<'a, B: Backend> Turn<'a, B> {
             if !self.board.watches(&key) {
                 continue;
             }
-            if !self.rules_readable(&key.namespace).await? {
+            if !self.controls_readable(&key.namespace).await? {
                 continue;
             }
-            let gated = !self.rules.before(&key).is_empty();
+            let gated = !self.controls.before(&key).is_empty();
             if due > self.now {
                 self.board.expect(&key, due);
                 continue;
             }
-            // Older runs wait in the database, of this key or of another one for the same workers: this one queues
-            // behind them. Behind a gate, too, it is claimed with the backlog, once what is leased there is counted:
-            // still in this commit.
+            // Older runs wait in the database, of this key or of another one for the same workers: this one
+            // queues behind them. Behind a gate, too, it is claimed with the backlog, once what is leased
+            // there is counted: still in this commit.
             let behind = gated || self.board.has_backlog(&key) || self.board.contended(&key);
             if behind || !self.give(&key, id).await? {
                 self.board.add_backlog(&key);
@@ -52,8 +53,8 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// Leases one run to the worker with the most room; false when there is none.
     async fn give(&mut self, key: &QueueKey, id: RunId) -> Result<bool, StoreError> {
-        let (roster, served) = (&*self.roster, &self.served);
-        let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) };
+        let (worker_cache, served) = (&*self.worker_cache, &self.served);
+        let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { worker_cache.room(demand) };
         let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
         let (demand_id, once, worker) = (demand.id, demand.once, demand.worker);
         let command = RunKey::new(key.namespace.clone(), id)
@@ -76,9 +77,11 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.count_leases();
             }
             Err(rejection) => {
-                // The index says due and the row says no. It would be found first in every turn, and so many of them would
-                // stand in the way of their whole key: it is left alone, and named to whoever looks.
-                tracing::error!(namespace = %key.namespace, run = %id, %rejection, "a due run could not be leased");
+                // The index says due and the row says no. It would be found first in every turn, and so many
+                // of them would stand in the way of their whole key: it is left alone, and named to whoever
+                // looks.
+                tracing::error!(namespace = %key.namespace, run = %id, %rejection, "a due run could not be \
+                    leased");
                 let row = AsideRow::Run(RunKey::new(key.namespace.clone(), id));
                 let why = format!("its row is due and cannot be leased: {rejection}");
                 self.stats.aside.put(row, &why, self.now);
@@ -87,7 +90,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(true)
     }
 
-    /// How long the run has waited since it was due, and where that is counted: a late timer is not a full queue.
+    /// How long the run has waited since it was due, and where that is counted: a late timer is not a full
+    /// queue.
     fn waited(&self, id: RunId) -> Option<(&'a Histogram, u64)> {
         let run = &self.fold.entry(id)?.aggregate.run;
         let micros = u64::try_from(self.now.0.saturating_sub(run.due_at()?.0)).unwrap_or(0);
@@ -104,8 +108,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
     }
 
-    /// Claims waiting runs for workers that have room: of all keys together the longest due first, so that no type and no
-    /// queue waits for more than the runs that were due before its own.
+    /// Claims waiting runs for workers that have room: of all keys together the longest due first, so that no
+    /// type and no queue waits for more than the runs that were due before its own.
     pub(super) async fn claim_backlog(&mut self) -> Result<(), StoreError> {
         let wanted = self.wanted().await?;
         if wanted.is_empty() {
@@ -130,10 +134,10 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.load_runs(first.iter().map(key_of).collect()).await?;
         for run in first {
             let key = &wanted[run.key].key;
-            // Several demands of one worker promise its free slots more than once, and keys share gates; what cannot be
-            // read was set aside. Whatever is left over is looked for again.
+            // Several demands of one worker promise its free slots more than once, and keys share gates; what
+            // cannot be read was set aside. Whatever is left over is looked for again.
             let given =
-                self.rules.room(key) > 0 && !self.fold.lacks(run.run) && self.give(key, run.run).await?;
+                self.controls.room(key) > 0 && !self.fold.lacks(run.run) && self.give(key, run.run).await?;
             left_over[run.key] |= !given;
         }
         let done = |place: &usize| found[*place] < wanted[*place].len && !left_over[*place];
@@ -159,34 +163,34 @@ impl<'a, B: Backend> Turn<'a, B> {
             {
                 frontier.advance(last.at);
             }
-            if !done.contains(&place) && self.rules.room(key) == 0 {
-                self.board.hold(key);
+            if !done.contains(&place) && self.controls.room(key) == 0 {
+                self.board.block(key);
             }
         }
         Ok(())
     }
 
-    /// The keys to claim from in this turn, each with how many runs could be given out. When there are many, those whose
-    /// oldest run has waited longest.
+    /// The keys to claim from in this turn, each with how many runs could be given out. When there are many,
+    /// those whose oldest run has waited longest.
     async fn wanted(&mut self) -> Result<Vec<DueKey>, StoreError> {
         let mut keys = Vec::new();
         for key in self.board.backlogged() {
-            if self.room(&key) > 0 && self.rules_readable(&key.namespace).await? {
+            if self.room(&key) > 0 && self.controls_readable(&key.namespace).await? {
                 keys.push(key);
             }
         }
         if keys.len() > CLAIM_KEYS_MAX {
             keys = self.longest_waiting(keys).await?;
         }
-        self.approach_gates(&keys).await?;
+        self.lock_and_count_gates(&keys).await?;
         if self.shared {
             self.looked.extend(keys.iter().cloned());
         }
         let mut wanted = Vec::with_capacity(keys.len());
         for key in keys {
-            let len = self.room(&key).min(self.claim_len_max).min(self.rules.room(&key));
+            let len = self.room(&key).min(self.claim_len_max).min(self.controls.room(&key));
             match len {
-                0 => self.board.hold(&key),
+                0 => self.board.block(&key),
                 len => {
                     let from = self.search_from(&key);
                     wanted.push(DueKey { key, len, from });
@@ -227,15 +231,15 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// How many runs of the key workers could take now.
     fn room(&self, key: &QueueKey) -> usize {
-        let (roster, served) = (&*self.roster, &self.served);
-        self.board.room(key, |demand| if served.contains(&demand.id) { 0 } else { roster.room(demand) })
+        let (worker_cache, served) = (&*self.worker_cache, &self.served);
+        self.board.room(key, |demand| if served.contains(&demand.id) { 0 } else { worker_cache.room(demand) })
     }
 
     /// Counts leases that began or ended since the last look.
     fn count_leases(&mut self) {
         for moved in &self.fold.touched.leases[self.lease_moves_counted..] {
-            self.roster.count(moved);
-            self.rules.count(moved);
+            self.worker_cache.count(moved);
+            self.controls.count(moved);
         }
         self.lease_moves_counted = self.fold.touched.leases.len();
     }
@@ -249,7 +253,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
-    /// Loads a worker that somebody else's turn depends on: one that cannot be read is left alone and gets nothing.
+    /// Loads a worker that somebody else's turn depends on: one that cannot be read is left alone and gets
+    /// nothing.
     pub(super) async fn load_readable_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
         match self.load_worker(id).await {
             Err(StoreError::Corrupt(why)) => {
@@ -262,7 +267,7 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// The same for many, in one go.
     async fn load_all_workers(&mut self, ids: impl Iterator<Item = WorkerId>) -> Result<(), StoreError> {
-        let lacking: Vec<WorkerId> = ids.filter(|id| !self.roster.contains(*id)).collect();
+        let lacking: Vec<WorkerId> = ids.filter(|id| !self.worker_cache.contains(*id)).collect();
         if lacking.is_empty() {
             return Ok(());
         }
@@ -274,24 +279,24 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// After a failed commit the roster is empty: load those who stand by.
     pub(super) async fn warm_up(&mut self) -> Result<(), StoreError> {
-        let missing = self.roster.take_missing();
-        let workers: Vec<WorkerId> = match self.roster.cold {
+        let missing = self.worker_cache.take_missing();
+        let workers: Vec<WorkerId> = match self.worker_cache.cold {
             true => self.board.workers().into_iter().collect(),
             false => missing.into_iter().filter(|id| self.board.stands(*id)).collect(),
         };
         if self.shared && !workers.is_empty() {
             for id in self.backend.standing(&workers).await? {
-                self.roster.stood_by(id);
+                self.worker_cache.mark_home(id);
             }
         }
         if self.shared {
             // One whose stream is elsewhere by now gets nothing here. Polls have no home: they take turns.
-            let polls = |id: &WorkerId| !self.roster.stands_here(*id) && self.board.only_polls(*id);
+            let polls = |id: &WorkerId| !self.worker_cache.is_home(*id) && self.board.only_polls(*id);
             let polls = workers.iter().copied().filter(polls).collect();
             Box::pin(self.take_in_all(polls)).await?;
         }
         self.load_all_workers(workers.into_iter()).await?;
-        self.roster.cold = false;
+        self.worker_cache.cold = false;
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! The workers that a batch speaks of, read before anything is decided: on a shared database a thousand heartbeats take
-//! as many round trips as one.
+//! The workers that a batch speaks of, read before anything is decided: on a shared database a thousand
+//! heartbeats take as many round trips as one.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,9 @@ use crate::{
 };
 
 impl<B: Backend> Turn<'_, B> {
-    /// Compares the workers that the batch speaks of with the database, marks those that stand by here from now on, and
-    /// loads the runs that their heartbeats list. Alone on a database memory is right, and nobody asks.
+    /// Compares the workers that the batch speaks of with the database, marks those that stand by here from
+    /// now on, and loads the runs that their heartbeats list. Alone on a database memory is right, and nobody
+    /// asks.
     pub(super) async fn look_at_workers(&mut self, batch: &[Message]) -> Result<(), StoreError> {
         let ids: BTreeSet<WorkerId> = batch.iter().filter_map(worker_of).collect();
         if ids.is_empty() {
@@ -27,15 +28,16 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     async fn compare_workers(&mut self, ids: BTreeSet<WorkerId>, beats: &[&Beat]) -> Result<(), StoreError> {
-        // Whoever stands by here is leased runs by this server alone: what memory does not know of is not there.
-        let here = |id: &WorkerId| self.roster.contains(*id) && self.roster.stands_here(*id);
+        // Whoever stands by here is leased runs by this server alone: what memory does not know of is not
+        // there.
+        let here = |id: &WorkerId| self.worker_cache.contains(*id) && self.worker_cache.is_home(*id);
         let (known, whole): (Vec<WorkerId>, Vec<WorkerId>) = ids.iter().copied().partition(here);
         let mut held: HashSet<(WorkerId, RunKey)> = HashSet::default();
         for id in &known {
-            let member = self.roster.get(*id);
+            let member = self.worker_cache.get(*id);
             held.extend(member.into_iter().flat_map(|member| member.holds()).map(|key| (*id, key)));
         }
-        for beat in beats.iter().filter(|beat| self.roster.stands_here(beat.id)) {
+        for beat in beats.iter().filter(|beat| self.worker_cache.is_home(beat.id)) {
             let key =
                 |lease: &kagzi_model::LeaseRef| RunKey { id: lease.run, namespace: lease.namespace.clone() };
             held.extend(beat.runs.iter().map(|lease| (beat.id, key(lease))));
@@ -43,7 +45,7 @@ impl<B: Backend> Turn<'_, B> {
         let held: Vec<(WorkerId, RunKey)> = held.into_iter().collect();
         let query = WorkersQuery { whole: &whole, known: &known, held: &held };
         let loaded = self.backend.load_workers(&query).await?;
-        ids.iter().for_each(|id| self.roster.doubt(*id));
+        ids.iter().for_each(|id| self.worker_cache.evict(*id));
         self.compared.extend(ids);
         self.know_workers(loaded);
         Ok(())
@@ -55,22 +57,22 @@ impl<B: Backend> Turn<'_, B> {
             self.compared.remove(&id);
             self.stats.aside.put(AsideRow::Worker(id), &why, self.now);
         }
-        loaded.workers.into_iter().for_each(|worker| self.roster.know(worker));
+        loaded.workers.into_iter().for_each(|worker| self.worker_cache.know(worker));
     }
 
     /// The worker that a message brings here, if it is known and is who it says.
     fn comes_here(&self, message: &Message) -> Option<WorkerId> {
         if let Message::StandBy { demand, .. } = message {
-            let known = demand.once && self.roster.stands_here(demand.worker);
-            return (!known && self.roster.contains(demand.worker)).then_some(demand.worker);
+            let known = demand.once && self.worker_cache.is_home(demand.worker);
+            return (!known && self.worker_cache.contains(demand.worker)).then_some(demand.worker);
         }
         let beat = beat_of(message)?;
         let foreign = beat
             .of
             .as_ref()
             .is_some_and(|(namespace, task_queue)| self.is_of_another(beat.id, (namespace, task_queue)));
-        let comes = beat.reconnected || (!self.roster.stands_here(beat.id) && self.board.stands(beat.id));
-        (comes && !foreign && self.roster.contains(beat.id)).then_some(beat.id)
+        let comes = beat.reconnected || (!self.worker_cache.is_home(beat.id) && self.board.stands(beat.id));
+        (comes && !foreign && self.worker_cache.contains(beat.id)).then_some(beat.id)
     }
 
     /// Workers stand by here from now on, in one go.
@@ -82,31 +84,31 @@ impl<B: Backend> Turn<'_, B> {
         }
         let loaded = self.backend.stand_by(&ids).await?;
         for worker in &loaded.workers {
-            self.roster.stood_by(worker.worker.id);
+            self.worker_cache.mark_home(worker.worker.id);
             self.taken_in.insert(worker.worker.id);
         }
         self.know_workers(loaded);
         Ok(())
     }
 
-    /// Loads what heartbeats list, and what they ought to list. What the worker no longer holds is read again: only its
-    /// row says why.
+    /// Loads what heartbeats list, and what they ought to list. What the worker no longer holds is read
+    /// again: only its row says why.
     async fn load_beaten(&mut self, beats: &[&Beat]) -> Result<(), StoreError> {
         let mut keys = Vec::new();
         for beat in beats {
-            let Some(member) = self.roster.get(beat.id) else { continue };
+            let Some(member) = self.worker_cache.get(beat.id) else { continue };
             let mut holds: HashSet<RunKey> = member.holds().collect();
             for lease in &beat.runs {
                 let key = RunKey { id: lease.run, namespace: lease.namespace.clone() };
                 if !holds.remove(&key) {
-                    self.fold.doubt(lease.run);
+                    self.fold.evict(lease.run);
                 }
                 keys.push(key);
             }
             if beat.unlisted_after_ms.is_some() {
                 let listed: HashSet<RunId> = beat.listed_before.iter().copied().collect();
                 for key in holds.into_iter().filter(|key| !listed.contains(&key.id)) {
-                    self.fold.doubt(key.id);
+                    self.fold.evict(key.id);
                     keys.push(key);
                 }
             }
@@ -123,7 +125,7 @@ fn beat_of(message: &Message) -> Option<&Beat> {
         | Message::StandBy { .. }
         | Message::Withdraw { .. }
         | Message::Schedule { .. }
-        | Message::Rule { .. }
+        | Message::Controls { .. }
         | Message::Sweep { .. }
         | Message::Wake { .. }
         | Message::Opened { .. }
@@ -146,7 +148,7 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         Message::Apply { .. }
         | Message::Withdraw { .. }
         | Message::Schedule { .. }
-        | Message::Rule { .. }
+        | Message::Controls { .. }
         | Message::Sweep { .. }
         | Message::Wake { .. }
         | Message::Opened { .. }

@@ -29,11 +29,11 @@ impl<B: Backend> Turn<'_, B> {
         demand: &Demand,
     ) -> Result<Result<(), RegistryError>, StoreError> {
         // A poll of a worker that is known to stand by here changes nothing: most polls write no row.
-        match demand.once && self.roster.stands_here(demand.worker) {
+        match demand.once && self.worker_cache.is_home(demand.worker) {
             true => self.refresh_worker(demand.worker).await?,
-            false => self.take_in(demand.worker).await?,
+            false => self.adopt_worker(demand.worker).await?,
         }
-        let worker = match self.roster.online(demand.worker) {
+        let worker = match self.worker_cache.online(demand.worker) {
             Ok(worker) => worker,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -47,7 +47,7 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     pub(super) async fn load_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
-        if self.roster.contains(id) {
+        if self.worker_cache.contains(id) {
             return Ok(());
         }
         let query = WorkersQuery { whole: &[id], ..WorkersQuery::default() };
@@ -66,14 +66,16 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(());
         }
         if self.shared {
-            self.roster.doubt(id);
+            self.worker_cache.evict(id);
         }
         self.load_worker(id).await
     }
 
-    /// The worker stands by here from now on. On a shared database its row says so before its runs are counted:
-    /// what another server leases to it at this moment is either counted here or refused there.
-    pub(super) async fn take_in(&mut self, id: WorkerId) -> Result<(), StoreError> {
+    /// The worker stands by at this server from now on. Race: two servers lease to one worker and both
+    /// believe that it has room. On a shared database the worker's row therefore names its server before its
+    /// runs are counted: what another server leases to it at this moment is either counted here or refused
+    /// there.
+    pub(super) async fn adopt_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
         if !self.shared {
             return self.load_worker(id).await;
         }
@@ -91,8 +93,8 @@ impl<B: Backend> Turn<'_, B> {
     ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
         match command {
             WorkerCommand::Register { id, registration } => {
-                self.load_rules(&registration.namespace).await?;
-                if !self.exists_or_is_made(&registration.namespace) {
+                self.load_controls(&registration.namespace).await?;
+                if !self.ensure_namespace(&registration.namespace) {
                     return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
                 }
                 // Known already when the answer was lost and the worker asks again: it may hold runs.
@@ -105,14 +107,14 @@ impl<B: Backend> Turn<'_, B> {
             WorkerCommand::Beat(beat) => self.beat(beat).await,
             WorkerCommand::Drain { id } => {
                 self.refresh_worker(*id).await?;
-                let status = self.roster.get(*id).map(|member| member.worker.status);
+                let status = self.worker_cache.get(*id).map(|member| member.worker.status);
                 match status {
                     None => Ok(Err(RegistryError::Unknown(*id))),
                     Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(*id))),
                     Some(WorkerStatus::Online | WorkerStatus::Draining) => {
-                        self.roster.change(*id, |worker| worker.status = WorkerStatus::Draining);
+                        self.worker_cache.change(*id, |worker| worker.status = WorkerStatus::Draining);
                         self.drained.push(*id);
-                        let worker = self.roster.get(*id).expect("loaded above").worker.clone();
+                        let worker = self.worker_cache.get(*id).expect("loaded above").worker.clone();
                         Ok(Ok(WorkerReply::Draining(worker)))
                     }
                 }
@@ -129,7 +131,7 @@ impl<B: Backend> Turn<'_, B> {
         how: Leaving,
     ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
-        if self.roster.get(id).is_none() {
+        if self.worker_cache.get(id).is_none() {
             return Ok(Err(RegistryError::Unknown(id)));
         }
         let released = self.take_offline(id, how).await?;
@@ -137,10 +139,10 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
-        self.roster.pay(id);
-        let known = self.roster.get(id);
-        // Rises even while the clock stands: servers that share a database tell an old registration from a new
-        // one by it, and let a drained or lost worker come back only with a new one.
+        self.worker_cache.pay(id);
+        let known = self.worker_cache.get(id);
+        // Rises even while the clock stands: servers that share a database tell an old registration from a
+        // new one by it, and let a drained or lost worker come back only with a new one.
         let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
         let worker = Worker {
             id,
@@ -152,13 +154,13 @@ impl<B: Backend> Turn<'_, B> {
             heartbeat_at: self.now,
             deregistered_at: None,
         };
-        self.roster.register(worker.clone());
+        self.worker_cache.register(worker.clone());
         WorkerReply::Registered(worker)
     }
 
     /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
     pub(super) fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
-        let registered = self.roster.get(id).map(|member| &member.worker.registration);
+        let registered = self.worker_cache.get(id).map(|member| &member.worker.registration);
         registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
     }
 
@@ -170,25 +172,25 @@ impl<B: Backend> Turn<'_, B> {
                 return Ok(Err(RegistryError::Taken(beat.id)));
             }
         }
-        // Only the stream that the worker really uses beats: should a late greeting elsewhere have taken its place,
-        // it takes it back.
+        // Only the stream that the worker really uses beats: should a late greeting elsewhere have taken its
+        // place, it takes it back.
         if beat.reconnected {
-            // Its former stream is dead, here or at another server, though nobody may have noticed: what is given back
-            // below must not be leased into it.
+            // Its former stream is dead, here or at another server, though nobody may have noticed: what is
+            // given back below must not be leased into it.
             self.board.remove_worker(beat.id);
-            self.take_in(beat.id).await?;
-        } else if self.roster.stands_here(beat.id) || !self.board.stands(beat.id) {
+            self.adopt_worker(beat.id).await?;
+        } else if self.worker_cache.is_home(beat.id) || !self.board.stands(beat.id) {
             self.refresh_worker(beat.id).await?;
         } else {
-            self.take_in(beat.id).await?;
+            self.adopt_worker(beat.id).await?;
         }
-        let status = match self.roster.get(beat.id).map(|member| member.worker.status) {
+        let status = match self.worker_cache.get(beat.id).map(|member| member.worker.status) {
             None => return Ok(Err(RegistryError::Unknown(beat.id))),
             Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),
             Some(status @ (WorkerStatus::Online | WorkerStatus::Draining)) => status,
         };
         let now = self.now;
-        self.roster.change(beat.id, |worker| worker.heartbeat_at = now);
+        self.worker_cache.change(beat.id, |worker| worker.heartbeat_at = now);
         // On a shared database they were compared and loaded before the batch.
         self.load_runs(beat.runs.iter().map(LeaseRef::key).collect()).await?;
         let mut lost = Vec::new();
@@ -223,7 +225,7 @@ impl<B: Backend> Turn<'_, B> {
     async fn give_back_unlisted(&mut self, beat: &Beat, after_ms: i64) -> Result<(), StoreError> {
         let here = beat.runs.iter().map(|lease| lease.run);
         let listed: HashSet<RunId> = here.chain(beat.listed_before.iter().copied()).collect();
-        let held = self.roster.get(beat.id).into_iter().flat_map(|member| member.holds());
+        let held = self.worker_cache.get(beat.id).into_iter().flat_map(|member| member.holds());
         let mut unlisted: Vec<_> = held.filter(|key| !listed.contains(&key.id)).collect();
         unlisted.sort_unstable();
         self.load_runs(unlisted.clone()).await?;
@@ -242,7 +244,7 @@ impl<B: Backend> Turn<'_, B> {
 
     pub(super) async fn take_offline(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
         let now = self.now;
-        self.roster.change(id, |worker| {
+        self.worker_cache.change(id, |worker| {
             worker.status = WorkerStatus::Offline;
             worker.deregistered_at = worker.deregistered_at.or(Some(now));
         });
@@ -250,15 +252,16 @@ impl<B: Backend> Turn<'_, B> {
         self.take_runs(id, how).await
     }
 
-    /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared database
-    /// it may have reconnected to another server: its row says so, because whoever greets it is named there.
+    /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared
+    /// database it may have reconnected to another server: its row says so, because whoever greets it is
+    /// named there.
     async fn cut_off(
         &mut self,
         id: WorkerId,
         since: Timestamp,
     ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
-        let Some(member) = self.roster.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
+        let Some(member) = self.worker_cache.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
         let gone = member.worker.status != WorkerStatus::Offline
             && member.worker.heartbeat_at <= since
             && !self.board.stands(id)
@@ -268,7 +271,7 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     async fn take_runs(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
-        let losses_max = self.rules.server.worker_losses_max;
+        let losses_max = self.controls.server.worker_losses_max;
         let held = self.backend.leased_by(id).await?;
         self.load_found(&held).await?;
         let mut released = 0;

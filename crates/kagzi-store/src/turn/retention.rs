@@ -15,11 +15,12 @@ const PURGE_LEN_MAX: usize = 2_000;
 const SEARCHES_MAX: usize = 10;
 
 impl<B: Backend> Turn<'_, B> {
-    /// Deletes runs that are past the retention of their namespace, or past `keep_ms` where it sets none, with their
-    /// labels, and events of runs that are deleted. What business ids named them is free again at once.
+    /// Deletes runs that are past the retention of their namespace, or past `keep_ms` where it sets none,
+    /// with their labels, and events of runs that are deleted. What business ids named them is free again at
+    /// once.
     pub(super) async fn retire(&mut self, keep_ms: Option<Millis>) -> Result<Swept, StoreError> {
-        // Rows of this batch must be visible to the search: one of them may have been reopened, and a namespace may
-        // keep its runs for longer.
+        // Rows of this batch must be visible to the search: one of them may have been reopened, and a
+        // namespace may keep its runs for longer.
         self.write().await?;
         let (keys, full) = self.past_retention(keep_ms).await?;
         let count = keys.len();
@@ -30,8 +31,8 @@ impl<B: Backend> Turn<'_, B> {
         let purged = self.backend.purge(PURGE_LEN_MAX).await?;
         let more = full || purged == PURGE_LEN_MAX;
         self.wrote |= count + purged > 0;
-        self.tally.runs_retired += count as u64;
-        self.tally.events_retired += purged as u64;
+        self.counters.runs_retired += count as u64;
+        self.counters.events_retired += purged as u64;
         // Those that are kept would be found again at once, and again: only what moves on is more to do.
         Ok(Swept { count, more: more && count + purged > 0, next_at: None })
     }
@@ -57,9 +58,9 @@ impl<B: Backend> Turn<'_, B> {
         Ok((keys, more))
     }
 
-    /// Runs whose failure handler has not ended: its input is composed from them, so they stay. Whatever their status is
-    /// now: a quarantined run starts its handler, and may be resumed and complete before the handler is taken up. The id
-    /// of a handler follows from its run, so no history is read for it.
+    /// Runs whose failure handler has not ended: its input is composed from them, so they stay. Whatever
+    /// their status is now: a quarantined run starts its handler, and may be resumed and complete before the
+    /// handler is taken up. The id of a handler follows from its run, so no history is read for it.
     async fn with_living_handlers(
         &mut self,
         found: &[(RunKey, Timestamp)],

@@ -19,7 +19,7 @@ const HELD_MS: i64 = 30_000;
 
 /// What a turn did to schedules.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct ScheduleChanges {
     writes: Vec<ScheduleWrite>,
     /// The earliest time at which a changed schedule has something to do.
     pub due_at: Option<Timestamp>,
@@ -29,7 +29,7 @@ pub(super) struct Desk {
     ends_seen: usize,
 }
 
-impl Desk {
+impl ScheduleChanges {
     pub fn drain(&mut self) -> Vec<ScheduleWrite> {
         std::mem::take(&mut self.writes)
     }
@@ -98,8 +98,8 @@ impl<B: Backend> Turn<'_, B> {
         Ok(Ok(ScheduleReply { schedule, run, changed: write }))
     }
 
-    /// One bounded round over the schedules that are due: a slice of runs for each, so that the catch-up of one does
-    /// not keep the others waiting.
+    /// One bounded round over the schedules that are due: a slice of runs for each, so that the catch-up of
+    /// one does not keep the others waiting.
     pub(super) async fn sweep_schedules(
         &mut self,
         schedules_max: usize,
@@ -172,8 +172,8 @@ impl<B: Backend> Turn<'_, B> {
         Ok(())
     }
 
-    /// Decides what schedules do, and looks up in one go what carrying it out needs: on a shared database a thousand of
-    /// them take as many round trips as one.
+    /// Decides what schedules do, and looks up in one go what carrying it out needs: on a shared database a
+    /// thousand of them take as many round trips as one.
     async fn plan_all<'s>(
         &mut self,
         schedules: &[&'s Schedule],
@@ -211,8 +211,8 @@ impl<B: Backend> Turn<'_, B> {
 
     /// Decides one schedule; its runs are loaded.
     async fn plan(&mut self, schedule: &Schedule, slice: usize) -> Result<Planned, StoreError> {
-        // Before anything is decided: a time that the namespace does not admit now is not lost, and no run is ended to
-        // make room for one that may not start.
+        // Before anything is decided: a time that the namespace does not admit now is not lost, and no run is
+        // ended to make room for one that may not start.
         if self.admit_to(&schedule.namespace).await?.is_err() {
             return Ok(Planned::Held);
         }
@@ -240,7 +240,8 @@ impl<B: Backend> Turn<'_, B> {
                 return Ok(0);
             }
             Planned::NotUnderstood(error) => {
-                tracing::error!(schedule = %schedule.id, %error, "a schedule is no longer understood, pausing it");
+                tracing::error!(schedule = %schedule.id, %error, "a schedule is no longer understood, \
+                    pausing it");
                 let mut schedule = schedule.clone();
                 schedule.state.paused = Some(Paused { note: error, since: self.now });
                 schedule.state.next_at = None;
@@ -268,7 +269,8 @@ impl<B: Backend> Turn<'_, B> {
             if self.taken_by_another(&start) && !self.made_before(schedule, &start) {
                 // The run id follows from the schedule and the time, so there is still one run for it.
                 let id = &start.business_id;
-                tracing::warn!(schedule = %schedule.id, %id, "a scheduled run's business id is taken by another run");
+                tracing::warn!(schedule = %schedule.id, %id, "a scheduled run's business id is taken by \
+                    another run");
                 start.business_id = Name::from(start.id.to_string());
             }
             match self.apply(&Command::start(start)).await? {
@@ -277,7 +279,7 @@ impl<B: Backend> Turn<'_, B> {
                     if fire.cause == Cause::Due {
                         let late = self.calendar - schedule.start_of(fire.nominal_at);
                         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
-                        self.tally.schedule_lateness_us.push(late_us);
+                        self.counters.schedule_lateness_us.push(late_us);
                     }
                 }
                 Ok(_) => {}
@@ -287,10 +289,10 @@ impl<B: Backend> Turn<'_, B> {
         }
         let after = round.settle(self.calendar, &timetable, &started);
         let (was, is) = (&schedule.state, &after.state);
-        self.tally.schedule_fires += started.len() as u64;
-        self.tally.schedule_overlapped += is.overlapped_total - was.overlapped_total;
-        self.tally.schedule_missed += is.missed_total - was.missed_total;
-        self.tally.schedule_buffered +=
+        self.counters.schedule_fires += started.len() as u64;
+        self.counters.schedule_overlapped += is.overlapped_total - was.overlapped_total;
+        self.counters.schedule_missed += is.missed_total - was.missed_total;
+        self.counters.schedule_buffered +=
             (is.buffer.len() + from_buffer).saturating_sub(was.buffer.len()) as u64;
         if after != *schedule {
             self.schedules.put(after, false);
@@ -298,7 +300,8 @@ impl<B: Backend> Turn<'_, B> {
         Ok(started.len())
     }
 
-    /// Whether the run that has the business id of a start was made by the schedule, or by an earlier one of its name.
+    /// Whether the run that has the business id of a start was made by the schedule, or by an earlier one of
+    /// its name.
     fn made_before(&self, schedule: &Schedule, start: &StartRun) -> bool {
         let Some(taken) = self.fold.taken_by(&start.namespace, &start.business_id) else { return false };
         let row = taken.run.as_ref().and_then(|read| read.as_deref().ok());

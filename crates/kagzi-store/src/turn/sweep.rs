@@ -10,7 +10,7 @@ const SWEEP_LEN_MAX: usize = 500;
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn sweep(&mut self, kind: SweepKind) -> Result<Swept, StoreError> {
-        let losses_max = self.rules.server.worker_losses_max;
+        let losses_max = self.controls.server.worker_losses_max;
         match kind {
             SweepKind::Expired { now, leap } => {
                 // Rows of this batch must be visible to the search for expired ones.
@@ -33,7 +33,7 @@ impl<B: Backend> Turn<'_, B> {
                 // What was left alone is found again: only progress is a reason to look at once.
                 Ok(Swept { count, more: full && count > 0, next_at })
             }
-            SweepKind::NoGrace { since } => {
+            SweepKind::ExpiredDuringGrace { since } => {
                 self.write().await?;
                 let keys = self.sweep_due(self.now).await?;
                 let mut count = 0;
@@ -62,14 +62,14 @@ impl<B: Backend> Turn<'_, B> {
                 let (mut count, mut runs) = (0, 0);
                 for id in stale {
                     if runs >= SWEEP_LEN_MAX || self.is_late() {
-                        // A rack that is lost at once has a hundred thousand runs: they go on in the next turns, and
-                        // heartbeats come in between.
+                        // A rack that is lost at once has a hundred thousand runs: they go on in the next
+                        // turns, and heartbeats come in between.
                         more = true;
                         break;
                     }
                     self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
-                    if self.roster.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
+                    if self.worker_cache.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
                         runs += self.take_offline(id, Leaving::Lost).await? as usize;
                         count += 1;
                     }
@@ -81,7 +81,7 @@ impl<B: Backend> Turn<'_, B> {
                 self.write().await?;
                 let forgotten = self.backend.forget_workers(before, SWEEP_LEN_MAX).await?;
                 for worker in &forgotten {
-                    self.roster.doubt(worker.id);
+                    self.worker_cache.evict(worker.id);
                     self.remember_handler(worker).await?;
                 }
                 let count = forgotten.len();
@@ -116,22 +116,23 @@ impl<B: Backend> Turn<'_, B> {
         if self.careful { 1 } else { SWEEP_LEN_MAX }
     }
 
-    /// The registry knows where the namespace's failure handler runs. With its last worker that would be forgotten,
-    /// so the namespace remembers it.
+    /// The registry knows where the namespace's failure handler runs. With its last worker that would be
+    /// forgotten, so the namespace remembers it.
     async fn remember_handler(&mut self, forgotten: &Worker) -> Result<(), StoreError> {
         let registration = &forgotten.registration;
         if !registration.handles_failures() || self.handler_queue(&registration.namespace).await?.is_some() {
             return Ok(());
         }
-        self.rules_in_use(&registration.namespace).await?;
-        let known = self.rules.get(&registration.namespace).expect("in use, so known").namespace.clone();
+        self.controls_in_use(&registration.namespace).await?;
+        let known = self.controls.get(&registration.namespace).expect("in use, so known").namespace.clone();
         let handler_queue = Some(registration.task_queue.clone());
-        self.rules.put(Namespace { handler_queue, version: known.version + 1, ..known });
+        self.controls.put(Namespace { handler_queue, version: known.version + 1, ..known });
         Ok(())
     }
 }
 
-/// Nothing is over but steps that began before a leap of the clock, and that have not run as long as they may.
+/// Nothing is over but steps that began before a leap of the clock, and that have not run as long as they
+/// may.
 fn only_leapt_over(now: Timestamp, leap: Leap, seen: &Aggregate) -> bool {
     if seen.run.deadline_at.is_some_and(|at| at <= now) {
         return false;
@@ -153,8 +154,8 @@ fn only_leapt_over(now: Timestamp, leap: Leap, seen: &Aggregate) -> bool {
         && !seen.steps.values().any(|step| late(&step.state))
 }
 
-/// A deadline passed, or a step ran too long of which nothing can have been missed: it began after `since`. A lease
-/// that ran out is left alone, because its worker may still be on its way back.
+/// A deadline passed, or a step ran too long of which nothing can have been missed: it began after `since`. A
+/// lease that ran out is left alone, because its worker may still be on its way back.
 fn has_no_grace(now: Timestamp, since: Timestamp, seen: &Aggregate) -> bool {
     if seen.run.deadline_at.is_some_and(|at| at <= now) {
         return true;

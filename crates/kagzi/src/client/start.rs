@@ -146,8 +146,8 @@ impl<W> StartBuilder<W> {
         self.change(|request| request.id_reuse = reuse.to_proto().into())
     }
 
-    /// Your own name for this request: sent twice, it is carried out once. A run without an [`id`](Self::id) gets the
-    /// id `request:NAME`.
+    /// Your own name for this request: sent twice, it is carried out once. A run without an [`id`](Self::id)
+    /// gets the id `request:NAME`.
     pub fn request_id(self, name: impl Into<String>) -> Self {
         self.change(|request| request.request_id = name.into())
     }

@@ -89,7 +89,8 @@ impl PayloadCodec for EncryptionCodec {
         let Some(key_id) = key_id(&payload.content_type) else { return Ok(payload) };
         let Some(cipher) = self.cipher(key_id) else {
             return Err(CodecError::new(format!(
-                "the payload is encrypted with key '{key_id}', and only {} is known here; give the codec that key \
+                "the payload is encrypted with key '{key_id}', and only {} is known here; give the codec \
+                 that key \
                  with with_old_key",
                 self.key_ids()
             )));

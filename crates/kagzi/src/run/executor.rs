@@ -301,13 +301,15 @@ impl<'a> Executor<'a> {
         while stall.timer.as_mut().poll(cx).is_ready() {
             if stall.warned {
                 let message = format!(
-                    "recorded {path} next, but for {} s the workflow has waited for something else that is not recorded; \
+                    "recorded {path} next, but for {} s the workflow has waited for something else that is \
+                     not recorded; \
                      a timer, a channel or a request belongs into a step, ctx.sleep or ctx.timeout",
                     limits::STALL_MAX.as_secs()
                 );
                 return Standstill::Ends(RunEnd::Blocked(message));
             }
-            tracing::warn!(run = %self.run.lease.run_id, step = %path, "a replay waits for something that is not recorded");
+            tracing::warn!(run = %self.run.lease.run_id, step = %path, "a replay waits for something that \
+                is not recorded");
             stall.warned = true;
             stall.timer = Box::pin(tokio::time::sleep(limits::STALL_MAX - limits::STALL_WARNED_AFTER));
         }
@@ -352,7 +354,8 @@ impl Drop for Executor<'_> {
     fn drop(&mut self) {
         // Aborted: the panic of a `Drop` has nowhere to go.
         if self.drop_function().is_err() {
-            tracing::error!(run = %self.run.lease.run_id, "the workflow function panicked while it was dropped");
+            tracing::error!(run = %self.run.lease.run_id, "the workflow function panicked while it was \
+                dropped");
         }
     }
 }

@@ -50,16 +50,20 @@ pub(crate) fn misplaced(run: usize, what: &str) -> Option<anyhow::Error> {
     let mark = MARK.get();
     if mark.run != run {
         let message = format!(
-            "'{what}' was used outside its workflow function: in a task or thread of its own, or after the run was over. \
-             Use ctx.spawn(..) for a part of the workflow that runs beside the rest, and tokio::join! or kagzi::select! \
+            "'{what}' was used outside its workflow function: in a task or thread of its own, or after the \
+             run was over. \
+             Use ctx.spawn(..) for a part of the workflow that runs beside the rest, and tokio::join! or \
+             kagzi::select! \
              inside the function"
         );
         return Some(StepFailure::new(OUTSIDE, message).non_retryable().into());
     }
     if mark.in_step {
         let message = format!(
-            "'{what}' was used inside the code of another step. Steps do not nest: a replay returns the outer result \
-             without running its code, so the inner step would never be called. Call both from the workflow function"
+            "'{what}' was used inside the code of another step. Steps do not nest: a replay returns the \
+             outer result \
+             without running its code, so the inner step would never be called. Call both from the workflow \
+             function"
         );
         return Some(StepFailure::new(NESTED, message).non_retryable().into());
     }

@@ -25,7 +25,7 @@ pub enum Raced<A, B> {
 /// # use std::time::Duration;
 /// async fn approve(ctx: WorkflowContext, order: u64) -> anyhow::Result<&'static str> {
 ///     kagzi::select! {
-///         asked = ctx.run("ask", async move { Ok(order % 2 == 0) }) => Ok(if asked? { "yes" } else { "no" }),
+///         even = ctx.run("ask", async move { Ok(order % 2 == 0) }) => Ok(if even? { "yes" } else { "no" }),
 ///         late = ctx.sleep(Duration::from_secs(24 * 3600)) => late.map(|()| "nobody answered"),
 ///     }
 /// }

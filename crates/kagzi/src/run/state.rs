@@ -188,7 +188,8 @@ impl RunState {
         (bytes > bytes_max).then(|| {
             // The server's own words, found before the bytes are sent.
             let message = format!(
-                "{what} exceeds maximum size of {bytes_max} bytes ({bytes} bytes). Do not use Kagzi for blob storage. \
+                "{what} exceeds maximum size of {bytes_max} bytes ({bytes} bytes). Do not use Kagzi for \
+                 blob storage. \
                  Store large data elsewhere and pass a reference."
             );
             failure::new(codes::PAYLOAD_TOO_LARGE, message, true)

@@ -99,7 +99,8 @@ impl StepContext {
         match payload::decode(Some(self.last_progress.as_ref()?)) {
             Ok(progress) => Some(progress),
             Err(error) => {
-                tracing::warn!(run = %self.run_id, step = %self.path, %error, "ignored progress of another type");
+                tracing::warn!(run = %self.run_id, step = %self.path, %error, "ignored progress of another \
+                    type");
                 None
             }
         }
@@ -212,7 +213,8 @@ where
         let attempted = Attempt { run, progress: &context.progress, step, ended: false };
         let began = Instant::now();
         let (run_id, worker) = (&run.lease.run_id, &run.uplink.worker);
-        let span = tracing::info_span!(parent: &run.span, "step", run = %run_id, step = %step.path, attempt, %worker);
+        let (parent, path) = (&run.span, &step.path);
+        let span = tracing::info_span!(parent: parent, "step", run = %run_id, step = %path, attempt, %worker);
         let equipment = &run.uplink.equipment;
         let code = async {
             let code = start(context.clone());
@@ -257,7 +259,8 @@ where
                 let failed = attempt.max(failed);
                 let delay_ms = retry_policy::millis(delay);
                 span.in_scope(|| {
-                    tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, will be retried");
+                    tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, \
+                        will be retried");
                 });
                 options.announce(run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
@@ -269,7 +272,8 @@ where
             Verdict::Final { attempts, finality } => {
                 let finality = Finality::from_wire(&finality, &failure);
                 span.in_scope(|| {
-                    tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed for good");
+                    tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed \
+                        for good");
                 });
                 return Err(StepError::new(step.path.clone(), failure, attempts, finality).into());
             }
@@ -287,7 +291,8 @@ async fn retried_by_replay(slot: &Slot, delay: Duration) -> Infallible {
     tokio::time::sleep(delay + limits::STALL_WARNED_AFTER).await;
     tracing::warn!(
         run = %slot.run.lease.run_id, step = %slot.step.path,
-        "a retry is overdue: ctx.run was given a future, which begins again only with the whole function, and other steps \
+        "a retry is overdue: ctx.run was given a future, which begins again only with the whole function, \
+         and other steps \
          still run; write ctx.step(..).run(|_| ..) to retry it beside them"
     );
     std::future::pending().await

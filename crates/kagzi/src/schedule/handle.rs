@@ -86,8 +86,8 @@ impl ScheduleHandle {
         self.already_existed
     }
 
-    /// Reads its description, to be changed and put back with [`ScheduleBuilder::update`]: refused when somebody else
-    /// changed it meanwhile.
+    /// Reads its description, to be changed and put back with [`ScheduleBuilder::update`]: refused when
+    /// somebody else changed it meanwhile.
     pub async fn edit(&self) -> Result<ScheduleBuilder, Error> {
         let mut schedule = self.stored().await?;
         self.decode(&mut schedule)?;

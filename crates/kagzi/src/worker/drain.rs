@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Stops what still runs and gives it back at no charge. A run that only waits for the
+    /// Stops what still runs and gives it back without counting as an attempt. A run that only waits for the
     /// acknowledgement of its end is left alone.
     fn release_all(&mut self) {
         self.take_inbox();

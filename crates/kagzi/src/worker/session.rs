@@ -115,11 +115,14 @@ impl Session {
                 died = self.in_flight.next_ended() => self.on_ended(died),
                 _ = self.heartbeat.tick(), if self.welcomed => self.send_heartbeat(),
                 // A server that is away hears of running steps with the next welcome.
-                now = self.notices.tick(), if self.welcomed && self.in_flight.has_untold => self.send_notices(now),
+                now = self.notices.tick(), if self.welcomed && self.in_flight.has_untold => {
+                    self.send_notices(now)
+                }
                 () = writable(self.wire.as_ref()), if self.welcomed && self.outbox.has_unwritten() => {}
                 () = at(self.outbox.next_deferred_at()) => self.outbox.write_deferred_again(Instant::now()),
                 () = at(self.phase.until()) => {}
-                () = self.shutdown.cancelled(), if self.phase.is_serving() => self.begin_drain("shutdown token"),
+                () = self.shutdown.cancelled(), if self.phase.is_serving() => self.begin_drain("shutdown \
+                    token"),
                 signal = self.signals.next() => self.on_signal(signal),
             }
         }
@@ -182,7 +185,8 @@ impl Session {
     fn on_ended(&mut self, died: Option<v1::LeaseRef>) {
         if let Some(lease) = died {
             let namespace = &self.registration.namespace_id;
-            tracing::error!(%namespace, run = %lease.run_id, worker = %self.worker_id, "the task of a run died");
+            tracing::error!(%namespace, run = %lease.run_id, worker = %self.worker_id, "the task of a run \
+                died");
             self.outbox.push_release(lease, "the task of the run died");
         }
     }

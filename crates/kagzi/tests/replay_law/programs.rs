@@ -261,7 +261,8 @@ async fn a_retried_run_executes_again_only_what_failed_it() {
                     };
                     let ship = move |_| {
                         let works = works.load(std::sync::atomic::Ordering::SeqCst);
-                        async move { if works { Ok(paid) } else { Err(NonRetryableError::new("no van").into()) } }
+                        let refused = || NonRetryableError::new("no van").into();
+                        async move { if works { Ok(paid) } else { Err(refused()) } }
                     };
                     ctx.step("ship").run(ship).await
                 }

@@ -9,12 +9,12 @@ use crate::{
 };
 
 /// One worker and the runs that it holds.
-pub struct Member {
+pub struct CachedWorker {
     pub worker: Worker,
     holds: HashSet<RunId>,
 }
 
-impl Member {
+impl CachedWorker {
     /// How many runs it holds.
     pub fn active(&self) -> u32 {
         u32::try_from(self.holds.len()).unwrap_or(u32::MAX)
@@ -43,12 +43,13 @@ impl Totals {
 
 /// Workers loaded so far. Dropped whole when a commit fails.
 #[derive(Default)]
-pub struct Roster {
-    members: HashMap<WorkerId, Member>,
+pub struct WorkerCache {
+    members: HashMap<WorkerId, CachedWorker>,
     dirty: HashSet<WorkerId>,
-    /// What workers made of their runs and no row says yet. Where servers share a database it is written with the next
-    /// heartbeat, not with every commit: each write leaves a dead version of the row, and while somebody keeps a
-    /// transaction open nobody cleans them up. A server that dies takes the last seconds' along.
+    /// What workers made of their runs and no row says yet. Where servers share a database it is written with
+    /// the next heartbeat, not with every commit: each write leaves a dead version of the row, and while
+    /// somebody keeps a transaction open nobody cleans them up. A server that dies takes the last seconds'
+    /// along.
     owed: HashMap<WorkerId, Totals>,
     /// The same of this turn, and what this turn has written of it: a failed turn takes both back.
     counted: HashMap<WorkerId, Totals>,
@@ -57,16 +58,16 @@ pub struct Roster {
     touched: HashSet<WorkerId>,
     /// Workers that a failed turn made forget. Those of them that stand by are loaded again.
     missing: HashSet<WorkerId>,
-    /// Where several servers share a database: the workers whose row says that they stand by here. Others are given
-    /// nothing, because their runs are counted elsewhere.
-    here: Option<HashSet<WorkerId>>,
+    /// Where several servers share a database: the workers whose row says that they stand by at this server.
+    /// Others are given nothing, because their runs are counted elsewhere.
+    home: Option<HashSet<WorkerId>>,
     /// It was cleared, and workers that stand by may be missing.
     pub cold: bool,
 }
 
-impl Roster {
+impl WorkerCache {
     pub fn new(shared: bool) -> Self {
-        Roster { here: shared.then(HashSet::default), ..Roster::default() }
+        WorkerCache { home: shared.then(HashSet::default), ..WorkerCache::default() }
     }
 
     /// A turn begins.
@@ -87,8 +88,8 @@ impl Roster {
         }
         for id in std::mem::take(&mut self.touched) {
             self.members.remove(&id);
-            if let Some(here) = &mut self.here {
-                here.remove(&id);
+            if let Some(home) = &mut self.home {
+                home.remove(&id);
             }
             self.missing.insert(id);
         }
@@ -105,15 +106,15 @@ impl Roster {
     }
 
     /// Whether the worker stands by here, as far as is known; a commit finds out when it moved on.
-    pub fn stands_here(&self, id: WorkerId) -> bool {
-        self.here.as_ref().is_none_or(|here| here.contains(&id))
+    pub fn is_home(&self, id: WorkerId) -> bool {
+        self.home.as_ref().is_none_or(|home| home.contains(&id))
     }
 
     /// The worker's row says that it stands by here.
-    pub fn stood_by(&mut self, id: WorkerId) {
+    pub fn mark_home(&mut self, id: WorkerId) {
         self.touched.insert(id);
-        if let Some(here) = &mut self.here {
-            here.insert(id);
+        if let Some(home) = &mut self.home {
+            home.insert(id);
         }
     }
 
@@ -121,7 +122,7 @@ impl Roster {
         self.members.contains_key(&id)
     }
 
-    pub fn get(&self, id: WorkerId) -> Option<&Member> {
+    pub fn get(&self, id: WorkerId) -> Option<&CachedWorker> {
         self.members.get(&id)
     }
 
@@ -129,7 +130,7 @@ impl Roster {
     pub fn know(&mut self, loaded: LoadedWorker) {
         let LoadedWorker { worker, holds } = loaded;
         self.touched.insert(worker.id);
-        self.members.insert(worker.id, Member { worker, holds: holds.into_iter().collect() });
+        self.members.insert(worker.id, CachedWorker { worker, holds: holds.into_iter().collect() });
     }
 
     /// Registers a worker; it is written with the batch. One that is known already keeps its runs.
@@ -138,11 +139,11 @@ impl Roster {
         let holds = self.members.remove(&id).map(|known| known.holds).unwrap_or_default();
         self.touched.insert(id);
         self.dirty.insert(id);
-        self.members.insert(id, Member { worker, holds });
+        self.members.insert(id, CachedWorker { worker, holds });
     }
 
     /// Forgets a worker whose row has no unwritten change, so that it is loaded again.
-    pub fn doubt(&mut self, id: WorkerId) {
+    pub fn evict(&mut self, id: WorkerId) {
         if !self.dirty.contains(&id) {
             self.members.remove(&id);
         }
@@ -171,7 +172,7 @@ impl Roster {
     /// How many more runs a demand may be given: the server's own limit, whatever the worker believes.
     pub fn room(&self, demand: &Demand) -> u32 {
         let free = self.members.get(&demand.worker).map_or(0, |member| {
-            if member.worker.status == WorkerStatus::Online && self.stands_here(demand.worker) {
+            if member.worker.status == WorkerStatus::Online && self.is_home(demand.worker) {
                 member.worker.registration.max_concurrent.saturating_sub(member.active())
             } else {
                 0
@@ -192,7 +193,7 @@ impl Roster {
         if moved.completed || moved.failed {
             let totals = Totals { completed: i64::from(moved.completed), failed: i64::from(moved.failed) };
             self.counted.entry(moved.worker).or_default().add(totals);
-            if self.here.is_none() {
+            if self.home.is_none() {
                 self.dirty.insert(moved.worker);
             }
         }
@@ -237,7 +238,7 @@ impl Roster {
         self.owed.clear();
         self.counted.clear();
         self.paid.clear();
-        self.here.iter_mut().for_each(HashSet::clear);
+        self.home.iter_mut().for_each(HashSet::clear);
         self.cold = true;
     }
 
@@ -247,8 +248,8 @@ impl Roster {
             self.members.remove(&id);
             self.owed.remove(&id);
             self.counted.remove(&id);
-            if let Some(here) = &mut self.here {
-                here.remove(&id);
+            if let Some(home) = &mut self.home {
+                home.remove(&id);
             }
         }
     }

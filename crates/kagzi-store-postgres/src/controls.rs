@@ -1,17 +1,17 @@
 //! What operators set: the statements about namespaces and gates, and what makes all servers keep to them.
 //!
-//! A server remembers the rules of the namespaces it works for, and every commit that relied on them proves that they
-//! still hold: it takes a shared lock on the namespace's name, then compares its version. Whoever changes a rule takes
-//! the lock exclusively. Both are the last things before the COMMIT and ride in its flight, so that a namespace
-//! without gates costs no round trip, no row lock and no wait. The lock is one of memory, not of a row: a row lock by
-//! every commit would rewrite the row's page every time.
+//! A server remembers the controls of the namespaces it works for, and every commit that relied on them
+//! proves that they still hold: it takes a shared lock on the namespace's name, then compares its version.
+//! Whoever changes a control takes the lock exclusively. Both are the last things before the COMMIT and ride
+//! in its flight, so that a namespace without gates costs no round trip, no row lock and no wait. The lock is
+//! one of memory, not of a row: a row lock by every commit would rewrite the row's page every time.
 
 use std::borrow::Cow;
 
 use async_trait::async_trait;
 use futures_util::future::{try_join, try_join_all};
 use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{Depth, RuleBackend, RuleReads, RuleSet, StoreError};
+use kagzi_store::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use crate::{
@@ -81,27 +81,31 @@ const GUARD_SHARED: &str = "SELECT pg_advisory_xact_lock_shared(461195672, hasht
 const GUARD_EXCLUSIVE: &str = "SELECT pg_advisory_xact_lock(461195672, hashtext(name))
    FROM unnest($1::text[]) AS name";
 
-// Another version means that the rules changed since they were read: the division by zero ends the transaction, whose
-// COMMIT is already on its way.
+// Another version means that the controls changed since they were read: the division by zero ends the
+// transaction, whose COMMIT is already on its way.
 const GUARD_VERSIONS: &str = "SELECT 1 / (count(*) = cardinality($1))::integer
    FROM unnest($1::text[], $2::bigint[]) AS relied (namespace_id, version)
    JOIN kagzi.namespaces
      ON namespaces.namespace_id = relied.namespace_id
     AND namespaces.version = relied.version";
 
-const FIND_NAMESPACES: &str =
-    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, defaults,
+const INSERT_IMPLICIT_NAMESPACES: &str =
+    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, \
+     defaults,
                                    retention_ms, handler_queue, created_at, updated_at, version)
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::text[],
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], \
+   $8::text[],
                $9::bigint[], $10::bigint[], $11::bigint[])
      ON CONFLICT (namespace_id) DO NOTHING";
 
 const CREATE_NAMESPACES: &str =
-    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, defaults,
+    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, \
+     defaults,
                                    retention_ms, handler_queue, created_at, updated_at, version)
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::text[],
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], \
+   $8::text[],
                $9::bigint[], $10::bigint[], $11::bigint[])";
 
 const UPDATE_NAMESPACES: &str = "WITH done AS (
@@ -125,7 +129,8 @@ const PUT_GATES: &str =
     "INSERT INTO kagzi.gates (namespace_id, task_queue, workflow_type, paused_by, paused_note, paused_at,
                               max_concurrent, updated_at)
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], \
+   $8::bigint[])
      ON CONFLICT (namespace_id, task_queue, workflow_type) DO UPDATE
     SET paused_by = excluded.paused_by,
         paused_note = excluded.paused_note,
@@ -152,10 +157,12 @@ const FORGET_WORKERS: &str = "DELETE FROM kagzi.workers
         ) AS old
   WHERE workers.namespace_id = old.namespace_id
     AND workers.worker_id = old.worker_id
- RETURNING workers.namespace_id, workers.worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+ RETURNING workers.namespace_id, workers.worker_id, task_queue, hostname, pid, version, workflow_types, \
+ labels,
         max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
 
-const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(waiting)::bigint, sum(leased)::bigint, min(oldest)
+const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(waiting)::bigint, \
+                      sum(leased)::bigint, min(oldest)
    FROM (
         SELECT task_queue, workflow_type, count(*) FILTER (WHERE due_at <= $2) AS ready,
                count(*) FILTER (WHERE due_at > $2) AS waiting, 0 AS leased,
@@ -173,7 +180,7 @@ const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(
         ) AS parts
   GROUP BY task_queue, workflow_type";
 
-/// Every statement of the rules on the writing connection; a test prepares each on a real database.
+/// Every statement of the controls on the writing connection; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("NAMESPACE", NAMESPACE),
     ("GATES", GATES),
@@ -184,7 +191,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("GUARD_SHARED", GUARD_SHARED),
     ("GUARD_EXCLUSIVE", GUARD_EXCLUSIVE),
     ("GUARD_VERSIONS", GUARD_VERSIONS),
-    ("FIND_NAMESPACES", FIND_NAMESPACES),
+    ("INSERT_IMPLICIT_NAMESPACES", INSERT_IMPLICIT_NAMESPACES),
     ("CREATE_NAMESPACES", CREATE_NAMESPACES),
     ("UPDATE_NAMESPACES", UPDATE_NAMESPACES),
     ("PUT_GATES", PUT_GATES),
@@ -197,20 +204,20 @@ pub const READ_STATEMENTS: &[(&str, &str)] = &[("NAMESPACES", NAMESPACES), ("DEP
 
 /// What the next commit must prove.
 #[derive(Debug, Default)]
-pub struct Promise {
+pub struct RequiredVersions {
     relied: Vec<(Name, u64)>,
     changed: Vec<Name>,
 }
 
-impl Promise {
+impl RequiredVersions {
     pub fn rely(&mut self, mut versions: Vec<(Name, u64)>) {
         // In the order of their names, as locks are always taken.
         versions.sort_unstable();
         self.relied = versions;
     }
 
-    /// Notes whose rules are written.
-    pub fn change(&mut self, set: &RuleSet) {
+    /// Notes whose controls are written.
+    pub fn change(&mut self, set: &ControlSet) {
         let created = set.created.iter().chain(set.updated.iter().map(|(_, row)| row));
         self.changed.extend(created.map(|row| row.name.clone()));
         self.changed.sort_unstable();
@@ -218,7 +225,7 @@ impl Promise {
     }
 
     pub fn clear(&mut self) {
-        *self = Promise::default();
+        *self = RequiredVersions::default();
     }
 
     /// The statements that prove it, to be sent right before the COMMIT.
@@ -250,17 +257,18 @@ impl Promise {
 }
 
 /// The statements that write what changed, in order.
-pub fn statements(session: &Session, set: RuleSet) -> Vec<Sending<'_>> {
-    let RuleSet { mut found, mut created, mut updated, mut gates } = set;
-    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+pub fn statements(session: &Session, set: ControlSet) -> Vec<Sending<'_>> {
+    let ControlSet { mut implicit, mut created, mut updated, mut gates } = set;
+    implicit.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     created.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     updated.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
     gates.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     let (open, shut): (Vec<Gate>, Vec<Gate>) = gates.into_iter().partition(Gate::is_open);
     let mut sending: Vec<Sending<'_>> = Vec::new();
-    if !found.is_empty() {
-        sending
-            .push(Box::pin(async move { send(session, FIND_NAMESPACES, namespace_columns(&found)).await }));
+    if !implicit.is_empty() {
+        sending.push(Box::pin(async move {
+            send(session, INSERT_IMPLICIT_NAMESPACES, namespace_columns(&implicit)).await
+        }));
     }
     if !created.is_empty() {
         sending.push(Box::pin(
@@ -373,8 +381,11 @@ async fn leased_behind(session: &Session, key: &GateKey) -> Result<u32, Error> {
     Ok(u32::try_from(counted).unwrap_or(u32::MAX))
 }
 
-impl RuleBackend for PostgresBackend {
-    async fn load_rules(&mut self, namespace: &Name) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
+impl ControlBackend for PostgresBackend {
+    async fn load_controls(
+        &mut self,
+        namespace: &Name,
+    ) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
         let session = self.session()?;
         let name = &**namespace;
         let bind: Bind<'_> = &[&name];
@@ -398,8 +409,8 @@ impl RuleBackend for PostgresBackend {
             let bind: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
             session.query(LOCK_GATES, &bind).await
         };
-        // Sent behind the lock, and each statement sees what was committed when it begins: every lease by whoever
-        // held the gates before.
+        // Sent behind the lock, and each statement sees what was committed when it begins: every lease by
+        // whoever held the gates before.
         let counts = try_join_all(keys.iter().map(|key| leased_behind(&session, key)));
         let (gates, counts) = self.flight(&session, try_join(lock, counts)).await?;
         let gates = gates.iter().map(read_gate).collect::<Result<Vec<_>, _>>()?;
@@ -410,8 +421,8 @@ impl RuleBackend for PostgresBackend {
         Ok(gates.into_iter().filter_map(counted).collect())
     }
 
-    fn promise(&mut self, versions: Vec<(Name, u64)>) {
-        self.promise_mut().rely(versions);
+    fn require_versions(&mut self, versions: Vec<(Name, u64)>) {
+        self.required_versions_mut().rely(versions);
     }
 
     async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
@@ -421,7 +432,7 @@ impl RuleBackend for PostgresBackend {
 }
 
 #[async_trait]
-impl RuleReads for PostgresReads {
+impl ControlReads for PostgresReads {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
         let rows = self.query(NAMESPACE, &[&&**name]).await?;
         rows.first().map(read_namespace).transpose()

@@ -1,5 +1,5 @@
-//! A run's history without its payloads, and without what later lines made superfluous: small, however much the run has
-//! recorded.
+//! A run's history without its payloads, and without what later lines made superfluous: small, however much
+//! the run has recorded.
 
 use std::collections::HashMap;
 
@@ -57,8 +57,8 @@ impl Outline {
     }
 }
 
-/// Of all that a step said of how far it is, the first line counts for its place in the journal and the last for what it
-/// said: between two looks a long step may have said it a hundred thousand times.
+/// Of all that a step said of how far it is, the first line counts for its place in the journal and the last
+/// for what it said: between two looks a long step may have said it a hundred thousand times.
 #[derive(Default)]
 struct Progress {
     last: HashMap<Name, u64>,

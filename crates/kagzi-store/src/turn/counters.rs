@@ -3,7 +3,7 @@
 use crate::LaneStats;
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct TurnCounters {
     pub runs_retired: u64,
     pub events_retired: u64,
     pub schedule_fires: u64,
@@ -14,7 +14,7 @@ pub(super) struct Tally {
     pub schedule_lateness_us: Vec<u64>,
 }
 
-impl Tally {
+impl TurnCounters {
     pub fn count(self, stats: &LaneStats) {
         LaneStats::add(&stats.runs_retired, self.runs_retired);
         LaneStats::add(&stats.events_retired, self.events_retired);

@@ -11,7 +11,7 @@ use crate::StoreError;
 
 /// A change of what is set, durable before it is answered.
 #[derive(Debug, Clone)]
-pub enum RuleCommand {
+pub enum ControlCommand {
     /// With it, in the same commit, the gate before all queues of the namespace may be changed.
     Namespace {
         name: Name,
@@ -26,16 +26,17 @@ pub enum RuleCommand {
 
 /// What a change answers: the row as it is now.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RuleReply {
+pub enum ControlReply {
     Namespace(Box<Namespace>),
     Gate(Gate),
 }
 
-/// What one server adds to the rules: it fills what neither run nor namespace sets.
+/// What one server adds to the controls: it fills what neither run nor namespace sets.
 #[derive(Debug, Clone)]
-pub struct ServerRules {
+pub struct ServerControls {
     pub defaults: Defaults,
-    /// A namespace that nobody created is made by the first start or worker that names it; else both are refused.
+    /// A namespace that nobody created is made by the first start or worker that names it; else both are
+    /// refused.
     pub create_namespaces: bool,
     /// So many are made that way until the server is started again; more have to be created by somebody.
     pub namespaces_made_max: u64,
@@ -43,9 +44,9 @@ pub struct ServerRules {
     pub worker_losses_max: u32,
 }
 
-impl Default for ServerRules {
+impl Default for ServerControls {
     fn default() -> Self {
-        ServerRules {
+        ServerControls {
             defaults: Defaults::default(),
             create_namespaces: true,
             namespaces_made_max: u64::MAX,
@@ -56,9 +57,9 @@ impl Default for ServerRules {
 
 /// Rows of namespaces and gates, to be written.
 #[derive(Debug, Default)]
-pub struct RuleSet {
+pub struct ControlSet {
     /// Made by their first use. Another server may have been first with the very same row.
-    pub found: Vec<Namespace>,
+    pub implicit: Vec<Namespace>,
     /// Must not be there yet; else a [`StoreError::Conflict`].
     pub created: Vec<Namespace>,
     /// Each replaces the row with this version; another one there is a [`StoreError::Conflict`].
@@ -67,33 +68,36 @@ pub struct RuleSet {
     pub gates: Vec<Gate>,
 }
 
-impl RuleSet {
+impl ControlSet {
     /// Nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.found.is_empty() && self.created.is_empty() && self.updated.is_empty() && self.gates.is_empty()
+        self.implicit.is_empty()
+            && self.created.is_empty()
+            && self.updated.is_empty()
+            && self.gates.is_empty()
     }
 }
 
-/// What a database must do for the rules. It loads, finds and writes; it never decides.
-pub trait RuleBackend: Send + 'static {
+/// What a database must do for the controls. It loads, finds and writes; it never decides.
+pub trait ControlBackend: Send + 'static {
     /// A namespace with its gates.
-    fn load_rules(
+    fn load_controls(
         &mut self,
         namespace: &Name,
     ) -> impl Future<Output = Result<Option<(Namespace, Vec<Gate>)>, StoreError>> + Send;
     /// How many runs behind the gate are leased.
     fn leased_behind(&mut self, key: &GateKey) -> impl Future<Output = Result<u32, StoreError>> + Send;
-    /// Where several servers share the database: holds these gates until the commit, so that no other server claims
-    /// behind one meanwhile, and reads those that still exist, with the runs leased behind each.
+    /// Where several servers share the database: holds these gates until the commit, so that no other server
+    /// claims behind one meanwhile, and reads those that still exist, with the runs leased behind each.
     fn lock_gates(
         &mut self,
         _keys: &[GateKey],
     ) -> impl Future<Output = Result<Vec<(Gate, u32)>, StoreError>> + Send {
         async { Err(StoreError::Bug("a database of one server has nobody to lock gates against".into())) }
     }
-    /// Where several servers share the database: the commit is a [`StoreError::Conflict`] unless the namespaces still
-    /// have these versions, and none of them changes before it is done.
-    fn promise(&mut self, _versions: Vec<(Name, u64)>) {}
+    /// Where several servers share the database: the commit is a [`StoreError::Conflict`] unless the
+    /// namespaces still have these versions, and none of them changes before it is done.
+    fn require_versions(&mut self, _versions: Vec<(Name, u64)>) {}
     /// Deletes workers that are offline since before `before` and hold nothing, longest first.
     fn forget_workers(
         &mut self,
@@ -104,7 +108,7 @@ pub trait RuleBackend: Send + 'static {
 
 /// Reading what is set, and how full the queues are.
 #[async_trait]
-pub trait RuleReads: Send + Sync + 'static {
+pub trait ControlReads: Send + Sync + 'static {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError>;
     /// Namespaces in the order of their names, after one of them.
     async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError>;

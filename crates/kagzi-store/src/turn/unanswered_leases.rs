@@ -5,10 +5,10 @@ use kagzi_model::{LeaseRef, Timestamp, WorkerId, act};
 use super::Turn;
 use crate::{Backend, RunKey, StoreError};
 
-/// A lease that was written and perhaps committed. An epoch alone does not name it: if it was not committed, another
-/// server may have given the same run the same epoch since.
+/// A lease that was written and perhaps committed. An epoch alone does not name it: if it was not committed,
+/// another server may have given the same run the same epoch since.
 #[derive(Debug, Clone)]
-pub struct DoubtfulLease {
+pub struct UnansweredLease {
     lease: LeaseRef,
     worker: WorkerId,
     since: Timestamp,
@@ -16,27 +16,30 @@ pub struct DoubtfulLease {
 
 impl<B: Backend> Turn<'_, B> {
     /// The leases of this turn, to be looked for when its commit is not answered.
-    pub fn doubtful(&self) -> Vec<DoubtfulLease> {
+    pub fn unanswered(&self) -> Vec<UnansweredLease> {
         let runs = self.assigned.iter().filter_map(|(_, id)| self.fold.entry(*id));
         runs.filter_map(|entry| {
             let run = &entry.aggregate.run;
             let held = run.lease()?;
             let lease = LeaseRef { namespace: run.namespace.clone(), run: run.id, epoch: run.epoch };
-            Some(DoubtfulLease { lease, worker: held.worker, since: held.since })
+            Some(UnansweredLease { lease, worker: held.worker, since: held.since })
         })
         .collect()
     }
 
-    /// Gives back those that exist. Otherwise they would hold a worker's slot until they run out, and then count as
-    /// a crash of a worker that never heard of them.
-    pub(super) async fn give_back_doubtful(&mut self, doubtful: &[DoubtfulLease]) -> Result<(), StoreError> {
-        if doubtful.is_empty() {
+    /// Gives back those that exist. Otherwise they would hold a worker's slot until they run out, and then
+    /// count as a crash of a worker that never heard of them.
+    pub(super) async fn give_back_unanswered(
+        &mut self,
+        unanswered: &[UnansweredLease],
+    ) -> Result<(), StoreError> {
+        if unanswered.is_empty() {
             return Ok(());
         }
         let key =
-            |doubt: &DoubtfulLease| RunKey { id: doubt.lease.run, namespace: doubt.lease.namespace.clone() };
-        self.load_runs(doubtful.iter().map(key).collect()).await?;
-        for DoubtfulLease { lease, worker, since } in doubtful {
+            |lost: &UnansweredLease| RunKey { id: lost.lease.run, namespace: lost.lease.namespace.clone() };
+        self.load_runs(unanswered.iter().map(key).collect()).await?;
+        for UnansweredLease { lease, worker, since } in unanswered {
             let Some(entry) = self.fold.entry(lease.run) else { continue };
             let run = &entry.aggregate.run;
             let exists = run.epoch == lease.epoch
@@ -74,7 +77,7 @@ mod tests {
     impl Observer for Doubtful {
         fn finished(&self, _: Finished) {}
         fn lease_lost(&self, _: LostLease) {}
-        fn in_doubt(&self) {
+        fn commit_unanswered(&self) {
             self.0.store(true, SeqCst);
         }
     }
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_at_no_charge() {
+    async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_again() {
         let namespace = Name::from("default");
         let (clock, lose_answer) =
             (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));

@@ -1,22 +1,24 @@
-//! The rules' part of a turn: who may start, which gates stand before a claim, and what operators change.
+//! The controls' part of a turn: who may start, which gates stand before a claim, and what operators change.
 
 use kagzi_model::{
-    DEFAULT_NAMESPACE, Gate, GateCommand, GateKey, Name, Namespace, Rejection, RuleError, StartRun,
+    ControlRejection, DEFAULT_NAMESPACE, Gate, GateCommand, GateKey, Name, Namespace, Rejection, StartRun,
     limits::GATES_PER_NAMESPACE_MAX,
 };
 
 use super::Turn;
-use crate::{AsideRow, Backend, LaneStats, QueueKey, RuleCommand, RuleReply, StoreError, hash::HashSet};
+use crate::{
+    AsideRow, Backend, ControlCommand, ControlReply, LaneStats, QueueKey, StoreError, hash::HashSet,
+};
 
 impl<B: Backend> Turn<'_, B> {
     pub(super) async fn rule(
         &mut self,
-        command: &RuleCommand,
-    ) -> Result<Result<RuleReply, RuleError>, StoreError> {
+        command: &ControlCommand,
+    ) -> Result<Result<ControlReply, ControlRejection>, StoreError> {
         match command {
-            RuleCommand::Namespace { name, command, gate } => {
+            ControlCommand::Namespace { name, command, gate } => {
                 self.look_up(name).await?;
-                let seen = self.rules.get(name).map(|known| &known.namespace);
+                let seen = self.controls.get(name).map(|known| &known.namespace);
                 let changed = match Namespace::decide(self.now, seen, name, command) {
                     Ok(changed) => changed,
                     Err(refused) => return Ok(Err(refused)),
@@ -30,18 +32,18 @@ impl<B: Backend> Turn<'_, B> {
                     None => None,
                 };
                 if let Some(changed) = changed {
-                    self.rules.put(changed);
+                    self.controls.put(changed);
                 }
                 if let Some(gate) = gate {
                     self.put_gate(gate);
                 }
-                let now = self.rules.get(name).expect("a decided namespace is known").namespace.clone();
-                Ok(Ok(RuleReply::Namespace(Box::new(now))))
+                let now = self.controls.get(name).expect("a decided namespace is known").namespace.clone();
+                Ok(Ok(ControlReply::Namespace(Box::new(now))))
             }
-            RuleCommand::Gate { key, command } => {
+            ControlCommand::Gate { key, command } => {
                 self.look_up(&key.namespace).await?;
-                if !self.exists_or_is_made(&key.namespace) {
-                    return Ok(Err(RuleError::Unknown(key.namespace.clone())));
+                if !self.ensure_namespace(&key.namespace) {
+                    return Ok(Err(ControlRejection::Unknown(key.namespace.clone())));
                 }
                 let (now, changed) = match self.decide_gate(key, command) {
                     Ok(decided) => decided,
@@ -50,30 +52,34 @@ impl<B: Backend> Turn<'_, B> {
                 if let Some(changed) = changed {
                     self.put_gate(changed);
                 }
-                Ok(Ok(RuleReply::Gate(now)))
+                Ok(Ok(ControlReply::Gate(now)))
             }
         }
     }
 
     /// The gate as it is after the command, and as what is to be written, if anything is.
-    fn decide_gate(&self, key: &GateKey, command: &GateCommand) -> Result<(Gate, Option<Gate>), RuleError> {
-        let seen = self.rules.gate(key).cloned();
-        let room = seen.is_some() || self.rules.gates_len(&key.namespace) < GATES_PER_NAMESPACE_MAX;
+    fn decide_gate(
+        &self,
+        key: &GateKey,
+        command: &GateCommand,
+    ) -> Result<(Gate, Option<Gate>), ControlRejection> {
+        let seen = self.controls.gate(key).cloned();
+        let room = seen.is_some() || self.controls.gates_len(&key.namespace) < GATES_PER_NAMESPACE_MAX;
         let seen = seen.unwrap_or_else(|| Gate::open(key.clone(), self.now));
         match seen.decide(self.now, command) {
             None => Ok((seen, None)),
             Some(changed) if room => Ok((changed.clone(), Some(changed))),
             Some(_) => {
                 let (namespace, max) = (key.namespace.clone(), GATES_PER_NAMESPACE_MAX);
-                Err(RuleError::TooManyGates { namespace, max })
+                Err(ControlRejection::TooManyGates { namespace, max })
             }
         }
     }
 
     fn put_gate(&mut self, gate: Gate) {
         let key = gate.key.clone();
-        self.rules.put_gate(gate);
-        self.board.let_go(&key);
+        self.controls.put_gate(gate);
+        self.board.unblock(&key);
         self.opened.insert(key);
     }
 
@@ -104,17 +110,17 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     async fn admitted(&mut self, namespace: &Name) -> Result<Result<(), Rejection>, StoreError> {
-        self.load_rules(namespace).await?;
-        if !self.exists_or_is_made(namespace) {
+        self.load_controls(namespace).await?;
+        if !self.ensure_namespace(namespace) {
             return Ok(Err(Rejection::NamespaceUnknown { namespace: namespace.clone() }));
         }
-        Ok(self.rules.get(namespace).map_or(Ok(()), |known| known.namespace.admit()))
+        Ok(self.controls.get(namespace).map_or(Ok(()), |known| known.namespace.admit()))
     }
 
     /// The start with what its namespace and this server set; none when they set nothing.
     pub(super) fn fill(&self, start: &StartRun) -> Option<StartRun> {
-        let server = &self.rules.server.defaults;
-        let own = self.rules.get(&start.namespace).map(|known| &known.namespace.defaults);
+        let server = &self.controls.server.defaults;
+        let own = self.controls.get(&start.namespace).map(|known| &known.namespace.defaults);
         match own.filter(|own| !own.is_empty()) {
             Some(own) => Some(own.or(server).fill(start)),
             None if server.is_empty() => None,
@@ -123,30 +129,30 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     /// Whether the namespace is there. One that nobody created is made now, where the server allows it.
-    pub(super) fn exists_or_is_made(&mut self, namespace: &Name) -> bool {
-        if self.rules.get(namespace).is_some() {
+    pub(super) fn ensure_namespace(&mut self, namespace: &Name) -> bool {
+        if self.controls.get(namespace).is_some() {
             return true;
         }
-        let server = &self.rules.server;
+        let server = &self.controls.server;
         let room = LaneStats::get(&self.stats.namespaces_made) < server.namespaces_made_max;
         let may = (server.create_namespaces && room) || **namespace == *DEFAULT_NAMESPACE;
         if may {
             LaneStats::add(&self.stats.namespaces_made, 1);
-            self.rules.find(Namespace::new(namespace.clone(), self.now));
+            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
         }
         may
     }
 
-    /// Loads what is set for a namespace, unless it is known. On a shared database the commit checks that it still
-    /// holds.
-    pub(super) async fn load_rules(&mut self, namespace: &Name) -> Result<(), StoreError> {
+    /// Loads what is set for a namespace, unless it is known. On a shared database the commit checks that it
+    /// still holds.
+    pub(super) async fn load_controls(&mut self, namespace: &Name) -> Result<(), StoreError> {
         if self.shared && !self.consulted.contains(namespace) {
             self.consulted.insert(namespace.clone());
         }
-        if self.rules.get(namespace).is_none()
-            && let Some((row, gates)) = self.backend.load_rules(namespace).await?
+        if self.controls.get(namespace).is_none()
+            && let Some((row, gates)) = self.backend.load_controls(namespace).await?
         {
-            self.rules.know(row, gates);
+            self.controls.know(row, gates);
         }
         Ok(())
     }
@@ -154,24 +160,24 @@ impl<B: Backend> Turn<'_, B> {
     /// Loads what is set for a namespace, although memory may have it: another server may have changed it.
     async fn look_up(&mut self, namespace: &Name) -> Result<(), StoreError> {
         if self.shared {
-            self.rules.doubt(namespace);
+            self.controls.evict(namespace);
         }
-        self.load_rules(namespace).await
+        self.load_controls(namespace).await
     }
 
-    /// The rules of a namespace that is in use: it is there in fact, so it is made in name if need be.
-    pub(super) async fn rules_in_use(&mut self, namespace: &Name) -> Result<(), StoreError> {
-        self.load_rules(namespace).await?;
-        if self.rules.get(namespace).is_none() {
-            self.rules.find(Namespace::new(namespace.clone(), self.now));
+    /// Loads a namespace that is in use, and creates its row if runs exist without one.
+    pub(super) async fn controls_in_use(&mut self, namespace: &Name) -> Result<(), StoreError> {
+        self.load_controls(namespace).await?;
+        if self.controls.get(namespace).is_none() {
+            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
         }
         Ok(())
     }
 
-    /// The same, for runs that the engine takes up by itself: a namespace whose settings cannot be read is left alone, and
-    /// others do not notice.
-    pub(super) async fn rules_readable(&mut self, namespace: &Name) -> Result<bool, StoreError> {
-        match self.rules_in_use(namespace).await {
+    /// The same, for runs that the engine takes up by itself: a namespace whose settings cannot be read is
+    /// left alone, and others do not notice.
+    pub(super) async fn controls_readable(&mut self, namespace: &Name) -> Result<bool, StoreError> {
+        match self.controls_in_use(namespace).await {
             Ok(()) => {
                 self.stats.aside.take_back(&AsideRow::Namespace(namespace.clone()));
                 Ok(true)
@@ -184,7 +190,8 @@ impl<B: Backend> Turn<'_, B> {
         }
     }
 
-    /// Where the namespace's failure handler starts: where a worker registered it last, or where the namespace says.
+    /// Where the namespace's failure handler starts: where a worker registered it last, or where the
+    /// namespace says.
     pub(super) async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
         // A worker that registers one in this very batch is found from the next one on.
         if let Some(known) = self.handler_queues.get(namespace) {
@@ -192,15 +199,15 @@ impl<B: Backend> Turn<'_, B> {
         }
         let mut queue = self.backend.handler_queue(namespace).await?;
         if queue.is_none() {
-            self.load_rules(namespace).await?;
-            queue = self.rules.get(namespace).and_then(|known| known.namespace.handler_queue.clone());
+            self.load_controls(namespace).await?;
+            queue = self.controls.get(namespace).and_then(|known| known.namespace.handler_queue.clone());
         }
         self.handler_queues.insert(namespace.clone(), queue.clone());
         Ok(queue)
     }
 
     /// Leases that ended made room behind the gates before them: keys that these held up are looked at again.
-    pub(super) async fn let_go_behind_ended(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn unblock_after_ended_leases(&mut self) -> Result<(), StoreError> {
         let ended: HashSet<QueueKey> = self
             .fold
             .touched
@@ -209,31 +216,31 @@ impl<B: Backend> Turn<'_, B> {
             .filter(|moved| !moved.begun)
             .map(|moved| &moved.key)
             // Alone on the database, what this lane does not know holds nothing up.
-            .filter(|key| self.shared || !self.rules.before(key).is_empty())
+            .filter(|key| self.shared || !self.controls.before(key).is_empty())
             .cloned()
             .collect();
         for key in ended {
-            self.load_rules(&key.namespace).await?;
+            self.load_controls(&key.namespace).await?;
             let limited: Vec<GateKey> = self
-                .rules
+                .controls
                 .before(&key)
                 .into_iter()
                 .filter(|gate| gate.max_concurrent.is_some())
                 .map(|gate| gate.key.clone())
                 .collect();
-            limited.iter().for_each(|gate| self.board.let_go(gate));
+            limited.iter().for_each(|gate| self.board.unblock(gate));
             self.opened.extend(limited);
         }
         Ok(())
     }
 
-    /// Counts the leases behind every gate before these keys. On a shared database the gates are locked first, so
-    /// that no other server claims behind them before this commit is done.
-    pub(super) async fn approach_gates(&mut self, keys: &[QueueKey]) -> Result<(), StoreError> {
+    /// Counts the leases behind every gate before these keys. On a shared database the gates are locked
+    /// first, so that no other server claims behind them before this commit is done.
+    pub(super) async fn lock_and_count_gates(&mut self, keys: &[QueueKey]) -> Result<(), StoreError> {
         let mut gates = HashSet::default();
         for key in keys {
-            self.rules_in_use(&key.namespace).await?;
-            gates.extend(self.rules.before(key).into_iter().map(|gate| gate.key.clone()));
+            self.controls_in_use(&key.namespace).await?;
+            gates.extend(self.controls.before(key).into_iter().map(|gate| gate.key.clone()));
         }
         if gates.is_empty() {
             return Ok(());
@@ -242,27 +249,27 @@ impl<B: Backend> Turn<'_, B> {
         gates.sort();
         if self.shared {
             let found = self.backend.lock_gates(&gates).await?;
-            self.rules.refresh(&gates, found);
+            self.controls.refresh(&gates, found);
             return Ok(());
         }
         for key in gates {
-            if !self.rules.counted(&key) {
+            if !self.controls.counted(&key) {
                 let leased = self.backend.leased_behind(&key).await?;
-                self.rules.set_leased(key, leased);
+                self.controls.set_leased(key, leased);
             }
         }
         Ok(())
     }
 
     /// What the commit must still find as it was when it was consulted.
-    pub(super) fn promise(&mut self) {
+    pub(super) fn require_versions(&mut self) {
         let versions: Vec<(Name, u64)> = self
             .consulted
             .iter()
-            .filter_map(|name| self.rules.get(name).map(|known| (name.clone(), known.namespace.version)))
+            .filter_map(|name| self.controls.get(name).map(|known| (name.clone(), known.namespace.version)))
             .collect();
         if !versions.is_empty() {
-            self.backend.promise(versions);
+            self.backend.require_versions(versions);
         }
     }
 
@@ -272,6 +279,6 @@ impl<B: Backend> Turn<'_, B> {
         if !self.shared {
             return Vec::new();
         }
-        opened.into_iter().filter(|key| self.rules.may_pass(key)).collect()
+        opened.into_iter().filter(|key| self.controls.may_pass(key)).collect()
     }
 }

@@ -11,8 +11,8 @@ use kagzi_store::SweepKind;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// A store that needs longer for an empty commit is not ready. Probes ask every few seconds and give up after one
-/// or two.
+/// A store that needs longer for an empty commit is not ready. Probes ask every few seconds and give up after
+/// one or two.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Many probes cost one question.
 const FRESH: Duration = Duration::from_millis(500);
@@ -34,8 +34,8 @@ impl Progress {
         Progress { engine, stop, last: Mutex::new(None) }
     }
 
-    /// How long a read took, or why the server is not ready. While a question is unanswered no other is asked: its
-    /// age is the answer.
+    /// How long a read took, or why the server is not ready. While a question is unanswered no other is
+    /// asked: its age is the answer.
     pub async fn check(&self) -> Result<Duration, String> {
         if self.stop.is_cancelled() {
             return Err("the server is stopping".into());

@@ -1,4 +1,4 @@
-//! The rules of the reference store.
+//! The controls of the reference store.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,13 @@ use async_trait::async_trait;
 use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp, Worker, WorkerStatus};
 
 use super::{MemoryBackend, MemoryReads, Tables};
-use crate::{Depth, RuleBackend, RuleReads, RuleSet, StoreError};
+use crate::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
 
-impl RuleBackend for MemoryBackend {
-    async fn load_rules(&mut self, namespace: &Name) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
+impl ControlBackend for MemoryBackend {
+    async fn load_controls(
+        &mut self,
+        namespace: &Name,
+    ) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
         let tables = &self.working;
         Ok(tables.namespaces.get(namespace).map(|row| (row.clone(), tables.gates_of(namespace))))
     }
@@ -46,8 +49,8 @@ impl Tables {
         Tables { namespaces: BTreeMap::from([(default.name.clone(), default)]), ..Tables::default() }
     }
 
-    pub(super) fn write_rules(&mut self, set: RuleSet) -> Result<(), StoreError> {
-        for row in set.found {
+    pub(super) fn write_controls(&mut self, set: ControlSet) -> Result<(), StoreError> {
+        for row in set.implicit {
             self.namespaces.entry(row.name.clone()).or_insert(row);
         }
         for row in set.created {
@@ -76,7 +79,7 @@ impl Tables {
 }
 
 #[async_trait]
-impl RuleReads for MemoryReads {
+impl ControlReads for MemoryReads {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
         Ok(self.tables.read().namespaces.get(name).cloned())
     }

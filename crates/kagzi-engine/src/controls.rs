@@ -1,9 +1,9 @@
 //! What operators may ask for: namespaces, gates, and a worker taken offline.
 
 use kagzi_model::{
-    Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, RuleError, Timestamp, WorkerId,
+    ControlRejection, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, WorkerId,
 };
-use kagzi_store::{RuleCommand, RuleReply, WorkerCommand, WorkerReply};
+use kagzi_store::{ControlCommand, ControlReply, WorkerCommand, WorkerReply};
 
 use crate::{Engine, EngineError, SessionEvent, explain::ago};
 
@@ -24,29 +24,29 @@ impl Engine {
         command: NamespaceCommand,
         gate: Option<GateCommand>,
     ) -> Result<Namespace, EngineError> {
-        let command = RuleCommand::Namespace { name, command: Box::new(command), gate };
+        let command = ControlCommand::Namespace { name, command: Box::new(command), gate };
         match self.store().rule(command).await?? {
-            RuleReply::Namespace(namespace) => Ok(*namespace),
-            RuleReply::Gate(_) => unreachable!("a namespace is answered with its row"),
+            ControlReply::Namespace(namespace) => Ok(*namespace),
+            ControlReply::Gate(_) => unreachable!("a namespace is answered with its row"),
         }
     }
 
     /// One namespace, or a refusal that names it.
     pub async fn read_namespace(&self, name: &Name) -> Result<Namespace, EngineError> {
         let found = self.store().namespace(name).await?;
-        Ok(found.ok_or_else(|| RuleError::Unknown(name.clone()))?)
+        Ok(found.ok_or_else(|| ControlRejection::Unknown(name.clone()))?)
     }
 
     /// Pauses, resumes or limits what is behind a gate.
     pub async fn change_gate(&self, key: GateKey, command: GateCommand) -> Result<Gate, EngineError> {
-        match self.store().rule(RuleCommand::Gate { key, command }).await?? {
-            RuleReply::Gate(gate) => Ok(gate),
-            RuleReply::Namespace(_) => unreachable!("a gate is answered with its row"),
+        match self.store().rule(ControlCommand::Gate { key, command }).await?? {
+            ControlReply::Gate(gate) => Ok(gate),
+            ControlReply::Namespace(_) => unreachable!("a gate is answered with its row"),
         }
     }
 
-    /// Takes a worker out of the registry although it may live: its runs go to others at once. One that is connected
-    /// here is told to stop.
+    /// Takes a worker out of the registry although it may live: its runs go to others at once. One that is
+    /// connected here is told to stop.
     pub async fn take_offline(&self, id: WorkerId) -> Result<u32, EngineError> {
         match self.store().worker(WorkerCommand::Offline { id }).await?? {
             WorkerReply::Deregistered { released } => {
@@ -62,7 +62,8 @@ impl Engine {
         }
     }
 
-    /// The gate that keeps a run of this queue and type from being claimed, in words; none when all let it through.
+    /// The gate that keeps a run of this queue and type from being claimed, in words; none when all let it
+    /// through.
     pub(crate) async fn held_by(
         &self,
         (namespace, task_queue, workflow_type): (&Name, &Name, &Name),

@@ -49,7 +49,8 @@ pub async fn wait(run: &RunHandle, patience: Option<Patience>) -> anyhow::Result
 fn advice(run_id: &str, status: RunStatus) -> Option<String> {
     (status == RunStatus::Paused).then(|| {
         format!(
-            "run {run_id} is PAUSED and goes on only when somebody resumes it (why: kagzi run why {run_id}; then: kagzi \
+            "run {run_id} is PAUSED and goes on only when somebody resumes it (why: kagzi run why {run_id}; \
+             then: kagzi \
              run resume {run_id}); still waiting"
         )
     })

@@ -1,11 +1,12 @@
-//! The rules as the lane knows them: namespaces that were used, their gates, and what of it is not written yet.
+//! The controls as the lane knows them: namespaces that were used, their gates, and what of it is not written
+//! yet.
 
 use std::sync::Arc;
 
 use kagzi_model::{Gate, GateKey, GateScope, Name, Namespace};
 
 use crate::{
-    QueueKey, RuleSet, ServerRules,
+    ControlSet, QueueKey, ServerControls,
     fold::LeaseMove,
     hash::{HashMap, HashSet},
 };
@@ -21,15 +22,15 @@ pub struct Known {
 
 /// How a changed namespace is written.
 enum Write {
-    Found,
+    Implicit,
     Created,
     Updated { from: u64 },
 }
 
 /// Everything known so far. Dropped whole when a commit fails.
 #[derive(Default)]
-pub struct KnownRules {
-    pub server: Arc<ServerRules>,
+pub struct ControlCache {
+    pub server: Arc<ServerControls>,
     known: HashMap<Name, Known>,
     /// Runs leased behind gates with a limit, as of this moment of the batch.
     leased: HashMap<GateKey, u32>,
@@ -37,7 +38,7 @@ pub struct KnownRules {
     gates: HashSet<GateKey>,
 }
 
-impl KnownRules {
+impl ControlCache {
     pub fn get(&self, namespace: &Name) -> Option<&Known> {
         self.known.get(namespace)
     }
@@ -49,13 +50,13 @@ impl KnownRules {
     }
 
     /// Adds a namespace that is used for the first time.
-    pub fn find(&mut self, namespace: Namespace) {
-        self.namespaces.insert(namespace.name.clone(), Write::Found);
+    pub fn add_implicit(&mut self, namespace: Namespace) {
+        self.namespaces.insert(namespace.name.clone(), Write::Implicit);
         self.know(namespace, Vec::new());
     }
 
     /// Forgets a namespace without unwritten changes, so that it is loaded again.
-    pub fn doubt(&mut self, namespace: &Name) {
+    pub fn evict(&mut self, namespace: &Name) {
         if !self.namespaces.contains_key(namespace) {
             self.known.remove(namespace);
         }
@@ -83,7 +84,7 @@ impl KnownRules {
         let from = self.known.get(&name).map(|known| known.namespace.version);
         let write = match (self.namespaces.remove(&name), from) {
             (Some(Write::Updated { from }), _) | (None, Some(from)) => Write::Updated { from },
-            (Some(Write::Found | Write::Created), _) | (None, None) => Write::Created,
+            (Some(Write::Implicit | Write::Created), _) | (None, None) => Write::Created,
         };
         self.namespaces.insert(name.clone(), write);
         match self.known.get_mut(&name) {
@@ -180,13 +181,13 @@ impl KnownRules {
     }
 
     /// The rows that changed.
-    pub fn drain(&mut self) -> RuleSet {
-        let mut set = RuleSet::default();
+    pub fn drain(&mut self) -> ControlSet {
+        let mut set = ControlSet::default();
         for (name, write) in self.namespaces.drain() {
             let Some(known) = self.known.get(&name) else { continue };
             let row = known.namespace.clone();
             match write {
-                Write::Found => set.found.push(row),
+                Write::Implicit => set.implicit.push(row),
                 Write::Created => set.created.push(row),
                 Write::Updated { from } => set.updated.push((from, row)),
             }
@@ -204,6 +205,6 @@ impl KnownRules {
 
     /// Forgets everything; loaded again when needed.
     pub fn clear(&mut self) {
-        *self = KnownRules { server: self.server.clone(), ..KnownRules::default() };
+        *self = ControlCache { server: self.server.clone(), ..ControlCache::default() };
     }
 }

@@ -1,4 +1,5 @@
-//! What a restored database owes to the workers of the time that it takes back: no lease of theirs is good any more.
+//! After a restore every lease that was given out before it must be refused: the epochs of all runs are
+//! raised.
 
 use std::{path::Path, sync::Arc};
 
@@ -24,9 +25,9 @@ const WHY: &str = "the database was restored from a backup";
 /// Runs given back in one commit.
 const CHUNK: usize = 500;
 
-// Beyond every epoch that was given out since the backup, in this life of the database or in one that an earlier restore
-// began: each lease raises an epoch by one, and no run is leased a thousand times a second for as long as the clock runs.
-// Ended runs too: somebody may reopen one.
+// Beyond every epoch that was given out since the backup, in this life of the database or in one that an
+// earlier restore began: each lease raises an epoch by one, and no run is leased a thousand times a second
+// for as long as the clock runs. Ended runs too: somebody may reopen one.
 const RAISE_EPOCHS: &str = "UPDATE runs SET epoch = max(epoch + 1, ?1)";
 
 const LEASED: &str = "SELECT namespace_id, run_id, epoch
@@ -37,8 +38,8 @@ const WORKERS: &str = "SELECT worker_id
    FROM workers
   WHERE status <> 3";
 
-/// Makes every lease in the file, and every one that was given out after it was copied, a stale one. Leased runs become
-/// ready at no charge, workers go offline.
+/// Makes every lease in the file, and every one that was given out after it was copied, a stale one. Leased
+/// runs become ready without counting as an attempt, workers go offline.
 pub fn fence(path: &Path) -> Result<(), StoreError> {
     let lock = FileLock::take(path)?;
     let writer = sqlite::writer(path)?;

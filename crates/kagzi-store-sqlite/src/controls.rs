@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{Depth, RuleBackend, RuleReads, RuleSet, StoreError};
+use kagzi_store::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
 
 use crate::{
     backend::SqliteBackend,
@@ -91,7 +91,7 @@ const DEPTHS_LEASED: &str = "SELECT task_queue, workflow_type, count(*)
     AND namespace_id = ?1
   GROUP BY task_queue, workflow_type";
 
-/// Every statement of the rules; a test prepares each on a real database.
+/// Every statement of the controls; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("NAMESPACE", NAMESPACE),
     ("NAMESPACES", NAMESPACES),
@@ -107,8 +107,11 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("DEPTHS_LEASED", DEPTHS_LEASED),
 ];
 
-impl RuleBackend for SqliteBackend {
-    async fn load_rules(&mut self, namespace: &Name) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
+impl ControlBackend for SqliteBackend {
+    async fn load_controls(
+        &mut self,
+        namespace: &Name,
+    ) -> Result<Option<(Namespace, Vec<Gate>)>, StoreError> {
         let Some(found) = self.db().first(NAMESPACE, bind![namespace], read_namespace)? else {
             return Ok(None);
         };
@@ -131,9 +134,9 @@ impl RuleBackend for SqliteBackend {
 }
 
 /// Writes what changed. We are alone on the file, so a row that is not as memory says means: reload.
-pub fn write(db: &Db, set: &RuleSet) -> Result<(), StoreError> {
+pub fn write(db: &Db, set: &ControlSet) -> Result<(), StoreError> {
     let conflict = |what: &str| Err(StoreError::Conflict(format!("{what} is not as memory says")));
-    for row in &set.found {
+    for row in &set.implicit {
         put_namespace(db, FIND_NAMESPACE, row, None)?;
     }
     for row in &set.created {
@@ -221,7 +224,7 @@ fn read_mark(row: &Row<'_>, at: usize) -> Result<Option<Mark>, StoreError> {
 }
 
 #[async_trait]
-impl RuleReads for SqliteReads {
+impl ControlReads for SqliteReads {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError> {
         let name = name.clone();
         self.pool().read(move |db| db.first(NAMESPACE, bind![name], read_namespace)).await

@@ -2,8 +2,8 @@
 
 use crate::{Aggregate, Lease, Rejection, Run, Step, StepRef, limits::STEPS_PER_RUN_MAX};
 
-/// The lease with this epoch, or why the run does not have it. Epochs decide, never clocks: a lease that ran out but was
-/// not taken over yet is still good.
+/// The lease with this epoch, or why the run does not have it. Epochs decide, never clocks: a lease that ran
+/// out but was not taken over yet is still good.
 pub fn held(seen: &Aggregate, epoch: u64) -> Result<&Lease, Rejection> {
     let run = &seen.run;
     if run.state.finished() {
@@ -15,13 +15,14 @@ pub fn held(seen: &Aggregate, epoch: u64) -> Result<&Lease, Rejection> {
     run.lease().ok_or(Rejection::NotLeased { run: run.id, status: run.state.status() })
 }
 
-/// Whether the run has neither ended nor gone to anybody since its last lease ended: then a report that ends a lease may
-/// be a repeat.
+/// Whether the run has neither ended nor gone to anybody since its last lease ended: then a report that ends
+/// a lease may be a repeat.
 pub fn given_up(seen: &Aggregate) -> bool {
     seen.run.lease().is_none() && !seen.run.state.finished()
 }
 
-/// What the record has of the step. Refuses a path that was recorded at another position: the code was reordered.
+/// What the record has of the step. Refuses a path that was recorded at another position: the code was
+/// reordered.
 pub fn known_step<'a>(seen: &'a Aggregate, step: &StepRef) -> Result<Option<&'a Step>, Rejection> {
     let known = seen.steps.get(&step.path);
     match known {

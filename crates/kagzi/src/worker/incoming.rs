@@ -95,7 +95,8 @@ impl Session {
         let Some(lease) = lost.lease else { return };
         let namespace = self.namespace();
         let (run, epoch) = (&lease.run_id, lease.epoch);
-        tracing::info!(%namespace, %run, worker = %self.worker_id, epoch, reason = %lost.reason, "run stopped");
+        let (worker, reason) = (&self.worker_id, &lost.reason);
+        tracing::info!(%namespace, %run, %worker, epoch, %reason, "run stopped");
         self.lose(&lease);
     }
 

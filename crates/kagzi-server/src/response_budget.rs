@@ -5,8 +5,8 @@ use prost::Message;
 
 use crate::page_token;
 
-/// No list grows beyond this, unless a single item does. Clients of gRPC take messages of 4 MiB unless they are told
-/// otherwise; what is left is for the rest of the message.
+/// No list grows beyond this, unless a single item does. Clients of gRPC take messages of 4 MiB unless they
+/// are told otherwise; what is left is for the rest of the message.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024 - 64 * 1024;
 
 /// What an item costs beside its own bytes: the number of its field and its length.

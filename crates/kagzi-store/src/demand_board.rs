@@ -23,8 +23,8 @@ pub struct KeyState {
     /// Due runs may wait in the database. False is a promise: there are none, and a new one may be given to a
     /// worker without looking.
     backlog: bool,
-    /// A gate lets nothing of the key through: looking is of no use until it opens, a lease behind it ends, or
-    /// somebody says so.
+    /// A gate lets nothing of the key through: looking is of no use until it opens, a lease behind it ends,
+    /// or somebody says so.
     held: bool,
     /// When the next sleeping or retrying run is due; unknown only while `backlog` is set.
     next_due: Option<Timestamp>,
@@ -34,12 +34,12 @@ pub struct KeyState {
 
 /// All demands of this process.
 #[derive(Default)]
-pub struct Board {
+pub struct DemandBoard {
     demands: BTreeMap<u64, StandBy>,
     by_worker: HashMap<WorkerId, Vec<u64>>,
     keys: HashMap<QueueKey, KeyState>,
-    /// The keys that must be looked at: with a backlog, and not held. Kept beside the keys, so that a server with
-    /// thousands of them does not walk through all of them in every turn.
+    /// The keys that must be looked at: with a backlog, and not held. Kept beside the keys, so that a server
+    /// with thousands of them does not walk through all of them in every turn.
     waiting: HashSet<QueueKey>,
     /// The keys by their next due run.
     timers: BTreeSet<(Timestamp, QueueKey)>,
@@ -47,7 +47,7 @@ pub struct Board {
     pub sweeps: Frontier,
 }
 
-impl Board {
+impl DemandBoard {
     /// Adds a demand. Its keys must be looked at, so they count as backlog.
     pub fn add(&mut self, namespace: &Name, task_queue: &Name, demand: Demand) {
         // A batch that is repeated after a conflict stands by again.
@@ -174,7 +174,8 @@ impl Board {
         });
     }
 
-    /// Older runs of another key wait for the same workers: a new run of this one takes its place behind them.
+    /// Older runs of another key wait for the same workers: a new run of this one takes its place behind
+    /// them.
     pub fn contended(&self, key: &QueueKey) -> bool {
         let others = self.waiting.len() - usize::from(self.waiting.contains(key));
         if others == 0 {
@@ -222,7 +223,7 @@ impl Board {
     }
 
     /// A gate holds the key up.
-    pub fn hold(&mut self, key: &QueueKey) {
+    pub fn block(&mut self, key: &QueueKey) {
         self.change(key, |state| state.held = true);
     }
 
@@ -232,7 +233,7 @@ impl Board {
     }
 
     /// The gate may let something through again.
-    pub fn let_go(&mut self, gate: &GateKey) {
+    pub fn unblock(&mut self, gate: &GateKey) {
         let covered = |(key, state): (&QueueKey, &KeyState)| {
             (state.held && gate.covers(&key.namespace, &key.task_queue, &key.workflow_type))
                 .then(|| key.clone())
