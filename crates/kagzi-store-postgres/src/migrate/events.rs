@@ -6,13 +6,27 @@
 use bytes::Bytes;
 use kagzi_model::{Event, EventKind, Name, Payload, RunId, Timestamp};
 use kagzi_store::{EventRow, StoreError};
-use tokio_postgres::Row;
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
 
-use crate::{error::from_postgres, events, row, session::Session, write::send};
+use crate::{error::from_postgres, events, row, session::Session, unnamed::Typed};
 
 /// Events in one transaction, and bytes of their payloads.
 const PIECE_EVENTS: i64 = 5_000;
 const PIECE_BYTES: i64 = 8 * 1024 * 1024;
+
+/// The types of `INSERT_EVENTS`' values.
+const COLUMN_TYPES: [Type; 7] = [
+    Type::TEXT_ARRAY,
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::BYTEA_ARRAY,
+];
 
 const TAKE_OLD: &str = "DELETE FROM kagzi.events_json AS old
   USING (SELECT namespace_id, run_id, seq
@@ -32,7 +46,9 @@ RETURNING old.namespace_id, old.run_id, old.seq, old.at, old.detail, old.payload
 
 /// Rewrites a piece, within the transaction that is open. False when nothing was left.
 pub async fn piece(session: &Session) -> Result<bool, StoreError> {
-    let found = session.query(TAKE_OLD, &[&PIECE_EVENTS, &PIECE_BYTES]).await.map_err(from_postgres)?;
+    // With named types, since behind a pooler nothing may be prepared within the transaction.
+    let limits: Typed<'_> = &[(&PIECE_EVENTS, Type::INT8), (&PIECE_BYTES, Type::INT8)];
+    let found = session.query_once(TAKE_OLD, limits).await.map_err(from_postgres)?;
     let mut taken = found.iter().map(read).collect::<Result<Vec<EventRow>, StoreError>>()?;
     if taken.is_empty() {
         session.execute("DROP TABLE kagzi.events_json").await.map_err(from_postgres)?;
@@ -40,7 +56,10 @@ pub async fn piece(session: &Session) -> Result<bool, StoreError> {
     }
     taken.sort_unstable_by_key(|row| (row.run, row.event.seq));
     let packed = events::packed(&taken);
-    send(session, events::INSERT_EVENTS, events::columns(&packed)).await.map_err(from_postgres)?;
+    let columns = events::columns(&packed);
+    let bind: Vec<(&(dyn ToSql + Sync), Type)> =
+        columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).zip(COLUMN_TYPES).collect();
+    session.query_once(events::INSERT_EVENTS, &bind).await.map_err(from_postgres)?;
     Ok(true)
 }
 
