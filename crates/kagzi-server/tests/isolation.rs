@@ -288,11 +288,12 @@ fn text_of(name: &str, filling: Filling<'_>) -> Option<String> {
     })
 }
 
+/// The answer; of a watch the first one, which tells how everything is.
 async fn call(channel: &Channel, path: String, request: Vec<u8>) -> Result<Vec<u8>, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
     client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let answer = client.unary(Request::new(request), path.parse().unwrap(), Plain).await?;
-    Ok(answer.into_inner())
+    let answers = client.server_streaming(Request::new(request), path.parse().unwrap(), Plain).await?;
+    Ok(answers.into_inner().message().await?.unwrap_or_default())
 }
 
 /// Messages that are bytes already.
