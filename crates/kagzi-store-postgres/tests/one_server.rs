@@ -160,12 +160,12 @@ async fn the_namespace_comes_first_in_every_primary_and_unique_key() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
 
-    // The table of migrations belongs to no namespace.
+    // Migrations and levels are the database's and belong to no namespace.
     let keys = "SELECT indexrelid::regclass
                   FROM pg_index
                   JOIN pg_class ON pg_class.oid = indrelid
                   JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-                 WHERE relnamespace = 'kagzi'::regnamespace AND relname <> 'migrations'
+                 WHERE relnamespace = 'kagzi'::regnamespace AND relname NOT IN ('migrations', 'levels')
                    AND indisunique AND attname <> 'namespace_id'";
     let count = "SELECT count(*) >= 5 FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
                   WHERE relnamespace = 'kagzi'::regnamespace AND indisunique";
