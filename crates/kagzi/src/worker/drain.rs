@@ -102,11 +102,17 @@ impl Session {
     }
 
     fn leave(&mut self) {
-        if !self.welcomed {
-            self.phase = Phase::Gone;
-            return;
+        let goodbye = worker_message::Message::Goodbye(v1::Goodbye {});
+        match &self.wire {
+            Some(_) if self.welcomed => self.outbox.push_notice(goodbye),
+            // The server may know this worker already, although its welcome has not come: the goodbye follows
+            // the hello. Else the worker would be taken for a living one until it is stale.
+            Some(wire) if wire.try_send(v1::WorkerMessage { message: Some(goodbye) }).is_ok() => {}
+            Some(_) | None => {
+                self.phase = Phase::Gone;
+                return;
+            }
         }
-        self.outbox.push_notice(worker_message::Message::Goodbye(v1::Goodbye {}));
         self.phase = Phase::Leaving { until: after(limits::GOODBYE_TIMEOUT) };
     }
 }

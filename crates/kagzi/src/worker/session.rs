@@ -53,7 +53,7 @@ pub(crate) struct Session {
     pub(crate) drain_timeout: Duration,
     pub(crate) link: Link,
     /// Into the current stream.
-    wire: Option<mpsc::Sender<v1::WorkerMessage>>,
+    pub(crate) wire: Option<mpsc::Sender<v1::WorkerMessage>>,
     /// The server has answered on the current stream: reports may follow.
     pub(crate) welcomed: bool,
     pub(crate) uplink: Uplink,

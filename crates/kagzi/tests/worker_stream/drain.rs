@@ -1,4 +1,4 @@
-use kagzi_proto::v1::{self, report, server_message};
+use kagzi_proto::v1::{self, report, server_message, worker_message};
 
 use crate::register_all;
 use crate::scripted_server::{ScriptedServer, ended};
@@ -50,6 +50,23 @@ async fn what_outlasts_the_drain_is_given_back() {
     let report::Body::RunReleased(released) = body else { panic!("not released: {body:?}") };
     assert_eq!(released.reason, "the worker was drained");
     stream.commit(seq).await;
+    stream.expect_goodbye().await;
+    ended(worker).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_ends_before_its_welcome_came_says_goodbye_too() {
+    let mut server = ScriptedServer::start();
+    let mut worker = server.worker().await;
+    register_all(&mut worker);
+    let shutdown = worker.shutdown_token();
+    let worker = tokio::spawn(worker.run());
+    let mut stream = server.next_stream().await;
+    let hello = stream.next().await;
+    assert!(matches!(hello, worker_message::Message::Hello(_)), "{hello:?}");
+
+    shutdown.cancel();
+
     stream.expect_goodbye().await;
     ended(worker).await.unwrap();
 }
