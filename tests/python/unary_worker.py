@@ -190,16 +190,23 @@ def main():
 
     message = refused(stale, lambda: second.begin("charge", 5))
     assert "recorded" in message, message
-    claim("a recorded step at another position is refused")
+    paused = flows.GetWorkflowRun(flow.GetWorkflowRunRequest(run_id=first.run_id)).workflow_run
+    assert paused.status == common.WORKFLOW_STATUS_PAUSED
+    claim("a recorded step at another position is refused, and the run waits for a person")
 
-    slept = second.sleep("nap", 2, 500)
+    flows.ResumeWorkflowRun(flow.ResumeWorkflowRunRequest(run_id=first.run_id))
+    resumed = Lease(workers, poll())
+    assert resumed.epoch > second.epoch and json.loads(resumed.journal["charge"].result.data) == "paid"
+    claim("a person lets it go on, with what is recorded")
+
+    slept = resumed.sleep("nap", 2, 500)
     assert not slept.already_over
     asleep = flows.GetWorkflowRun(flow.GetWorkflowRunRequest(run_id=first.run_id)).workflow_run
     assert asleep.status == common.WORKFLOW_STATUS_SLEEPING and asleep.locked_by == ""
     began = time.monotonic()
     third = Lease(workers, poll())
     assert time.monotonic() - began > 0.3, "the sleep was cut short"
-    assert third.epoch > second.epoch and third.sleep("nap", 2, 500).already_over
+    assert third.epoch > resumed.epoch and third.sleep("nap", 2, 500).already_over
     claim("a sleep ends the lease and the run comes back when it is over")
 
     assert third.begin("ship", 3).should_execute
@@ -209,7 +216,7 @@ def main():
     run = ended.workflow_run
     assert ended.finished and run.status == common.WORKFLOW_STATUS_COMPLETED
     assert json.loads(run.output.data) == {"charge": "paid"} and run.output.content_type == JSON
-    assert run.dispatch_count == 3
+    assert run.dispatch_count == 4
     claim("the run completes with its output")
 
     attempts = flows.ListStepAttempts(flow.ListStepAttemptsRequest(run_id=first.run_id)).step_attempts
@@ -240,6 +247,9 @@ def main():
         "run_claimed",
         ("step_started", "charge"),
         ("step_completed", "charge"),
+        "run_paused",
+        "run_resumed",
+        "run_claimed",
         ("sleep_scheduled", "nap"),
         "run_parked",
         "run_claimed",
