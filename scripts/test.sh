@@ -104,7 +104,7 @@ install() {
 licenses() {
     if ! has cargo-deny; then
         echo "installing cargo-deny"
-        CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny
+        CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --version 0.20.2 cargo-deny
     fi
     cargo deny --all-features --log-level error check licenses bans sources
     # Advisories come from a Git repository, which a machine behind a mirror of the registry cannot reach.
