@@ -1,6 +1,6 @@
 //! Why a run is where it is, in one true sentence.
 
-use kagzi_model::{Name, Run, RunId, State, Timestamp, WorkerStatus};
+use kagzi_model::{Name, Parked, Run, RunId, State, Timestamp, Wait, WorkerStatus};
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
 use crate::{Engine, EngineError};
@@ -54,21 +54,7 @@ impl Engine {
                     lease.worker
                 )
             }
-            State::Timer { step, at } => {
-                format!("it sleeps in '{step}' until {} ({})", moment(*at), in_time(now, *at))
-            }
-            State::Retry { step: Some(step), attempt, at, failure } => format!(
-                "attempt {attempt} of step '{step}' failed with '{}'; the next one begins at {} ({})",
-                failure.message,
-                moment(*at),
-                in_time(now, *at)
-            ),
-            State::Retry { step: None, attempt, at, failure } => format!(
-                "{} ({attempt} in a row); another worker may take it at {} ({})",
-                failure.message,
-                moment(*at),
-                in_time(now, *at)
-            ),
+            State::Waiting(parked) => waits_for(now, parked),
             State::Paused { by, why, since } => format!(
                 "it was paused by {by} {} ago: {why}; let it go on with: kagzi run resume {id}",
                 ago(now, *since)
@@ -146,12 +132,29 @@ impl Engine {
     }
 }
 
+/// What a parked run waits for, and until when.
+fn waits_for(now: Timestamp, parked: &Parked) -> String {
+    let Parked { step, attempt, at, wait } = parked;
+    let step = step.as_deref();
+    let when = at.map_or_else(String::new, |at| format!("{} ({})", moment(at), in_time(now, at)));
+    match (wait, step) {
+        (Wait::Timer { .. }, step) => format!("it sleeps in '{}' until {when}", step.unwrap_or("sleep")),
+        (Wait::Retry { failure, .. }, Some(step)) => format!(
+            "attempt {attempt} of step '{step}' failed with '{}'; the next one begins at {when}",
+            failure.message
+        ),
+        (Wait::Retry { failure, .. }, None) => {
+            format!("{} ({attempt} in a row); another worker may take it at {when}", failure.message)
+        }
+    }
+}
+
 /// The deadline of a run, where it comes before whatever the run waits for. A paused run waits for somebody,
 /// and its deadline does not.
 fn first_deadline(run: &Run) -> Option<Timestamp> {
     let deadline = run.deadline_at?;
     let first = match &run.state {
-        State::Timer { at, .. } | State::Retry { at, .. } => deadline < *at,
+        State::Waiting(parked) => parked.at.is_none_or(|at| deadline < at),
         State::Paused { .. } => true,
         State::Ready { .. }
         | State::Leased(_)

@@ -264,8 +264,7 @@ fn log_end(finished: &Finished) {
         | State::Cancelled { .. }
         | State::Ready { .. }
         | State::Leased(_)
-        | State::Timer { .. }
-        | State::Retry { .. }
+        | State::Waiting(_)
         | State::Paused { .. } => {
             debug!(%namespace, run = %run.id, %workflow_type, %task_queue, outcome, "run ended");
         }

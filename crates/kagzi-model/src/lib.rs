@@ -67,5 +67,5 @@ pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp};
-pub use wait::Wait;
+pub use wait::{Parked, Wait};
 pub use worker::{Registration, Worker, WorkerStatus};

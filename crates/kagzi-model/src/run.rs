@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Labels, Millis, Name, RetryPolicy, RunId, Timestamp, WorkerId, codes, schedule::ScheduledBy,
+    Failure, Labels, Millis, Name, Parked, RetryPolicy, RunId, Timestamp, Wait, WorkerId, codes,
+    schedule::ScheduledBy,
 };
 
 /// The state of one run, without its payloads (they live in its events).
@@ -114,18 +115,6 @@ pub enum State {
     },
     /// A worker executes it.
     Leased(Lease),
-    /// Sleeps until a time.
-    Timer {
-        step: Name,
-        at: Timestamp,
-    },
-    /// Waits for the next attempt: of a step, or (without one) of the run after its worker was lost.
-    Retry {
-        step: Option<Name>,
-        attempt: u32,
-        at: Timestamp,
-        failure: Failure,
-    },
     /// Waits for a person.
     Paused {
         by: Name,
@@ -142,6 +131,9 @@ pub enum State {
     TimedOut {
         failure: Failure,
     },
+    /// Parked: nothing happens before what it waits for. Stored under the wait's own reason.
+    #[serde(untagged)]
+    Waiting(Box<Parked>),
 }
 
 /// A worker's right to write to a run.
@@ -218,9 +210,9 @@ impl State {
     /// The published status.
     pub fn status(&self) -> Status {
         match self {
-            State::Ready { .. } | State::Retry { .. } => Status::Pending,
+            State::Ready { .. } => Status::Pending,
             State::Leased(_) => Status::Running,
-            State::Timer { .. } => Status::Sleeping,
+            State::Waiting(parked) => parked.wait.status(),
             State::Paused { .. } => Status::Paused,
             State::Completed => Status::Completed,
             State::Failed { .. } => Status::Failed,
@@ -234,8 +226,7 @@ impl State {
         match self {
             State::Ready { .. } => Some("ready"),
             State::Leased(_) => Some("leased"),
-            State::Timer { .. } => Some("timer"),
-            State::Retry { .. } => Some("retry"),
+            State::Waiting(parked) => Some(parked.wait.reason()),
             State::Paused { .. } => Some("paused"),
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 None
@@ -246,12 +237,37 @@ impl State {
     /// The failure that ended the run, or after which it waits for its next attempt.
     pub fn last_failure(&self) -> Option<&Failure> {
         match self {
-            State::Failed { failure } | State::TimedOut { failure } | State::Retry { failure, .. } => {
-                Some(failure)
-            }
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Paused { .. } => None,
+            State::Failed { failure } | State::TimedOut { failure } => Some(failure),
+            State::Waiting(parked) => parked.wait.failure(),
+            State::Ready { .. } | State::Leased(_) | State::Paused { .. } => None,
             State::Completed | State::Cancelled { .. } => None,
         }
+    }
+
+    /// What a parked run waits for.
+    pub fn parked(&self) -> Option<&Parked> {
+        match self {
+            State::Waiting(parked) => Some(parked),
+            State::Ready { .. } | State::Leased(_) | State::Paused { .. } => None,
+            State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
+                None
+            }
+        }
+    }
+
+    /// The run sleeps in this step.
+    pub fn timer(step: Name, at: Timestamp) -> State {
+        State::waiting(Some(step), 0, Some(at), Wait::Timer { until: at })
+    }
+
+    /// The run waits for its next attempt, or for that of a step.
+    pub fn retry(step: Option<Name>, attempt: u32, at: Timestamp, failure: Failure) -> State {
+        State::waiting(step, attempt, Some(at), Wait::Retry { at, failure })
+    }
+
+    /// The run waits in this step, and goes on by itself at this time.
+    pub fn waiting(step: Option<Name>, attempt: u32, at: Option<Timestamp>, wait: Wait) -> State {
+        State::Waiting(Box::new(Parked { step, attempt, at, wait }))
     }
 
     /// The code of [`last_failure`](State::last_failure), by which runs are found.
@@ -270,7 +286,7 @@ impl Run {
     pub fn due_at(&self) -> Option<Timestamp> {
         match &self.state {
             State::Ready { since } => Some(*since),
-            State::Timer { at, .. } | State::Retry { at, .. } => Some(*at),
+            State::Waiting(parked) => parked.at,
             State::Leased(_) | State::Paused { .. } => None,
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 None
@@ -298,7 +314,7 @@ impl Run {
     pub fn lease(&self) -> Option<&Lease> {
         match &self.state {
             State::Leased(lease) => Some(lease),
-            State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
+            State::Ready { .. } | State::Waiting(_) | State::Paused { .. } => None,
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 None
             }
@@ -310,7 +326,7 @@ impl Run {
         match &self.state {
             State::Failed { .. } | State::TimedOut { .. } => true,
             State::Paused { by, .. } => **by == *"quarantine",
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => false,
+            State::Ready { .. } | State::Leased(_) | State::Waiting(_) => false,
             State::Completed | State::Cancelled { .. } => false,
         }
     }
@@ -321,7 +337,7 @@ impl Run {
         match &self.state {
             State::Paused { why, .. } if self.needs_handler() => Some(Failure::new(codes::QUARANTINED, why)),
             State::Failed { failure } | State::TimedOut { failure } => Some(failure.clone()),
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Ready { .. } | State::Leased(_) | State::Waiting(_) => None,
             State::Paused { .. } | State::Completed | State::Cancelled { .. } => None,
         }
     }
@@ -330,7 +346,7 @@ impl Run {
     pub fn failure(&self) -> Option<&Failure> {
         match &self.state {
             State::Failed { failure } | State::TimedOut { failure } => Some(failure),
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Ready { .. } | State::Leased(_) | State::Waiting(_) => None,
             State::Paused { .. } | State::Completed | State::Cancelled { .. } => None,
         }
     }

@@ -4,8 +4,11 @@
 //! a variant here and a file with its meaning; whoever parks, claims or explains a run asks the functions
 //! below and need not know the kinds.
 
+mod parked;
 mod retry;
 mod timer;
+
+pub use parked::Parked;
 
 use crate::{Failure, Status, Timestamp};
 
@@ -43,11 +46,27 @@ impl Wait {
         }
     }
 
+    /// The failure after which the next attempt is waited for.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Wait::Retry { failure, .. } => Some(failure),
+            Wait::Timer { .. } => None,
+        }
+    }
+
     /// Time alone has ended the step for good. A retry is not over then: the step is executed again.
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self {
             Wait::Timer { until } => *until <= now,
             Wait::Retry { .. } => false,
+        }
+    }
+
+    /// "Retry now" means something to it.
+    pub fn can_be_hurried(&self) -> bool {
+        match self {
+            Wait::Retry { .. } => true,
+            Wait::Timer { .. } => false,
         }
     }
 

@@ -151,7 +151,8 @@ fn a_run_whose_steps_may_be_tried_once_goes_on_when_its_worker_dies_before_any_b
 
     story.lose(false);
 
-    assert!(matches!(story.seen.run.state, State::Retry { step: None, attempt: 1, .. }));
+    let parked = story.seen.run.state.parked().unwrap();
+    assert_eq!((parked.wait.reason(), &parked.step, parked.attempt), ("retry", &None, 1));
     story.claim();
     story.lose(false);
     story.claim();
@@ -178,7 +179,8 @@ fn an_execution_of_a_step_that_began_and_died_counts_and_has_its_number() {
         panic!("{:?}", charge.state)
     };
     assert_eq!((&*failure.code, *finality, charge.attempts), ("WORKER_LOST", Finality::Exhausted, 2));
-    assert!(matches!(story.seen.run.state, State::Retry { step: None, .. }), "the function must hear of it");
+    let parked = story.seen.run.state.parked().unwrap();
+    assert_eq!((parked.wait.reason(), &parked.step), ("retry", &None), "the function must hear of it");
 }
 
 #[test]

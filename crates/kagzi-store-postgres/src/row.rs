@@ -61,7 +61,7 @@ pub fn chosen_business_id(run: &Run) -> Option<&str> {
 pub fn lease_worker(run: &Run) -> Option<Uuid> {
     match &run.state {
         State::Leased(lease) => Some(lease.worker.0),
-        State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
+        State::Ready { .. } | State::Waiting(_) | State::Paused { .. } => None,
         State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => None,
     }
 }

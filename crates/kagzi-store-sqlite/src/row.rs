@@ -58,7 +58,7 @@ pub fn chosen_business_id(run: &Run) -> Option<&str> {
 pub fn lease_worker(run: &Run) -> Option<&[u8]> {
     match &run.state {
         State::Leased(lease) => Some(lease.worker.0.as_bytes()),
-        State::Ready { .. } | State::Timer { .. } | State::Retry { .. } | State::Paused { .. } => None,
+        State::Ready { .. } | State::Waiting(_) | State::Paused { .. } => None,
         State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => None,
     }
 }

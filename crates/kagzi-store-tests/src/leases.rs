@@ -148,7 +148,7 @@ pub async fn a_lease_that_ran_out_is_taken_back_by_the_sweep_and_not_before(stag
     stage.pass_one_tick();
     stage.sweep_expired().await;
 
-    assert!(matches!(stage.run(run).await.state, State::Retry { step: None, attempt: 1, .. }));
+    assert_eq!(stage.waits(run).await.0, "retry");
     let lost = stage.told.lost(run).await;
     assert_eq!((lost.worker, lost.epoch, lost.cancelled), (standing.worker, 1, false));
 }

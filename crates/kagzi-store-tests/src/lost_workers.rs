@@ -25,10 +25,10 @@ pub async fn the_runs_of_a_silent_worker_are_taken_over_with_backoff(stage: Stag
 
     // The lease has twenty seconds left; nobody waits for them.
     let retry_at = stage.now().plus_ms(2_500);
-    let State::Retry { step: None, attempt: 1, at, failure } = stage.run(run).await.state else {
-        panic!("{:?}", stage.run(run).await.state)
-    };
-    assert_eq!((at, &*failure.code), (retry_at, "WORKER_LOST"));
+    let state = stage.run(run).await.state;
+    let parked = state.parked().expect("it waits for another worker");
+    assert_eq!((&parked.step, parked.attempt, parked.at), (&None, 1, Some(retry_at)));
+    assert_eq!(state.error_code().map(|code| &**code), Some("WORKER_LOST"));
     assert_eq!(stage.worker_row(lost.worker).await.status, WorkerStatus::Offline);
     assert_eq!(stage.worker_row(heir.worker).await.status, WorkerStatus::Online);
     let told = stage.told.lost(run).await;

@@ -165,7 +165,7 @@ pub async fn a_run_that_parks_without_progress_is_put_off_and_then_paused(stage:
         // Due at once, it is leased again in the same commit.
         let delay_ms = match stage.run(run).await.state {
             State::Leased(_) => 0,
-            State::Retry { at, .. } => at.remaining_ms(stage.now()),
+            State::Waiting(parked) => parked.at.map_or(0, |at| at.remaining_ms(stage.now())),
             State::Paused { .. } => break,
             other => panic!("the run is {other:?}"),
         };

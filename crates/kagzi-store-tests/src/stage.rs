@@ -355,6 +355,13 @@ impl Stage {
         unversioned(found.expect("the run exists").run)
     }
 
+    /// The reason for which the run is parked, and when it goes on by itself.
+    pub async fn waits(&self, id: RunId) -> (&'static str, Option<Timestamp>) {
+        let state = self.run(id).await.state;
+        let parked = state.parked().expect("the run is parked");
+        (parked.wait.reason(), parked.at)
+    }
+
     pub async fn events(&self, id: RunId) -> Vec<Event> {
         self.store.events(&self.namespace, id, 0, 100_000).await.expect("reading works")
     }

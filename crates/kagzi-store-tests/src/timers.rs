@@ -20,7 +20,7 @@ pub async fn a_failed_step_is_due_exactly_at_its_retry(stage: Stage) {
         stage.pass_until_just_before(retry_at);
         stage.settle().await;
         assert!(standing.ready().is_none());
-        assert!(matches!(stage.run(run).await.state, State::Retry { at, .. } if at == retry_at));
+        assert_eq!(stage.waits(run).await, ("retry", Some(retry_at)));
         stage.pass_one_tick();
     }
     assert_eq!(standing.next().await.run.epoch, 4);
@@ -38,7 +38,7 @@ pub async fn a_sleep_ends_exactly_on_time(stage: Stage) {
     stage.pass_until_just_before(until);
     stage.settle().await;
     assert!(standing.ready().is_none());
-    assert!(matches!(stage.run(run).await.state, State::Timer { at, .. } if at == until));
+    assert_eq!(stage.waits(run).await, ("timer", Some(until)));
     stage.pass_one_tick();
     let woken = standing.next().await;
     assert_eq!((woken.run.id, woken.run.epoch, woken.fresh), (run, 2, false));
@@ -214,10 +214,10 @@ pub async fn a_step_that_runs_too_long_is_a_failed_attempt(stage: Stage) {
     stage.pass_ms(1);
     stage.sweep_expired().await;
 
-    let State::Retry { step: Some(path), attempt: 1, failure, .. } = stage.run(run).await.state else {
-        panic!("{:?}", stage.run(run).await.state)
-    };
-    assert_eq!((&*path, &*failure.code), ("slow", "TIMED_OUT"));
+    let state = stage.run(run).await.state;
+    let parked = state.parked().expect("it waits for its next attempt");
+    assert_eq!((parked.step.as_deref(), parked.attempt), (Some("slow"), 1));
+    assert_eq!(state.error_code().map(|code| &**code), Some("TIMED_OUT"));
     assert_eq!(stage.told.lost(run).await.worker, standing.worker, "the worker may hang: it loses the run");
     assert!(stage.apply(stage.record(&lease, "slow", b"late")).await.is_err());
 }

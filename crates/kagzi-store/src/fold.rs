@@ -345,8 +345,8 @@ impl<'a> Fold<'a> {
 fn log_release(run: &Run, why: &str) {
     let (namespace, id) = (&run.namespace, run.id);
     match &run.state {
-        State::Retry { attempt, .. } => {
-            tracing::warn!(%namespace, run = %id, in_a_row = attempt, why, "run given back without \
+        State::Waiting(parked) => {
+            tracing::warn!(%namespace, run = %id, in_a_row = parked.attempt, why, "run given back without \
                 progress, it waits");
         }
         State::Paused { .. } => {
@@ -354,7 +354,7 @@ fn log_release(run: &Run, why: &str) {
                 quarantined");
         }
         State::Ready { .. } => tracing::debug!(%namespace, run = %id, why, "run given back"),
-        State::Leased(_) | State::Timer { .. } => {}
+        State::Leased(_) => {}
         State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {}
     }
 }

@@ -20,8 +20,8 @@ impl Rule for Fail {
     fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<RunFailed> {
         match &seen.run.state {
             State::Failed { .. } => Some(RunFailed { retry_at: None }),
-            State::Retry { step: None, at, .. } => Some(RunFailed { retry_at: Some(*at) }),
-            State::Ready { .. } | State::Leased(_) | State::Timer { .. } | State::Retry { .. } => None,
+            State::Waiting(parked) if parked.step.is_none() => Some(RunFailed { retry_at: parked.at }),
+            State::Ready { .. } | State::Leased(_) | State::Waiting(_) => None,
             State::Paused { .. } | State::Completed => None,
             State::Cancelled { .. } | State::TimedOut { .. } => None,
         }
@@ -70,7 +70,7 @@ fn retry_at(now: Timestamp, seen: &Aggregate, failure: &Failure) -> Option<Times
 /// Executes again only what failed the run: what the function has gone past is history.
 fn retry(seen: &Aggregate, failure: &Failure, step: Option<&Name>, at: Timestamp) -> Change<RunFailed> {
     let attempt = seen.run.attempts.saturating_add(1);
-    let state = State::Retry { step: None, attempt, at, failure: failure.clone() };
+    let state = State::retry(None, attempt, at, failure.clone());
     let run = Run { state, attempts: attempt, crashes: 0, ..seen.run.clone() };
     let forgives = seen.forgivable(step);
     let event = EventKind::RunRetried { attempt, failure: failure.clone(), at, forgives };

@@ -76,7 +76,7 @@ pub fn take_back(now: Timestamp, seen: &Aggregate, lease: &Lease, loss: Loss) ->
         // Somebody must hear of it; should the run fail later, the handler that exists is found by its id.
         ending::with_handler(seen, &mut change);
     } else {
-        let state = State::Retry { step: None, attempt: crashes, at, failure };
+        let state = State::retry(None, crashes, at, failure);
         change.run = Some(Run { state, crashes, ..run.clone() });
     }
     Some(change)

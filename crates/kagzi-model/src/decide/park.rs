@@ -121,15 +121,15 @@ fn waiting(step: Option<&Step>, at: Timestamp, put_off: Option<u32>) -> State {
     match step {
         Some(Step { path, attempts, state: StepState::Waiting(Wait::Retry { failure, .. }), .. }) => {
             let failure = failure.clone();
-            State::Retry { step: Some(path.clone()), attempt: *attempts, at, failure }
+            State::retry(Some(path.clone()), *attempts, at, failure)
         }
-        Some(step) => State::Timer { step: step.path.clone(), at },
+        Some(step) => State::timer(step.path.clone(), at),
         // Parked without anything to wait for: let a worker look again rather than wait for ever.
         None => match put_off {
             None => State::Ready { since: at },
             Some(attempt) => {
                 let failure = Failure::new("SPIN", "the run was parked without anything to wait for");
-                State::Retry { step: None, attempt, at, failure }
+                State::retry(None, attempt, at, failure)
             }
         },
     }

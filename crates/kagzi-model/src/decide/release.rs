@@ -39,7 +39,7 @@ impl Rule for Release {
             0 => State::Ready { since: now },
             delay_ms => {
                 let failure = Failure::new(codes::RELEASED, why);
-                State::Retry { step: None, attempt: releases, at: now.plus_ms(delay_ms), failure }
+                State::retry(None, releases, now.plus_ms(delay_ms), failure)
             }
         };
         Ok(Change::new(Run { state, ..seen.run.clone() }, released, Done::NOW))

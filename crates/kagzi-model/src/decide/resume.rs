@@ -26,16 +26,17 @@ impl Rule for Resume {
         let run = &seen.run;
         let status = Status::Pending;
         match &run.state {
-            State::Paused { .. } | State::Retry { .. } => {
+            State::Waiting(parked) if !parked.wait.can_be_hurried() => {
+                Err(Rejection::NotResumable { run: run.id, status: run.state.status() })
+            }
+            State::Paused { .. } | State::Waiting(_) => {
                 let run = Run { state: State::Ready { since: now }, crashes: 0, ..run.clone() };
                 let (request, Author { by, reason }) = (self.request.clone(), by.clone());
                 let event = EventKind::RunResumed { request, by, reason };
                 Ok(Change::new(run, event, Ordered { status, already: false }))
             }
             State::Ready { .. } => Ok(Change::nothing(Ordered { status, already: true })),
-            State::Leased(_) | State::Timer { .. } => {
-                Err(Rejection::NotResumable { run: run.id, status: run.state.status() })
-            }
+            State::Leased(_) => Err(Rejection::NotResumable { run: run.id, status: run.state.status() }),
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 Err(Rejection::Ended { run: run.id, status: run.state.status() })
             }

@@ -33,11 +33,9 @@ impl Rule for Retry {
                 self.reopen(now, seen, by)
             }
             State::Completed => Err(Rejection::NotReopenable { run: run.id, status: run.state.status() }),
-            State::Ready { .. }
-            | State::Leased(_)
-            | State::Timer { .. }
-            | State::Retry { .. }
-            | State::Paused { .. } => Resume { request: self.request.clone() }.decide(now, seen, by),
+            State::Ready { .. } | State::Leased(_) | State::Waiting(_) | State::Paused { .. } => {
+                Resume { request: self.request.clone() }.decide(now, seen, by)
+            }
         }
     }
 }

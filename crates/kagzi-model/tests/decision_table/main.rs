@@ -9,7 +9,8 @@ use std::collections::HashSet;
 
 use kagzi_model::{
     Act, Aggregate, Asleep, Attempted, Blocked, Change, Claimed, Command, Done, Duty, EventKind, Order,
-    Ordered, Reclaimed, Rejection, Reply, Report, RunFailed, Started, State, Status, Timestamp, decide,
+    Ordered, Parked, Reclaimed, Rejection, Reply, Report, RunFailed, Started, State, Status, Timestamp, Wait,
+    decide,
 };
 use scene::{NOW, RUN, commands, input, start_commands, states, step_commands, step_states};
 
@@ -122,10 +123,14 @@ fn state(state: &State) -> String {
             let step = lease.step_timeout_at.map(|at| format!(", a step until {}", after(at)));
             format!("LEASED until {}{}", after(lease.until), step.unwrap_or_default())
         }
-        State::Timer { step, at } => format!("TIMER {step} at {}", after(*at)),
-        State::Retry { step, attempt, at, .. } => {
+        State::Waiting(parked) => {
+            let Parked { step, attempt, at, wait } = &**parked;
             let what = step.as_deref().unwrap_or("of the run");
-            format!("RETRY {what} after attempt {attempt} at {}", after(*at))
+            let at = at.map_or_else(String::new, |at| format!(" at {}", after(at)));
+            match wait {
+                Wait::Timer { .. } => format!("TIMER {what}{at}"),
+                Wait::Retry { .. } => format!("RETRY {what} after attempt {attempt}{at}"),
+            }
         }
         State::Paused { by, .. } => format!("PAUSED by {by}"),
         State::Completed => "COMPLETED".to_owned(),

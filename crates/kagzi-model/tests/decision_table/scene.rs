@@ -54,7 +54,7 @@ fn leased(until: Timestamp) -> State {
 }
 
 fn retry(at: Timestamp) -> State {
-    State::Retry { step: Some("flaky".into()), attempt: 1, at, failure: failure() }
+    State::retry(Some("flaky".into()), 1, at, failure())
 }
 
 /// A run whose history has one recorded step, one that waits for its retry, and one sleep.
@@ -101,7 +101,7 @@ fn is_a_handler() -> RunOptions {
 
 pub fn states() -> Vec<(String, Aggregate)> {
     let (soon, past, since) = (NOW.plus_ms(1_000), NOW.plus_ms(-1), NOW.plus_ms(-5_000));
-    let timer = |at| State::Timer { step: "nap".into(), at };
+    let timer = |at| State::timer("nap".into(), at);
     let overdue = |mut seen: Aggregate| {
         seen.run.deadline_at = Some(NOW);
         seen

@@ -57,11 +57,14 @@ fn detail(state: &State) -> String {
     match state {
         State::Paused { by, why, .. } => format!("{by}: {why}"),
         State::Cancelled { reason } => reason.clone(),
-        State::Retry { step: Some(step), attempt, failure, .. } => {
-            format!("attempt {attempt} of step '{step}' failed: {}", failure.message)
-        }
-        State::Retry { step: None, failure, .. } => failure.message.clone(),
-        State::Ready { .. } | State::Leased(_) | State::Timer { .. } => String::new(),
+        State::Waiting(parked) => match (parked.wait.failure(), &parked.step) {
+            (Some(failure), Some(step)) => {
+                format!("attempt {} of step '{step}' failed: {}", parked.attempt, failure.message)
+            }
+            (Some(failure), None) => failure.message.clone(),
+            (None, _) => String::new(),
+        },
+        State::Ready { .. } | State::Leased(_) => String::new(),
         State::Completed | State::Failed { .. } | State::TimedOut { .. } => String::new(),
     }
 }

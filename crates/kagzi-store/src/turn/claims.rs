@@ -98,7 +98,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let stats: &'a LaneStats = self.stats;
         match &run.state {
             State::Ready { .. } => Some((&stats.schedule_to_start, micros)),
-            State::Timer { .. } | State::Retry { .. } => Some((&stats.timer_lag, micros)),
+            State::Waiting(_) => Some((&stats.timer_lag, micros)),
             State::Leased(_)
             | State::Paused { .. }
             | State::Completed

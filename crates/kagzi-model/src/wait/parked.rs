@@ -1,0 +1,82 @@
+//! A parked run: what its row says about the one wait that people are shown.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+use super::{Wait, retry, timer};
+use crate::{Failure, Name, Timestamp};
+
+/// Why a parked run does not move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// The step that waits; none when the run as a whole does, after its worker was lost or it was given
+    /// back.
+    pub step: Option<Name>,
+    /// Attempts that ended before a retry.
+    pub attempt: u32,
+    /// When it goes on by itself: the earliest time of anything that it waits for.
+    pub at: Option<Timestamp>,
+    pub wait: Wait,
+}
+
+/// As it is stored: one flat object that begins with the reason.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    is: Name,
+    step: Option<Name>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    attempt: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Serialize for Parked {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Parked { step, attempt, at, wait } = self;
+        let is = Name::from(wait.reason());
+        let failure = wait.failure().cloned();
+        Stored { is, step: step.clone(), attempt: *attempt, at: *at, failure }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Parked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Stored { is, step, attempt, at, failure } = Stored::deserialize(deserializer)?;
+        let time = at.ok_or_else(|| D::Error::missing_field("at"));
+        let wait = match &*is {
+            timer::REASON => Wait::Timer { until: time? },
+            retry::REASON => {
+                let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
+                Wait::Retry { at: time?, failure }
+            }
+            unknown => return Err(D::Error::unknown_variant(unknown, &[timer::REASON, retry::REASON])),
+        };
+        Ok(Parked { step, attempt, at, wait })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Failure, State, Timestamp};
+
+    /// Databases from before have these lines, and their listings look for the reason by name.
+    #[test]
+    fn a_parked_run_is_stored_under_its_reason() {
+        let timer = State::timer("nap".into(), Timestamp(7));
+        let retry = State::retry(None, 2, Timestamp(9), Failure::new("LOST", "gone"));
+
+        let lines = [&timer, &retry].map(|state| serde_json::to_string(state).unwrap());
+
+        assert_eq!(lines[0], r#"{"is":"timer","step":"nap","at":7}"#);
+        assert!(lines[1].starts_with(r#"{"is":"retry","step":null,"attempt":2,"at":9,"failure":{"#));
+        for (line, state) in lines.iter().zip([timer, retry]) {
+            assert_eq!(serde_json::from_str::<State>(line).unwrap(), state);
+        }
+        assert!(serde_json::from_str::<State>(r#"{"is":"ring","step":"a","at":7}"#).is_err());
+    }
+}
