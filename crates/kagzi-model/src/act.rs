@@ -2,6 +2,7 @@
 //! `decide/`.
 
 pub use crate::decide::{
+    await_signal::AwaitSignal,
     begin_step::BeginStep,
     block::Block,
     cancel::Cancel,
@@ -22,6 +23,7 @@ pub use crate::decide::{
     resume::Resume,
     retry::Retry,
     set_label::SetLabel,
+    signal::Signal,
     sleep::Sleep,
     sleep_over::SleepOver,
     terminate::Terminate,

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
-    Change, EventKind, Failure, Finality, Millis, Name, Run, RunId, Step, StepEnd, StepState, Timestamp,
-    Wait,
+    Change, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
+    Timestamp, Unread, Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
 };
@@ -41,6 +41,8 @@ pub struct Aggregate {
     /// The first line of its history that is not understood here: whatever is decided without it may be
     /// wrong.
     pub unknown: Option<Name>,
+    /// What others told it, and which waits are open; none for a run that never had to do with either.
+    pub mail: Option<Box<Mail>>,
 }
 
 impl Aggregate {
@@ -62,6 +64,7 @@ impl Aggregate {
             idle_parks: 0,
             requests: Vec::new(),
             unknown: None,
+            mail: None,
         }
     }
 
@@ -84,6 +87,7 @@ impl Aggregate {
             idle_parks: self.idle_parks,
             requests: self.requests.clone(),
             unknown: self.unknown.clone(),
+            mail: self.mail.clone(),
             releases: self.releases,
         }
     }
@@ -101,12 +105,11 @@ impl Aggregate {
         for (kind, _) in &change.events {
             self.absorb(now, kind);
         }
-        self.last_seq += change.events.len() as u64;
     }
 
-    /// Updates the steps by one event. Loading a run replays its events through here, so memory and disk
-    /// agree.
+    /// Takes in the next event. Loading a run replays its events through here, so memory and disk agree.
     pub fn absorb(&mut self, at: Timestamp, kind: &EventKind) {
+        self.last_seq += 1;
         if kind.is_progress() {
             self.releases = 0;
         }
@@ -177,14 +180,32 @@ impl Aggregate {
             EventKind::RunParked { due_at, closes, opens, .. } => {
                 self.idle_parks = if self.is_idle_park(at, *due_at) { self.idle_parks + 1 } else { 0 };
                 closes.iter().for_each(|step| self.close(step));
-                for step in opens {
-                    if let Some(step) = self.steps.get_mut(step)
-                        && step.unfinished()
-                    {
-                        step.closed = false;
-                        self.open.insert(step.path.clone());
-                    }
-                }
+                opens.iter().for_each(|step| self.open_again(step));
+            }
+            EventKind::SignalReceived { channel, id, failure } => {
+                let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
+                self.mail_mut().receive(channel, Unread { seq, id, failure });
+            }
+            EventKind::WaitBegan { step, position, channel, until } => {
+                let wait = Wait::Signal { channel: channel.clone(), until: *until };
+                self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
+                self.mail_mut().wait(channel, step);
+                self.moved = true;
+            }
+            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
+                let end = match failure.clone() {
+                    None => StepEnd::Recorded,
+                    Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
+                };
+                self.put(at, (step, *position), (1, true), StepState::Done(end));
+                let seq = received.unwrap_or(self.last_seq);
+                self.mail_mut().take(step, channel, id, seq);
+            }
+            EventKind::ChannelClosed { step, position, channel } => {
+                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
+                let mail = self.mail_mut();
+                mail.leave(channel, step);
+                mail.close(step, channel);
             }
             EventKind::RunResumed { request, .. } => {
                 self.heed(request.as_ref());
@@ -276,7 +297,54 @@ impl Aggregate {
         }
     }
 
+    /// How many steps run or wait and were not dropped.
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The oldest open wait on this channel that the code has not dropped.
+    pub fn waits_on(&self, channel: &Name) -> Option<&Step> {
+        let waits = |step: &&Step| {
+            matches!(&step.state, StepState::Waiting(wait) if wait.channel() == Some(channel)) && !step.closed
+        };
+        self.mail.as_deref()?.waiting(channel).filter_map(|path| self.steps.get(path)).find(waits)
+    }
+
+    /// A signal that this step waits for is there and was not taken.
+    pub fn is_signalled(&self, step: &Step) -> bool {
+        match (&step.state, self.mail.as_deref()) {
+            (StepState::Waiting(wait), Some(mail)) => {
+                wait.channel().is_some_and(|channel| mail.next(channel).is_some())
+            }
+            (StepState::Waiting(_) | StepState::Running { .. } | StepState::Done(_), _) => false,
+        }
+    }
+
+    fn mail_mut(&mut self) -> &mut Mail {
+        self.mail.get_or_insert_default()
+    }
+
+    /// The channel on which the step waits, if it does.
+    fn channel_of(&self, path: &Name) -> Option<Name> {
+        match &self.steps.get(path)?.state {
+            StepState::Waiting(wait) => wait.channel().cloned(),
+            StepState::Running { .. } | StepState::Done(_) => None,
+        }
+    }
+
+    fn open_again(&mut self, path: &Name) {
+        let Some(step) = self.steps.get_mut(path).filter(|step| step.unfinished()) else { return };
+        step.closed = false;
+        self.open.insert(step.path.clone());
+        if let Some(channel) = self.channel_of(path) {
+            self.mail_mut().wait(&channel, path);
+        }
+    }
+
     fn wake(&mut self, path: &Name) {
+        if let Some(channel) = self.channel_of(path) {
+            self.mail_mut().leave(&channel, path);
+        }
         if let Some(step) = self.steps.get_mut(path) {
             step.state = StepState::Done(StepEnd::Elapsed);
             step.closed = false;
@@ -358,8 +426,8 @@ impl Aggregate {
     }
 
     /// Whether a park at `at` is one of a run that only spins.
-    pub fn is_idle_park(&self, at: Timestamp, due_at: Timestamp) -> bool {
-        !self.moved && due_at <= at.plus_ms(self.idle_delay_ms())
+    pub fn is_idle_park(&self, at: Timestamp, due_at: Option<Timestamp>) -> bool {
+        !self.moved && due_at.is_some_and(|due_at| due_at <= at.plus_ms(self.idle_delay_ms()))
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.

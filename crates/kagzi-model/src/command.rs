@@ -123,6 +123,8 @@ acts! {
         Sleep(act::Sleep),
         /// Ends a sleep.
         SleepOver(act::SleepOver),
+        /// Waits for a signal, or asks again whether one has come.
+        AwaitSignal(Box<act::AwaitSignal>),
         /// Sets a label of the run.
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
@@ -151,6 +153,8 @@ acts! {
         Resume(act::Resume),
         /// Lets a run go on that ended badly, or does what a resume does.
         Retry(act::Retry),
+        /// Tells the run something.
+        Signal(Box<act::Signal>),
     }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
+pub mod await_signal;
 pub mod begin_step;
 pub mod block;
 pub mod cancel;
@@ -31,6 +32,7 @@ pub mod renew;
 pub mod resume;
 pub mod retry;
 pub mod set_label;
+pub mod signal;
 pub mod sleep;
 pub mod sleep_over;
 mod start;

@@ -42,10 +42,11 @@ events! {
             3 slept: Vec<Name>,
         };
 
-        /// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended,
-        /// the slot is free.
+        /// Nothing can go on before `due_at` or somebody's word: the run waits for retries, sleeps and
+        /// signals; the lease ended, the slot is free.
         8 RunParked "run_parked" {
-            1 due_at: Timestamp,
+            /// absent when only somebody's word lets it go on
+            1 due_at: Option<Timestamp>,
             /// unfinished steps that the code has dropped and that wake nobody
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             2 closes: Vec<Name>,
@@ -163,7 +164,19 @@ events! {
         };
     }
 
-    "Steps and sleeps" {
+    "What others say" {
+        /// Somebody told the run something that no open wait could take at that moment.
+        24 SignalReceived "signal_received" payload "the signal" {
+            1 channel: Name,
+            /// counts once on its channel
+            2 id: Name,
+            /// what is waited for has failed
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 failure: Option<Failure>,
+        };
+    }
+
+    "Steps, sleeps and waits" {
         /// An attempt began. Written for steps that other languages begin by RPC, and for steps that run
         /// long; the SDK's ordinary steps have none.
         3 StepStarted "step_started" step(step, attempt) {
@@ -228,6 +241,37 @@ events! {
             2 position: u32,
             3 name: Name,
             4 value: Name,
+        };
+
+        /// The code waits for a signal; its wait has a step's identity.
+        25 WaitBegan "wait_began" step(step) {
+            1 step: Name,
+            2 position: u32,
+            3 channel: Name,
+            /// absent when it waits for as long as it takes
+            4 until: Option<Timestamp>,
+        };
+
+        /// A wait took a signal. One that is over without any ends like a sleep.
+        26 WaitEnded "wait_ended" step(step) payload "the signal, unless an earlier event holds it" {
+            1 step: Name,
+            2 position: u32,
+            3 channel: Name,
+            /// of the signal
+            4 id: Name,
+            /// the event that holds the signal, where it came before its wait
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            5 received: Option<u64>,
+            /// the signal says that what was waited for has failed
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            6 failure: Option<Failure>,
+        };
+
+        /// The code takes nothing more on this channel; senders are refused from here on.
+        27 ChannelClosed "channel_closed" step(step) {
+            1 step: Name,
+            2 position: u32,
+            3 channel: Name,
         };
 
         /// The code dropped a step while an attempt ran; nobody knows how far it came.
@@ -316,6 +360,9 @@ impl EventKind {
             | EventKind::SleepScheduled { .. }
             | EventKind::SleepOver { .. }
             | EventKind::LabelSet { .. }
+            | EventKind::WaitBegan { .. }
+            | EventKind::WaitEnded { .. }
+            | EventKind::ChannelClosed { .. }
             | EventKind::RunResumed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
@@ -324,6 +371,7 @@ impl EventKind {
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. } => true,
             EventKind::RunStarted
+            | EventKind::SignalReceived { .. }
             | EventKind::StepStarted { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }

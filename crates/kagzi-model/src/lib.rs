@@ -18,6 +18,7 @@ mod gate;
 mod id;
 mod label;
 pub mod limits;
+mod mail;
 mod name;
 mod namespace;
 mod payload;
@@ -50,6 +51,7 @@ pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, na
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
+pub use mail::{Mail, Unread};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
@@ -59,7 +61,8 @@ pub use payload::Payload;
 pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{
-    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed, Started,
+    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed,
+    Signalled, Started, Waited,
 };
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};

@@ -40,6 +40,10 @@ pub const IDLE_PARKS_MAX: u32 = 12;
 pub const IDLE_PARK_MS: i64 = 1_000;
 /// Requests of operators that a run remembers, to recognise a repeat.
 pub const REQUESTS_KEPT: usize = 8;
+/// Signals that a run may have and no wait has taken.
+pub const UNREAD_MAX: usize = 1_000;
+/// Steps of one run that may run or wait at once.
+pub const WAITS_OPEN_MAX: usize = 10_000;
 /// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.

@@ -50,6 +50,21 @@ pub enum Rejection {
     #[error("run {run} has {max} labels, the most that are allowed; '{name}' would be one more")]
     TooManyLabels { run: RunId, name: Name, max: usize },
 
+    #[error(
+        "run {run} takes nothing more on channel '{channel}': its code has closed it; start another run, or          use another channel"
+    )]
+    ChannelClosed { run: RunId, channel: Name },
+
+    #[error(
+        "run {run} has {max} signals that it has not taken, the most that are kept; send this one again          when it has read some"
+    )]
+    TooManySignals { run: RunId, max: usize },
+
+    #[error(
+        "run {run} waits for {max} things at once, the most that are allowed; wait for fewer, or split it"
+    )]
+    TooManyWaits { run: RunId, max: usize },
+
     #[error("run {run} is not due")]
     NotDue { run: RunId },
 
@@ -97,6 +112,9 @@ impl Rejection {
             | Rejection::StepUnknown { .. }
             | Rejection::TooManySteps { .. }
             | Rejection::TooManyLabels { .. }
+            | Rejection::ChannelClosed { .. }
+            | Rejection::TooManySignals { .. }
+            | Rejection::TooManyWaits { .. }
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
             | Rejection::NotReopenable { .. }

@@ -45,6 +45,10 @@ replies! {
     Attempted,
     /// To a sleep.
     Asleep,
+    /// To a wait.
+    Waited,
+    /// To a signal.
+    Signalled,
     /// To an order.
     Ordered,
     /// To the end of a function with an error.
@@ -109,6 +113,25 @@ pub enum Asleep {
     Over {
         already: bool,
     },
+}
+
+/// How a wait stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Waited {
+    /// Nothing has come; by itself it is over then.
+    Until(Option<Timestamp>),
+    /// It took a signal, which the event with this number holds.
+    Taken { seq: u64 },
+    /// Its time is over.
+    Elapsed,
+    /// Nothing more comes on its channel.
+    Closed,
+}
+
+/// The run was told; `already` when it was before and nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Signalled {
+    pub already: bool,
 }
 
 /// The run stands at this status; `already` when it did before.

@@ -49,12 +49,13 @@ pub struct RetryPolicy {
 
 impl Finality {
     /// Every one of them.
-    pub const ALL: [Finality; 5] = [
+    pub const ALL: [Finality; 6] = [
         Finality::NonRetryable,
         Finality::Denied,
         Finality::Exhausted,
         Finality::RetryTimeout,
         Finality::RunBudget,
+        Finality::Rejected,
     ];
 
     /// The one with this number, if there is one.
@@ -70,6 +71,7 @@ impl Finality {
             Finality::Exhausted => "exhausted",
             Finality::RetryTimeout => "retry_timeout",
             Finality::RunBudget => "run_budget",
+            Finality::Rejected => "rejected",
         }
     }
 }
@@ -113,6 +115,8 @@ pub enum Finality {
     RetryTimeout = 4,
     /// The run's steps used up their common retries or waiting time.
     RunBudget = 5,
+    /// Somebody said that what was waited for has failed.
+    Rejected = 6,
 }
 
 /// A policy that makes no sense, with the field and the rule.

@@ -163,11 +163,12 @@ pub enum Status {
 }
 
 /// Every reason to wake in one word, and the status of the runs that have it.
-pub const REASONS: [(&str, Status); 5] = [
+pub const REASONS: [(&str, Status); 6] = [
     ("ready", Status::Pending),
     ("leased", Status::Running),
     ("timer", Status::Sleeping),
     ("retry", Status::Pending),
+    ("signal", Status::Sleeping),
     ("paused", Status::Paused),
 ];
 
@@ -267,7 +268,7 @@ impl State {
 
     /// The run waits in this step, and goes on by itself at this time.
     pub fn waiting(step: Option<Name>, attempt: u32, at: Option<Timestamp>, wait: Wait) -> State {
-        State::Waiting(Box::new(Parked { step, attempt, at, wait }))
+        State::Waiting(Box::new(Parked { step, attempt, at, wait, since: None, others: 0 }))
     }
 
     /// The code of [`last_failure`](State::last_failure), by which runs are found.

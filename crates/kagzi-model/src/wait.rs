@@ -6,11 +6,12 @@
 
 mod parked;
 mod retry;
+mod signal;
 mod timer;
 
 pub use parked::Parked;
 
-use crate::{Failure, Status, Timestamp};
+use crate::{Failure, Name, Status, Timestamp};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub enum Wait {
     Timer { until: Timestamp },
     /// The next attempt, after this failure.
     Retry { at: Timestamp, failure: Failure },
+    /// A signal on a channel; by itself it is over at `until`, if there is such a time.
+    Signal { channel: Name, until: Option<Timestamp> },
 }
 
 impl Wait {
@@ -27,6 +30,7 @@ impl Wait {
         match self {
             Wait::Timer { until } => Some(*until),
             Wait::Retry { at, .. } => Some(*at),
+            Wait::Signal { until, .. } => *until,
         }
     }
 
@@ -35,6 +39,7 @@ impl Wait {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
+            Wait::Signal { .. } => signal::REASON,
         }
     }
 
@@ -43,6 +48,7 @@ impl Wait {
         match self {
             Wait::Timer { .. } => timer::STATUS,
             Wait::Retry { .. } => retry::STATUS,
+            Wait::Signal { .. } => signal::STATUS,
         }
     }
 
@@ -50,7 +56,15 @@ impl Wait {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Wait::Retry { failure, .. } => Some(failure),
-            Wait::Timer { .. } => None,
+            Wait::Timer { .. } | Wait::Signal { .. } => None,
+        }
+    }
+
+    /// The channel on which somebody's word ends it.
+    pub fn channel(&self) -> Option<&Name> {
+        match self {
+            Wait::Signal { channel, .. } => Some(channel),
+            Wait::Timer { .. } | Wait::Retry { .. } => None,
         }
     }
 
@@ -58,6 +72,7 @@ impl Wait {
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self {
             Wait::Timer { until } => *until <= now,
+            Wait::Signal { until, .. } => until.is_some_and(|until| until <= now),
             Wait::Retry { .. } => false,
         }
     }
@@ -66,14 +81,14 @@ impl Wait {
     pub fn can_be_hurried(&self) -> bool {
         match self {
             Wait::Retry { .. } => true,
-            Wait::Timer { .. } => false,
+            Wait::Timer { .. } | Wait::Signal { .. } => false,
         }
     }
 
     /// A person said "now": a retry need not wait any longer, a sleep is never cut short.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         match self {
-            Wait::Timer { .. } => {}
+            Wait::Timer { .. } | Wait::Signal { .. } => {}
             Wait::Retry { at, .. } => *at = (*at).min(now),
         }
     }

@@ -38,6 +38,10 @@ pub enum AttemptState {
         until: Timestamp,
     },
     Slept,
+    /// It waits for a signal.
+    Waiting {
+        until: Option<Timestamp>,
+    },
 }
 
 /// Every attempt of every step, oldest first. Payloads are not looked at: an outline is enough.
@@ -84,6 +88,29 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 state: AttemptState::Sleeping { until: *until },
                 latest: true,
             }),
+            EventKind::WaitBegan { step, position, until, .. } => list.push(StepAttempt {
+                seq: Some(event.seq),
+                path: step.clone(),
+                position: *position,
+                attempt: 1,
+                worker,
+                started_at: Some(event.at),
+                finished_at: None,
+                state: AttemptState::Waiting { until: *until },
+                latest: true,
+            }),
+            EventKind::WaitEnded { step, position, received, failure, .. } => {
+                let state = match failure.clone() {
+                    None => AttemptState::Completed { recorded_seq: received.unwrap_or(event.seq) },
+                    Some(failure) => AttemptState::Failed { failure, retry_at: None },
+                };
+                let ended = Ended { seq: event.seq, at: event.at, began: None, worker };
+                list.end_wait((step, *position), ended, state);
+            }
+            EventKind::ChannelClosed { step, position, .. } => {
+                let ended = Ended { seq: event.seq, at: event.at, began: None, worker };
+                list.end_wait((step, *position), ended, AttemptState::Slept);
+            }
             EventKind::SleepOver { step } => list.end_sleep(step, event.at),
             EventKind::RunFailed { failure, .. } | EventKind::RunTimedOut { failure } => {
                 list.cut_off(event.at, failure, None);
@@ -100,7 +127,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             }
             EventKind::RunParked { due_at, .. } => {
                 let taken = Failure::new(codes::LEASE_LOST, "the run was taken from its worker");
-                list.cut_off(event.at, &taken, Some(*due_at));
+                list.cut_off(event.at, &taken, due_at.or(Some(event.at)));
             }
             EventKind::StepClosed { step, attempt, .. } => {
                 let dropped = Failure::new("ABANDONED", "the code dropped the step; its outcome is unknown");
@@ -110,6 +137,7 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                 }
             }
             EventKind::RunStarted
+            | EventKind::SignalReceived { .. }
             | EventKind::RunPaused { .. }
             | EventKind::RunResumed { .. }
             | EventKind::RunCompleted
@@ -195,6 +223,16 @@ impl Attempts {
         }
     }
 
+    /// Ends a wait that was told to have begun, or adds one that found its signal waiting.
+    fn end_wait(&mut self, (path, position): (&Name, u32), ended: Ended, state: AttemptState) {
+        let waits = |attempt: &&mut StepAttempt| matches!(attempt.state, AttemptState::Waiting { .. });
+        let newest = self.newest.get(path).and_then(|place| self.all.get_mut(*place));
+        match newest.filter(waits) {
+            Some(wait) => (wait.state, wait.finished_at) = (state, Some(ended.at)),
+            None => self.finish((path, position, 1), ended, state),
+        }
+    }
+
     fn end_sleep(&mut self, path: &Name, at: Timestamp) {
         if let Some(place) = self.newest.get(path) {
             let sleep = &mut self.all[*place];
@@ -220,7 +258,7 @@ mod tests {
         for n in 0..STEPS {
             let (step, position, attempt, elapsed_ms) = (Name::from(format!("look#{n}")), n, 1, 0);
             tell(EventKind::StepCompleted { step, position, attempt, elapsed_ms });
-            tell(EventKind::RunParked { due_at: Timestamp(2), closes: vec![], opens: vec![], waits: vec![] });
+            tell(EventKind::RunParked { due_at: Some(Timestamp(2)), closes: vec![], opens: vec![], waits: vec![] });
         }
 
         let listed = attempts(&events);

@@ -208,7 +208,6 @@ impl<'a> Fold<'a> {
     pub fn append(&mut self, id: RunId, kind: EventKind) {
         let entry = self.cache.get_mut(id).expect("a changed run is known");
         entry.aggregate.absorb(self.now, &kind);
-        entry.aggregate.last_seq += 1;
         let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload: None };
         let namespace = entry.aggregate.run.namespace.clone();
         self.events.push(EventRow { namespace, run: id, event });
@@ -265,7 +264,6 @@ impl<'a> Fold<'a> {
         let entry = self.cache.get_mut(id).expect("a decided run is known");
         for (kind, payload) in events {
             entry.aggregate.absorb(self.now, &kind);
-            entry.aggregate.last_seq += 1;
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });

@@ -1,6 +1,6 @@
 //! The journal of a run, as replay needs it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kagzi_model::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
 
@@ -39,13 +39,22 @@ pub enum JournalState {
         until: Timestamp,
     },
     Slept,
+    /// It waits for a signal; `is_there` when one has come that it has not taken.
+    Waiting {
+        channel: Name,
+        until: Option<Timestamp>,
+        is_there: bool,
+    },
 }
 
 impl JournalState {
     fn is_over(&self) -> bool {
         match self {
             JournalState::Completed { .. } | JournalState::Failed { .. } | JournalState::Slept => true,
-            JournalState::Begun | JournalState::Retry { .. } | JournalState::Sleeping { .. } => false,
+            JournalState::Begun
+            | JournalState::Retry { .. }
+            | JournalState::Sleeping { .. }
+            | JournalState::Waiting { .. } => false,
         }
     }
 }
@@ -68,6 +77,8 @@ pub struct Journal {
     entries: Vec<Option<Told>>,
     told: u32,
     index: HashMap<Name, usize>,
+    /// Signals that no wait has taken, by the number of their event.
+    unread: BTreeMap<u64, (Name, Payload)>,
 }
 
 /// About what an entry weighs beside its payloads.
@@ -114,6 +125,32 @@ impl Journal {
                 self.set(step, *position, 0, JournalState::Sleeping { until: *until });
             }
             EventKind::SleepOver { step } => self.wake(step),
+            EventKind::SignalReceived { channel, .. } => {
+                let signal = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
+                self.unread.insert(event.seq, (channel.clone(), signal));
+            }
+            EventKind::WaitBegan { step, position, channel, until } => {
+                let (channel, until) = (channel.clone(), *until);
+                self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
+            }
+            EventKind::WaitEnded { step, position, received, failure, .. } => {
+                let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);
+                let state = match failure.clone() {
+                    Some(failure) => JournalState::Failed { failure, finality: Finality::Rejected },
+                    None => {
+                        let signal = unread.or_else(|| event.payload.clone());
+                        let result = signal.unwrap_or_else(|| Payload::new(&b""[..]));
+                        JournalState::Completed { result }
+                    }
+                };
+                self.set(step, *position, 1, state);
+                self.tell(step);
+            }
+            EventKind::ChannelClosed { step, position, .. } => {
+                let result = Payload::new(&b""[..]);
+                self.set(step, *position, 1, JournalState::Completed { result });
+                self.tell(step);
+            }
             EventKind::LabelSet { step, position, .. } => {
                 let result = Payload::new(&b""[..]);
                 self.set(step, *position, 1, JournalState::Completed { result });
@@ -159,12 +196,22 @@ impl Journal {
 
     /// The entries in the order in which the steps were first recorded.
     pub fn entries(&self) -> Vec<JournalEntry> {
-        self.entries.iter().flatten().map(|told| told.entry.clone()).collect()
+        let entries = self.entries.iter().flatten().map(|told| told.entry.clone());
+        entries.map(|entry| self.with_mail(entry)).collect()
     }
 
     /// The same, without copies.
-    pub fn into_entries(self) -> Vec<JournalEntry> {
-        self.entries.into_iter().flatten().map(|told| told.entry).collect()
+    pub fn into_entries(mut self) -> Vec<JournalEntry> {
+        let entries = std::mem::take(&mut self.entries).into_iter().flatten();
+        entries.map(|told| self.with_mail(told.entry)).collect()
+    }
+
+    /// A wait knows whether its signal has come meanwhile.
+    fn with_mail(&self, mut entry: JournalEntry) -> JournalEntry {
+        if let JournalState::Waiting { channel, is_there, .. } = &mut entry.state {
+            *is_there = self.unread.values().any(|(unread, _)| unread == channel);
+        }
+        entry
     }
 
     fn find(&mut self, path: &Name) -> Option<&mut JournalEntry> {

@@ -290,7 +290,6 @@ impl Tables {
         let mut aggregate = Aggregate::new(run, 0);
         for event in self.events_of(id) {
             aggregate.absorb(event.at, &event.kind);
-            aggregate.last_seq = event.seq;
         }
         Some(aggregate)
     }

@@ -134,12 +134,11 @@ pub fn absorb(aggregate: &mut Aggregate, row: &StoredRow<'_>) -> Result<(), Stor
     follows(aggregate.last_seq, row.first_seq)?;
     for line in row.lines() {
         let Event { seq, at, kind, .. } = line?.event;
-        if let EventKind::StepCompleted { step, .. } = &kind
+        if let EventKind::StepCompleted { step, .. } | EventKind::WaitEnded { step, .. } = &kind
             && aggregate.has_result(step)
         {
             return Err(StoreError::Corrupt(format!("event {seq} is a second result of step {step}")));
         }
-        aggregate.last_seq = seq;
         aggregate.absorb(at, &kind);
     }
     Ok(())

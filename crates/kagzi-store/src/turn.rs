@@ -427,6 +427,8 @@ impl<'a, B: Backend> Turn<'a, B> {
                 | Reply::Begin(_)
                 | Reply::Done(_)
                 | Reply::Asleep(_)
+                | Reply::Waited(_)
+                | Reply::Signalled(_)
                 | Reply::Blocked(_)
                 | Reply::Ordered(_),
             ) => {}

@@ -40,6 +40,9 @@ impl Rule for BeginStep {
                 answer(Begin::NotReady { at: *at })
             }
             Some(StepState::Waiting(Wait::Timer { .. })) => answer(Begin::Recorded),
+            Some(StepState::Waiting(Wait::Signal { .. })) => {
+                Err(Rejection::StepDecided { step: step.path.clone() })
+            }
             Some(StepState::Running { .. }) => answer(Begin::Execute { attempt, timeout_ms }),
             Some(StepState::Waiting(Wait::Retry { .. })) | None => {
                 let timeout_at = timeout_ms.map(|ms| now.plus_ms(ms));

@@ -46,6 +46,8 @@ fn slept(now: Timestamp, seen: &Aggregate) -> Vec<Name> {
     let mut over: Vec<_> = seen
         .open_steps()
         .filter(|step| matches!(&step.state, StepState::Waiting(wait) if wait.is_over(now)))
+        // What came before its time was over is for the code to take.
+        .filter(|step| !seen.is_signalled(step))
         .collect();
     over.sort_by_key(|step| (step.position, step.path.clone()));
     over.into_iter().map(|step| step.path.clone()).collect()

@@ -34,7 +34,7 @@ impl Rule for FailStep {
             }
             // A later attempt is running, so this one was granted a retry.
             StepState::Running { .. } if attempt > 0 => Some(Attempted::Retry { at: now, attempt }),
-            StepState::Running { .. } | StepState::Waiting(Wait::Timer { .. }) => None,
+            StepState::Running { .. } | StepState::Waiting(_) => None,
             StepState::Done(StepEnd::Recorded | StepEnd::Elapsed) => None,
         }
     }
@@ -44,11 +44,11 @@ impl Rule for FailStep {
         let FailStep { step, failure, policy, elapsed_ms, park, .. } = self;
         // A worker that began the step by a call has said its policy there, and need not say it again.
         let begun = match lease_guard::known_or_new_step(seen, step)?.map(|known| &known.state) {
-            Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
-                return Err(Rejection::StepDecided { step: step.path.clone() });
-            }
             Some(StepState::Running { policy, .. }) => Some(policy),
             Some(StepState::Waiting(Wait::Retry { .. })) | None => None,
+            Some(StepState::Done(_) | StepState::Waiting(_)) => {
+                return Err(Rejection::StepDecided { step: step.path.clone() });
+            }
         };
         let policy = &begun.map_or_else(|| policy.clone(), |begun| policy.or(begun));
         let (event, reply) = judge(now, seen, step, (failure, *elapsed_ms), policy);

@@ -1,4 +1,5 @@
-//! Park: nothing can go on before the earliest retry or sleep, so the lease ends and the slot is free.
+//! Park: nothing can go on before the earliest retry or sleep, or before somebody's word, so the lease ends and
+//! the slot is free.
 
 use std::collections::HashSet;
 
@@ -8,9 +9,9 @@ use crate::{
     StepState, Timestamp, Wait, limits::IDLE_PARKS_MAX,
 };
 
-/// Ends the lease until the earliest of the retries and sleeps in `waits` is due; unfinished steps that are
-/// not among them are closed. Empty: until the earliest of all, from workers that cannot say what they wait
-/// for.
+/// Ends the lease until the earliest of the retries and sleeps in `waits` is due or a signal comes for one of
+/// them; unfinished steps that are not among them are closed. Empty: all that is unfinished, from workers that
+/// cannot say what they wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
@@ -30,9 +31,8 @@ impl Rule for Park {
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
-        let earliest = if waits.is_empty() { seen.earliest_due() } else { earliest_of(seen, waits) };
-        let waits = waits.clone();
-        Ok(parked(now, seen, Change::nothing(Done::NOW), Parked { earliest, closes, opens, waits }))
+        let awaited = Awaited { steps: awaited(seen, waits), closes, opens, waits: waits.clone() };
+        Ok(parked(now, seen, Change::nothing(Done::NOW), awaited))
     }
 
     fn ends(&self) -> Ends<'_> {
@@ -40,16 +40,24 @@ impl Rule for Park {
     }
 }
 
-struct Parked<'a> {
-    earliest: Option<(&'a Step, Timestamp)>,
+/// What the function waits for, and what it has dropped.
+struct Awaited<'a> {
+    steps: Vec<&'a Step>,
     closes: Vec<Name>,
     opens: Vec<Name>,
     waits: Vec<Name>,
 }
 
-fn earliest_of<'a>(seen: &'a Aggregate, waits: &[Name]) -> Option<(&'a Step, Timestamp)> {
-    let known = waits.iter().filter_map(|path| seen.steps.get(path));
-    let timed = known.filter_map(|step| step.waits_until().map(|at| (step, at)));
+/// The steps that a park names, or all that are open.
+fn awaited<'a>(seen: &'a Aggregate, waits: &[Name]) -> Vec<&'a Step> {
+    if waits.is_empty() {
+        return seen.open_steps().collect();
+    }
+    waits.iter().filter_map(|path| seen.steps.get(path)).collect()
+}
+
+fn earliest_of<'a>(steps: &[&'a Step]) -> Option<(&'a Step, Timestamp)> {
+    let timed = steps.iter().filter_map(|step| step.waits_until().map(|at| (*step, at)));
     timed.min_by(|(a, a_at), (b, b_at)| (a_at, &a.path).cmp(&(b_at, &b.path)))
 }
 
@@ -71,33 +79,51 @@ fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
 pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> Change<R> {
     let mut then = seen.open_part();
     then.apply(now, &change);
-    let earliest = then.earliest_due();
-    parked(now, &then, change, Parked { earliest, closes: vec![], opens: vec![], waits: vec![] })
+    let awaited = Awaited { steps: awaited(&then, &[]), closes: vec![], opens: vec![], waits: vec![] };
+    parked(now, &then, change, awaited)
 }
 
 /// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
 pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> Change<R> {
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());
     change.run = Some(Run { state: State::Ready { since: now }, ..run });
-    change
-        .events
-        .push((EventKind::RunParked { due_at: now, closes: vec![], opens: vec![], waits: vec![] }, None));
+    change.events.push((
+        EventKind::RunParked { due_at: Some(now), closes: vec![], opens: vec![], waits: vec![] },
+        None,
+    ));
     change
 }
 
 /// Adds the park. `then` is the run as it stands after everything that comes before it.
-fn parked<R>(
-    now: Timestamp,
-    then: &Aggregate,
-    mut change: Change<R>,
-    Parked { earliest, closes, opens, waits }: Parked<'_>,
-) -> Change<R> {
-    let natural = earliest.map_or(now, |(_, at)| at);
+fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: Awaited<'_>) -> Change<R> {
+    let Awaited { steps, closes, opens, waits } = awaited;
+    if let Some(ended) = signalled(then, &steps) {
+        // A signal came while the park was on its way: the function goes on with it at once.
+        let due_at = Some(now);
+        change.events.push((EventKind::RunParked { due_at, closes, opens, waits }, None));
+        change.events.push((ended, None));
+        change.run = Some(Run { state: State::Ready { since: now }, ..then.run.clone() });
+        return change;
+    }
+    let earliest = earliest_of(&steps);
+    let shown = shown(&steps);
+    let natural = match (earliest, shown) {
+        (Some((_, at)), _) => Some(at),
+        (None, Some(_)) => None,
+        // Parked without anything to wait for: let a worker look again rather than wait for ever.
+        (None, None) => Some(now),
+    };
     let idle = then.is_idle_park(now, natural);
     // The floor under a run that would spin: due later than its steps say.
     let put_off = if idle { then.idle_delay_ms() } else { 0 };
-    let due_at = if put_off > 0 { natural.max(now.plus_ms(put_off)) } else { natural };
-    let state = waiting(earliest.map(|(step, _)| step), due_at, (put_off > 0).then_some(then.idle_parks));
+    let due_at = natural.map(|at| if put_off > 0 { at.max(now.plus_ms(put_off)) } else { at });
+    let state = match (shown, due_at) {
+        (Some(step), at) => waiting_for_somebody(step, at, others(&steps)),
+        (None, at) => {
+            let put_off = (put_off > 0).then_some(then.idle_parks);
+            waiting(earliest.map(|(step, _)| step), at.unwrap_or(now), put_off)
+        }
+    };
     change.events.push((EventKind::RunParked { due_at, closes, opens, waits }, None));
     if idle && then.idle_parks + 1 >= IDLE_PARKS_MAX {
         let by = Name::from("spin");
@@ -117,14 +143,56 @@ fn parked<R>(
     change
 }
 
+/// The first signal that is there for one of the waits. Only one is taken, because what the function makes of
+/// it may be that it does not wait for the others any more.
+fn signalled(then: &Aggregate, steps: &[&Step]) -> Option<EventKind> {
+    let mail = then.mail.as_deref()?;
+    let there = steps.iter().filter_map(|step| {
+        let StepState::Waiting(wait) = &step.state else { return None };
+        let channel = wait.channel()?;
+        Some((mail.next(channel)?, *step, channel))
+    });
+    let (signal, step, channel) = there.min_by_key(|(signal, step, _)| (signal.seq, step.since))?;
+    Some(EventKind::WaitEnded {
+        step: step.path.clone(),
+        position: step.position,
+        channel: channel.clone(),
+        id: signal.id.clone(),
+        received: Some(signal.seq),
+        failure: signal.failure.clone(),
+    })
+}
+
+/// The wait for somebody that people are shown: the oldest.
+fn shown<'a>(steps: &[&'a Step]) -> Option<(&'a Step, &'a Wait)> {
+    let waits = steps.iter().filter_map(|step| Some((*step, waits_for_somebody(step)?)));
+    waits.min_by(|(a, _), (b, _)| (a.since, &a.path).cmp(&(b.since, &b.path)))
+}
+
+fn waits_for_somebody(step: &Step) -> Option<&Wait> {
+    match &step.state {
+        StepState::Waiting(wait) => wait.channel().is_some().then_some(wait),
+        StepState::Running { .. } | StepState::Done(_) => None,
+    }
+}
+
+/// How many wait for somebody beside the one that is shown.
+fn others(steps: &[&Step]) -> u32 {
+    let count = steps.iter().filter(|step| waits_for_somebody(step).is_some()).count();
+    u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+fn waiting_for_somebody((step, wait): (&Step, &Wait), at: Option<Timestamp>, others: u32) -> State {
+    let (path, wait, since) = (Some(step.path.clone()), wait.clone(), Some(step.since));
+    State::Waiting(Box::new(crate::Parked { step: path, attempt: 0, at, wait, since, others }))
+}
+
 fn waiting(step: Option<&Step>, at: Timestamp, put_off: Option<u32>) -> State {
     match step {
         Some(Step { path, attempts, state: StepState::Waiting(Wait::Retry { failure, .. }), .. }) => {
-            let failure = failure.clone();
-            State::retry(Some(path.clone()), *attempts, at, failure)
+            State::retry(Some(path.clone()), *attempts, at, failure.clone())
         }
         Some(step) => State::timer(step.path.clone(), at),
-        // Parked without anything to wait for: let a worker look again rather than wait for ever.
         None => match put_off {
             None => State::Ready { since: at },
             Some(attempt) => {

@@ -22,9 +22,6 @@ impl Rule for Progress {
         let Progress { step, progress } = self;
         let known = lease_guard::known_or_new_step(seen, step)?;
         match known.map(|known| &known.state) {
-            Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
-                Err(Rejection::StepDecided { step: step.path.clone() })
-            }
             // The next attempt then begins where an earlier word said. That is late, but the run can still be
             // loaded.
             Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None
@@ -37,6 +34,9 @@ impl Rule for Progress {
                 let (path, position) = (step.path.clone(), step.position);
                 let event = EventKind::StepProgressed { step: path, position, attempt };
                 Ok(Change::event(event, Some(progress.clone()), Done::NOW))
+            }
+            Some(StepState::Done(_) | StepState::Waiting(_)) => {
+                Err(Rejection::StepDecided { step: step.path.clone() })
             }
         }
     }

@@ -57,10 +57,10 @@ fn recorded(seen: &Aggregate, result: &StepResult) -> Result<(EventKind, Option<
     let StepResult { step, attempt, result, elapsed_ms } = result;
     let known = lease_guard::known_or_new_step(seen, step)?;
     match known.map(|known| &known.state) {
-        Some(StepState::Done(_) | StepState::Waiting(Wait::Timer { .. })) => {
+        Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None => {}
+        Some(StepState::Done(_) | StepState::Waiting(_)) => {
             return Err(Rejection::StepDecided { step: step.path.clone() });
         }
-        Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None => {}
     }
     // The record counts attempts itself; a worker's number below it is a slip, never a reset.
     let attempt = (*attempt).max(known.map_or(0, |known| known.attempts).saturating_add(1));

@@ -35,7 +35,7 @@ impl Rule for Sleep {
                 return Ok(Change::nothing(Asleep::Over { already: true }));
             }
             Some(StepState::Waiting(Wait::Timer { until })) => Change::nothing(Asleep::Until(*until)),
-            Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. }) | StepState::Done(_)) => {
+            Some(StepState::Running { .. } | StepState::Waiting(_) | StepState::Done(_)) => {
                 return Err(Rejection::StepDecided { step: step.path.clone() });
             }
             None => {

@@ -26,8 +26,9 @@ impl Rule for SleepOver {
                 let event = EventKind::SleepOver { step: step.clone() };
                 Ok(Change::event(event, None, Asleep::Over { already: false }))
             }
-            Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. }) | StepState::Done(_))
-            | None => Err(Rejection::StepUnknown { run: seen.run.id, step: step.clone() }),
+            Some(StepState::Running { .. } | StepState::Waiting(_) | StepState::Done(_)) | None => {
+                Err(Rejection::StepUnknown { run: seen.run.id, step: step.clone() })
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Wait, retry, timer};
+use super::{Wait, retry, signal, timer};
 use crate::{Failure, Name, Timestamp};
 
 /// Why a parked run does not move.
@@ -16,6 +16,10 @@ pub struct Parked {
     /// When it goes on by itself: the earliest time of anything that it waits for.
     pub at: Option<Timestamp>,
     pub wait: Wait,
+    /// Since when it waits for somebody; waits for time alone need not say so.
+    pub since: Option<Timestamp>,
+    /// Other steps that wait for somebody too.
+    pub others: u32,
 }
 
 /// As it is stored: one flat object that begins with the reason.
@@ -29,6 +33,12 @@ struct Stored {
     at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channel: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    others: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -37,16 +47,25 @@ fn is_zero(number: &u32) -> bool {
 
 impl Serialize for Parked {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Parked { step, attempt, at, wait } = self;
-        let is = Name::from(wait.reason());
-        let failure = wait.failure().cloned();
-        Stored { is, step: step.clone(), attempt: *attempt, at: *at, failure }.serialize(serializer)
+        let Parked { step, attempt, at, wait, since, others } = self;
+        let stored = Stored {
+            is: Name::from(wait.reason()),
+            step: step.clone(),
+            attempt: *attempt,
+            at: *at,
+            failure: wait.failure().cloned(),
+            channel: wait.channel().cloned(),
+            since: *since,
+            others: *others,
+        };
+        stored.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Parked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { is, step, attempt, at, failure } = Stored::deserialize(deserializer)?;
+        let Stored { is, step, attempt, at, failure, channel, since, others } =
+            Stored::deserialize(deserializer)?;
         let time = at.ok_or_else(|| D::Error::missing_field("at"));
         let wait = match &*is {
             timer::REASON => Wait::Timer { until: time? },
@@ -54,9 +73,16 @@ impl<'de> Deserialize<'de> for Parked {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            unknown => return Err(D::Error::unknown_variant(unknown, &[timer::REASON, retry::REASON])),
+            signal::REASON => {
+                let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
+                Wait::Signal { channel, until: at }
+            }
+            unknown => {
+                let known = &[timer::REASON, retry::REASON, signal::REASON];
+                return Err(D::Error::unknown_variant(unknown, known));
+            }
         };
-        Ok(Parked { step, attempt, at, wait })
+        Ok(Parked { step, attempt, at, wait, since, others })
     }
 }
 

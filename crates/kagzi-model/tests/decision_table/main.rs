@@ -9,8 +9,8 @@ use std::collections::HashSet;
 
 use kagzi_model::{
     Act, Aggregate, Asleep, Attempted, Blocked, Change, Claimed, Command, Done, Duty, EventKind, Order,
-    Ordered, Parked, Reclaimed, Rejection, Reply, Report, RunFailed, Started, State, Status, Timestamp, Wait,
-    decide,
+    Ordered, Parked, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled, Started, State, Status,
+    Timestamp, Wait, Waited, decide,
 };
 use scene::{NOW, RUN, commands, input, start_commands, states, step_commands, step_states};
 
@@ -124,12 +124,16 @@ fn state(state: &State) -> String {
             format!("LEASED until {}{}", after(lease.until), step.unwrap_or_default())
         }
         State::Waiting(parked) => {
-            let Parked { step, attempt, at, wait } = &**parked;
+            let Parked { step, attempt, at, wait, others, .. } = &**parked;
             let what = step.as_deref().unwrap_or("of the run");
             let at = at.map_or_else(String::new, |at| format!(" at {}", after(at)));
             match wait {
                 Wait::Timer { .. } => format!("TIMER {what}{at}"),
                 Wait::Retry { .. } => format!("RETRY {what} after attempt {attempt}{at}"),
+                Wait::Signal { channel, .. } => {
+                    let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
+                    format!("SIGNAL {what} on {channel}{others}{at}")
+                }
             }
         }
         State::Paused { by, .. } => format!("PAUSED by {by}"),
@@ -163,13 +167,23 @@ fn event(kind: &EventKind) -> String {
                 steps => format!(" {what} {steps:?}"),
             };
             let lists = [list("waits for", waits), list("closes", closes), list("opens", opens)];
-            format!(" due {}{}", after(*due_at), lists.concat())
+            format!(" due {}{}", due_at.map_or("never".to_owned(), after), lists.concat())
         }
         EventKind::RunReopened { forgives, .. } if !forgives.is_empty() => format!(" forgives {forgives:?}"),
         EventKind::LeaseLost { retry_at, .. } => {
             format!(" retry {}", retry_at.map_or("never".to_owned(), after))
         }
         EventKind::LabelSet { name, value, .. } => format!(" {name}={value}"),
+        EventKind::SignalReceived { channel, id, .. } => format!(" {id} on {channel}"),
+        EventKind::WaitBegan { step, channel, until, .. } => {
+            format!(" {step} on {channel} until {}", until.map_or("ever".to_owned(), after))
+        }
+        EventKind::WaitEnded { step, id, received, failure, .. } => {
+            let how = if failure.is_some() { " failed" } else { "" };
+            let held = received.map_or(String::new(), |seq| format!(" of event {seq}"));
+            format!(" {step} with {id}{held}{how}")
+        }
+        EventKind::ChannelClosed { step, channel, .. } => format!(" {step} on {channel}"),
         EventKind::RunStarted
         | EventKind::RunReleased { .. }
         | EventKind::RunPaused { .. }
@@ -208,6 +222,14 @@ fn reply(reply: &Reply) -> String {
         }
         Reply::Asleep(Asleep::Over { already: true }) => "done already".to_owned(),
         Reply::Asleep(Asleep::Over { already: false }) => "done".to_owned(),
+        Reply::Waited(Waited::Until(until)) => {
+            format!("waits until {}", until.map_or("ever".to_owned(), after))
+        }
+        Reply::Waited(Waited::Taken { seq }) => format!("takes what event {seq} holds"),
+        Reply::Waited(Waited::Elapsed) => "its time is over".to_owned(),
+        Reply::Waited(Waited::Closed) => "nothing more comes".to_owned(),
+        Reply::Signalled(Signalled { already: true }) => "told already".to_owned(),
+        Reply::Signalled(Signalled { already: false }) => "told".to_owned(),
         Reply::Reclaimed(Reclaimed::Nothing) => "done already".to_owned(),
         Reply::Reclaimed(Reclaimed::Ended) => "done".to_owned(),
         Reply::Blocked(Blocked { refusal }) => format!("refused: {refusal}"),

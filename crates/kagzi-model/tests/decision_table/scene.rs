@@ -3,7 +3,7 @@
 use kagzi_model::{
     Aggregate, Author, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef, Name,
     OnFailure, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef, StepResult,
-    Timestamp, WorkerId, act,
+    Timestamp, Wait, WorkerId, act,
 };
 use uuid::Uuid;
 
@@ -59,7 +59,7 @@ fn retry(at: Timestamp) -> State {
 
 /// A run whose history has one recorded step, one that waits for its retry, and one sleep.
 fn aggregate(state: State) -> Aggregate {
-    let mut seen = Aggregate::new(run(state), 4);
+    let mut seen = Aggregate::new(run(state), 0);
     let before = NOW.plus_ms(-4_000);
     let events = [
         EventKind::RunStarted,
@@ -68,6 +68,16 @@ fn aggregate(state: State) -> Aggregate {
         EventKind::SleepScheduled { step: "nap".into(), position: 2, until: NOW.plus_ms(5_000) },
     ];
     events.iter().for_each(|kind| seen.absorb(before, kind));
+    seen
+}
+
+/// A run that waits for a signal on `approved`, with a time or without, and has one unread on `orders`.
+fn signalled(state: impl Fn(Wait) -> State, until: Option<Timestamp>) -> Aggregate {
+    let channel = Name::from("approved");
+    let mut seen = aggregate(state(Wait::Signal { channel: channel.clone(), until }));
+    let began = EventKind::WaitBegan { step: "ok".into(), position: 3, channel, until };
+    let received = EventKind::SignalReceived { channel: "orders".into(), id: "tea".into(), failure: None };
+    [began, received].iter().for_each(|kind| seen.absorb(NOW.plus_ms(-3_000), kind));
     seen
 }
 
@@ -102,6 +112,7 @@ fn is_a_handler() -> RunOptions {
 pub fn states() -> Vec<(String, Aggregate)> {
     let (soon, past, since) = (NOW.plus_ms(1_000), NOW.plus_ms(-1), NOW.plus_ms(-5_000));
     let timer = |at| State::timer("nap".into(), at);
+    let waiting = |wait: Wait| State::waiting(Some("ok".into()), 0, wait.due_at(), wait);
     let overdue = |mut seen: Aggregate| {
         seen.run.deadline_at = Some(NOW);
         seen
@@ -121,6 +132,10 @@ pub fn states() -> Vec<(String, Aggregate)> {
         ("TIMER, due", aggregate(timer(NOW))),
         ("RETRY, not due", aggregate(retry(soon))),
         ("RETRY, due", aggregate(retry(past))),
+        ("SIGNAL, without a time", signalled(waiting, None)),
+        ("SIGNAL, not due", signalled(waiting, Some(soon))),
+        ("SIGNAL, due", signalled(waiting, Some(NOW))),
+        ("LEASED with an open wait", signalled(|_| leased(soon), None)),
         ("LEASED", aggregate(leased(soon))),
         ("LEASED, ran out", aggregate(leased(past))),
         ("LEASED, crashed twice", crashed(aggregate(leased(past)))),
@@ -189,6 +204,9 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("RecordSteps", record_steps(&lease, &["new", "newer"])),
         ("RecordSteps, one twice", record_steps(&lease, &["new", "new"])),
         ("CloseStep", lease.report(act::CloseStep { step: step("new", 3) })),
+        ("AwaitSignal", await_signal(&lease, step("wait", 4), "approved", None)),
+        ("AwaitSignal, unread", await_signal(&lease, step("wait", 4), "orders", None)),
+        ("AwaitSignal, no time", await_signal(&lease, step("wait", 4), "approved", Some(0))),
         ("Release", lease.report(act::Release { why: "leaving".into() })),
         ("Block", lease.report(act::Block { message: "code changed".into() })),
         ("Renew", lease.report(act::Renew { until: NOW.plus_ms(30_000) })),
@@ -207,6 +225,23 @@ fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
 
 fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
     lease.report(act::BeginStep { step, timeout_ms, standard_ms: None, policy: RetryPolicy::default() })
+}
+
+fn await_signal(lease: &LeaseRef, step: StepRef, channel: &str, timeout_ms: Option<i64>) -> Command {
+    let (channel, last_call, park) = (channel.into(), false, false);
+    lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
+}
+
+/// A last call, or with `park` a wait that gives the run back.
+fn last_call(lease: &LeaseRef, step: StepRef, park: bool) -> Command {
+    let (channel, timeout_ms, last_call) = ("approved".into(), None, !park);
+    lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
+}
+
+fn signal(channel: &str, id: &str) -> Command {
+    let (payload, failure) = (Payload::new(&b"yes"[..]), None);
+    let signal = act::Signal { channel: channel.into(), id: id.into(), payload, failure };
+    RunKey::new(namespace(), RUN).order(Author::new("tester", ""), signal)
 }
 
 fn set_label(lease: &LeaseRef, step: StepRef) -> Command {
@@ -255,6 +290,8 @@ pub fn commands() -> Vec<(&'static str, Command)> {
             RunKey::new(namespace.clone(), RUN)
                 .order(Author::new("tester", ""), act::Retry { from: Some("nap".into()), request: None }),
         ),
+        ("Signal", signal("approved", "s-1")),
+        ("Signal, told before", signal("orders", "tea")),
         (
             "NoteHandler",
             RunKey::new(namespace, RUN)
@@ -334,7 +371,20 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
     let over = EventKind::SleepOver { step: "it".into() };
     let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
     let closed =
-        EventKind::RunParked { due_at: soon, closes: vec!["it".into()], opens: vec![], waits: vec![] };
+        EventKind::RunParked { due_at: Some(soon), closes: vec!["it".into()], opens: vec![], waits: vec![] };
+    let channel = || Name::from("approved");
+    let waits = |until| EventKind::WaitBegan { step: "it".into(), position: 0, channel: channel(), until };
+    let received = EventKind::SignalReceived { channel: channel(), id: "s-1".into(), failure: None };
+    let ended = |failure| EventKind::WaitEnded {
+        step: "it".into(),
+        position: 0,
+        channel: channel(),
+        id: "s-1".into(),
+        received: Some(2),
+        failure,
+    };
+    let (took, refused) = (ended(None), ended(Some(failure())));
+    let last_call = EventKind::ChannelClosed { step: "it".into(), position: 0, channel: channel() };
     let histories = [
         ("unknown", vec![]),
         ("running", vec![started]),
@@ -345,11 +395,19 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
         ("sleeping", vec![sleep(soon)]),
         ("sleeping, over", vec![sleep(past)]),
         ("slept", vec![sleep(past), over]),
+        ("waiting", vec![waits(None)]),
+        ("waiting, time over", vec![waits(Some(past))]),
+        ("waiting, signalled", vec![waits(None), received.clone()]),
+        ("waiting, signalled, time over", vec![waits(Some(past)), received.clone()]),
+        ("waiting, closed", vec![waits(Some(soon)), closed.clone()]),
+        ("waited", vec![waits(None), received.clone(), took]),
+        ("waited, failed", vec![waits(None), received, refused]),
+        ("last call", vec![last_call]),
         ("sleeping, closed", vec![sleep(soon), closed.clone()]),
         ("retry, closed", vec![failed("it", 0, Some(past)), closed]),
     ];
     let with = |events: Vec<EventKind>| {
-        let mut seen = Aggregate::new(run(leased(NOW.plus_ms(30_000))), events.len() as u64);
+        let mut seen = Aggregate::new(run(leased(NOW.plus_ms(30_000))), 0);
         seen.run.crashes = 0;
         events.iter().for_each(|kind| seen.absorb(NOW.plus_ms(-100), kind));
         seen
@@ -396,6 +454,13 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("Sleep and park", sleep(0, true)),
         ("Sleep, other position", sleep(9, false)),
         ("SleepOver", lease().report(act::SleepOver { step: "it".into() })),
+        ("AwaitSignal", await_signal(&lease(), at(0), "approved", None)),
+        ("AwaitSignal, with a time", await_signal(&lease(), at(0), "approved", Some(700))),
+        ("AwaitSignal, no time", await_signal(&lease(), at(0), "approved", Some(0))),
+        ("AwaitSignal, last call", last_call(&lease(), at(0), false)),
+        ("AwaitSignal, other channel", await_signal(&lease(), at(0), "denied", None)),
+        ("AwaitSignal, other position", await_signal(&lease(), at(9), "approved", None)),
+        ("AwaitSignal and park", last_call(&lease(), at(0), true)),
         ("SetLabel", set_label(&lease(), at(0))),
         ("CloseStep", lease().report(act::CloseStep { step: at(0) })),
         ("CloseStep, other position", lease().report(act::CloseStep { step: at(9) })),

@@ -5,6 +5,7 @@ mod labels;
 mod late_repeats;
 mod play;
 mod rebuild;
+mod signals;
 
 /// How many histories each claim is tried on; `scripts/test.sh soak` tries more.
 #[expect(clippy::disallowed_methods, reason = "the model has no environment, its soak test has")]

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 const RUN: RunId = RunId(Uuid::from_u128(1));
+const CHANNELS: [&str; 2] = ["approved", "orders"];
 const PATHS: [&str; 4] = ["charge", "ship", "nap", "item-1/charge"];
 
 /// One move. Everything that depends on the state of the run is filled in when it is played.
@@ -36,6 +37,12 @@ pub enum Move {
     Terminate,
     Resume,
     Reopen,
+    /// Somebody tells the run something, perhaps for the second time.
+    Signal {
+        channel: usize,
+        id: u8,
+        fails: bool,
+    },
 }
 
 /// Which epoch a write names.
@@ -55,6 +62,7 @@ pub enum What {
     RecordStep { step: usize, moved: bool, attempt: Attempt },
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
+    Await { step: usize, channel: usize, timeout_ms: Option<i64>, last_call: bool, park: bool },
     SleepOver { step: usize },
     Complete,
     Fail,
@@ -95,6 +103,8 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => (epoch, any::<bool>()).prop_map(|(epoch, cut_off)| Move::Orphan { epoch, cut_off }),
         2 => Just(Move::Expire),
         1 => Just(Move::Resume),
+        4 => (0..CHANNELS.len(), 0..6_u8, prop::bool::weighted(0.2))
+            .prop_map(|(channel, id, fails)| Move::Signal { channel, id, fails }),
         1 => prop_oneof![Just(Move::Reopen), Just(Move::Reopen), Just(Move::Terminate)],
     ];
     // Cancel comes last or never: in the middle it would cut most histories short.
@@ -130,6 +140,10 @@ fn what() -> impl Strategy<Value = What> {
         10 => (step(), prop_oneof![Just(0i64), -5..10_000i64], any::<bool>())
             .prop_map(|(step, ms, park)| What::Sleep { step, ms, park }),
         10 => step().prop_map(|step| What::SleepOver { step }),
+        12 => (step(), 0..CHANNELS.len(), prop::option::of(0..9_000i64), prop::bool::weighted(0.1), any::<bool>())
+            .prop_map(|(step, channel, timeout_ms, last_call, park)| What::Await {
+                step, channel, timeout_ms, last_call, park,
+            }),
         1 => Just(What::Complete),
         1 => Just(What::Fail),
         6 => prop::collection::vec(step(), 0..3).prop_map(|waits| What::Park { waits }),
@@ -233,6 +247,15 @@ impl Play {
             Move::Resume => {
                 RunKey::new(namespace, run).order(Author::new("tester", ""), act::Resume { request: None })
             }
+            Move::Signal { channel, id, fails } => {
+                let signal = act::Signal {
+                    channel: CHANNELS[*channel].into(),
+                    id: id.to_string().into(),
+                    payload: Payload::new(&b"told"[..]),
+                    failure: fails.then(|| Failure::new("DECLINED", "no")),
+                };
+                RunKey::new(namespace, run).order(Author::new("tester", ""), signal)
+            }
             Move::Reopen => RunKey::new(namespace, run)
                 .order(Author::new("tester", ""), act::Retry { from: None, request: None }),
         }
@@ -275,6 +298,15 @@ impl Play {
             }
             What::Sleep { step: index, ms, park } => {
                 lease.report(act::Sleep { step: step(*index, false), duration_ms: *ms, park: *park })
+            }
+            What::Await { step: index, channel, timeout_ms, last_call, park } => {
+                lease.report(act::AwaitSignal {
+                    step: step(*index, false),
+                    channel: CHANNELS[*channel].into(),
+                    timeout_ms: *timeout_ms,
+                    last_call: *last_call,
+                    park: *park,
+                })
             }
             What::SleepOver { step } => {
                 let asleep = |step: &&Step| matches!(step.state, StepState::Waiting(Wait::Timer { .. }));

@@ -1,0 +1,58 @@
+//! What is told to a run is taken once, in order, or lies there; and nobody waits for what is there.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::play::{Play, moves, setting};
+use kagzi_model::{EventKind, Name};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn i14_a_signal_counts_once_and_is_taken_once_in_order(moves in moves(), setting in setting()) {
+        let mut play = Play::begin(setting);
+
+        moves.iter().for_each(|a_move| drop(play.step(a_move)));
+
+        let (mut came, mut taken) = (HashSet::new(), HashSet::new());
+        let mut last_taken: HashMap<&Name, u64> = HashMap::new();
+        for event in &play.events {
+            match &event.kind {
+                EventKind::SignalReceived { channel, id, .. } => {
+                    prop_assert!(came.insert((channel, id)), "{} came twice on {}", id, channel);
+                }
+                EventKind::WaitEnded { channel, id, received, .. } => {
+                    if received.is_none() {
+                        prop_assert!(came.insert((channel, id)), "{} came twice on {}", id, channel);
+                    }
+                    prop_assert!(taken.insert((channel, id)), "{} was taken twice on {}", id, channel);
+                    let came_at = received.unwrap_or(event.seq);
+                    let before = last_taken.insert(channel, came_at);
+                    prop_assert!(before.is_none_or(|before| before < came_at), "{} overtook another", id);
+                }
+                _ => {}
+            }
+        }
+        let unread = play.seen.mail.as_deref().map_or(0, |mail| mail.unread_len());
+        prop_assert_eq!(unread, came.len() - taken.len());
+    }
+
+    #[test]
+    fn i15_a_run_parked_for_a_signal_has_an_open_wait_and_nothing_that_it_waits_for(
+        moves in moves(),
+        setting in setting(),
+    ) {
+        let mut play = Play::begin(setting);
+
+        for a_move in &moves {
+            play.step(a_move);
+
+            let Some(parked) = play.seen.run.state.parked() else { continue };
+            let Some(channel) = parked.wait.channel() else { continue };
+            prop_assert!(play.seen.waits_on(channel).is_some(), "nobody waits on {}", channel);
+            let there = play.seen.open_steps().find(|step| play.seen.is_signalled(step));
+            prop_assert!(there.is_none(), "{:?} is there and nobody goes on", there);
+        }
+    }
+}
