@@ -43,7 +43,7 @@ impl Stage {
         let start = StartRun {
             namespace: Name::from("default"),
             id: Engine::new_run_id(),
-            business_id: Name::from("watch-1"),
+            business_id: Some(Name::from("watch-1")),
             workflow_type: Name::from("watch"),
             task_queue: Name::from("q"),
             input: Payload::new(&b"the input"[..]),

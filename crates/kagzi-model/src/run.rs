@@ -14,8 +14,8 @@ use crate::{
 pub struct Run {
     pub namespace: Name,
     pub id: RunId,
-    /// The caller's own name for the run; unique in the namespace.
-    pub business_id: Name,
+    /// The caller's own name for the run, if it was given one; unique in the namespace.
+    pub business_id: Option<Name>,
     pub workflow_type: Name,
     pub task_queue: Name,
     pub state: State,
@@ -303,6 +303,15 @@ impl Run {
         let lease = self.lease();
         let step = lease.and_then(|lease| lease.step_timeout_at);
         [lease.map(|lease| lease.until), step, self.deadline_at].into_iter().flatten().min()
+    }
+
+    /// What people call the run: its business id, or its run id where nobody chose one. For the edge, which
+    /// shows it; it formats.
+    pub fn shown_id(&self) -> String {
+        match &self.business_id {
+            Some(chosen) => chosen.to_string(),
+            None => self.id.to_string(),
+        }
     }
 
     /// The schedule that started the run, if one did.

@@ -23,7 +23,7 @@ impl Story {
         let start = Command::start(StartRun {
             namespace: "shop".into(),
             id: RUN,
-            business_id: RUN.to_string().into(),
+            business_id: None,
             workflow_type: "order".into(),
             task_queue: "main".into(),
             input: Payload::new(&b"{}"[..]),

@@ -8,12 +8,7 @@ use kagzi_store::{LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{
-    controls, events,
-    row::{chosen_business_id, lease_worker},
-    schedules,
-    session::Session,
-};
+use crate::{controls, events, row::lease_worker, schedules, session::Session};
 
 const UNNAME_RUNS: &str = "UPDATE kagzi.runs
     SET business_id = NULL
@@ -224,7 +219,7 @@ fn updated_columns(runs: &[Run]) -> Columns<'_> {
 fn inserted_columns(runs: &[Run]) -> Columns<'_> {
     let mut columns = updated_columns(runs);
     columns.extend([
-        column(runs, chosen_business_id),
+        column(runs, |run| run.business_id.as_deref()),
         column(runs, |run| &*run.workflow_type),
         column(runs, |run| &*run.task_queue),
         column(runs, |run| run.created_at.0),

@@ -137,7 +137,7 @@ impl Stage {
         StartRun {
             namespace: self.namespace.clone(),
             id: RunId(Uuid::now_v7()),
-            business_id: business_id.into(),
+            business_id: Some(business_id.into()),
             workflow_type: TYPE.into(),
             task_queue: QUEUE.into(),
             input: Payload::new(format!("input of {business_id}").into_bytes()),

@@ -10,7 +10,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
     let handler = run.options.on_failure.as_ref();
     v1::WorkflowRun {
         run_id: run.id.to_string(),
-        business_id: run.business_id.to_string(),
+        business_id: run.shown_id(),
         namespace_id: run.namespace.to_string(),
         workflow_type: run.workflow_type.to_string(),
         task_queue: run.task_queue.to_string(),
