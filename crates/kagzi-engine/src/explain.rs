@@ -1,6 +1,6 @@
 //! Why a run is where it is, in one true sentence.
 
-use kagzi_model::{Name, Parked, Run, RunId, State, Timestamp, Wait, WorkerStatus};
+use kagzi_model::{Name, Parked, Reason, Run, RunId, State, Timestamp, Wait, WorkerStatus};
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
 use crate::{Engine, EngineError};
@@ -85,7 +85,7 @@ impl Engine {
             ),
             None => sentence,
         };
-        Ok(Explanation { sentence, reason: run.state.reason().unwrap_or("finished") })
+        Ok(Explanation { sentence, reason: run.state.reason().map_or("finished", Reason::name) })
     }
 
     async fn ready(&self, run: &Run, since: Timestamp, now: Timestamp) -> Result<String, EngineError> {

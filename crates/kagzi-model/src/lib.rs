@@ -49,6 +49,7 @@ pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use id::{RunId, WorkerId};
+pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
@@ -56,7 +57,6 @@ pub use namespace::{
     NamespaceField,
 };
 pub use payload::Payload;
-pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{
     Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed, Started,
@@ -64,7 +64,7 @@ pub use reply::{
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
-pub use run::{IdReuse, Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
+pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp};
 pub use wait::{Parked, Wait};

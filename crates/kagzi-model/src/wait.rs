@@ -10,7 +10,7 @@ mod timer;
 
 pub use parked::Parked;
 
-use crate::{Failure, Status, Timestamp};
+use crate::{Failure, Reason, Status, Timestamp};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl Wait {
         }
     }
 
-    /// The reason to wake of a run that waits for it, in one word.
-    pub fn reason(&self) -> &'static str {
+    /// The reason to wake of a run that waits for it.
+    pub fn reason(&self) -> Reason {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
@@ -40,10 +40,7 @@ impl Wait {
 
     /// The published status of a run that waits for it.
     pub fn status(&self) -> Status {
-        match self {
-            Wait::Timer { .. } => timer::STATUS,
-            Wait::Retry { .. } => retry::STATUS,
-        }
+        self.reason().status()
     }
 
     /// The failure after which the next attempt is waited for.

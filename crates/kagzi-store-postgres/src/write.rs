@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
-use kagzi_model::{Run, Worker};
+use kagzi_model::{Reason, Run, Worker};
 use kagzi_store::{LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
@@ -210,7 +210,7 @@ fn updated_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| run.finished_at.map(|at| at.0)),
         // Changes when a run is reopened after its deadline.
         column(runs, |run| run.deadline_at.map(|at| at.0)),
-        column(runs, |run| run.state.reason()),
+        column(runs, |run| run.state.reason().map(Reason::name)),
         column(runs, |run| run.state.error_code().map(|code| text(code))),
         column(runs, |run| (!run.labels.is_empty()).then(|| to_json(&run.labels))),
     ]

@@ -359,7 +359,7 @@ impl Stage {
     pub async fn waits(&self, id: RunId) -> (&'static str, Option<Timestamp>) {
         let state = self.run(id).await.state;
         let parked = state.parked().expect("the run is parked");
-        (parked.wait.reason(), parked.at)
+        (parked.wait.reason().name(), parked.at)
     }
 
     pub async fn events(&self, id: RunId) -> Vec<Event> {

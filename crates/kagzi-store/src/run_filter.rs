@@ -84,7 +84,10 @@ impl RunFilter {
             && named(&self.workflow_type, &run.workflow_type)
             && named(&self.task_queue, &run.task_queue)
             && self.error_code.as_ref().is_none_or(|code| run.state.error_code() == Some(code))
-            && self.reason.as_ref().is_none_or(|name| run.state.reason() == Some(name))
+            && self
+                .reason
+                .as_ref()
+                .is_none_or(|name| run.state.reason().is_some_and(|reason| *reason.name() == **name))
             && self.schedule.as_ref().is_none_or(|id| run.schedule() == Some(id))
             && self.business_id.as_ref().is_none_or(shown)
             && self.business_id_prefix.as_ref().is_none_or(prefixed)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use super::{Wait, retry, timer};
-use crate::{Failure, Name, Timestamp};
+use crate::{Failure, Name, Reason, Timestamp};
 
 /// Why a parked run does not move.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn is_zero(number: &u32) -> bool {
 impl Serialize for Parked {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Parked { step, attempt, at, wait } = self;
-        let is = Name::from(wait.reason());
+        let is = Name::from(wait.reason().name());
         let failure = wait.failure().cloned();
         Stored { is, step: step.clone(), attempt: *attempt, at: *at, failure }.serialize(serializer)
     }
@@ -48,13 +48,16 @@ impl<'de> Deserialize<'de> for Parked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Stored { is, step, attempt, at, failure } = Stored::deserialize(deserializer)?;
         let time = at.ok_or_else(|| D::Error::missing_field("at"));
-        let wait = match &*is {
-            timer::REASON => Wait::Timer { until: time? },
-            retry::REASON => {
+        let wait = match Reason::from_name(&is) {
+            Some(timer::REASON) => Wait::Timer { until: time? },
+            Some(retry::REASON) => {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            unknown => return Err(D::Error::unknown_variant(unknown, &[timer::REASON, retry::REASON])),
+            Some(Reason::Ready | Reason::Leased | Reason::Paused) | None => {
+                const KNOWN: &[&str] = &[timer::REASON.name(), retry::REASON.name()];
+                return Err(D::Error::unknown_variant(&is, KNOWN));
+            }
         };
         Ok(Parked { step, attempt, at, wait })
     }
