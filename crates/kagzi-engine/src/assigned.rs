@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Name, Payload, Run};
-use kagzi_store::{Assignment, EventFilter, EventRequest, Journal, JournalEntry, LaneStats};
+use kagzi_model::{Event, EventKind, Journal, JournalEntry, Name, Payload, Run};
+use kagzi_store::{Assignment, EventFilter, EventRequest, LaneStats};
 
 use crate::{Engine, EngineError};
 

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Assigned, Engine, Hub, Next, Session, Settings};
 use kagzi_model::{
-    Command, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, StepResult, Timestamp, act,
+    Command, JournalState, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, StepResult,
+    Timestamp, act, journal,
 };
-use kagzi_store::{Assignment, JournalState, LaneStats, ManualClock, MemoryStore, journal};
+use kagzi_store::{Assignment, LaneStats, ManualClock, MemoryStore};
 
 const NAP_MS: i64 = 1_000;
 

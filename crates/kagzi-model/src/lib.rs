@@ -5,7 +5,6 @@
 //! find what is due, so a rule has one home and can be tested without a database.
 
 pub mod act;
-mod aggregate;
 mod backoff;
 mod change;
 pub mod codes;
@@ -15,6 +14,7 @@ pub mod event;
 mod failure;
 mod failure_handler;
 mod gate;
+mod history;
 mod id;
 mod label;
 pub mod limits;
@@ -34,7 +34,6 @@ mod time;
 mod wait;
 mod worker;
 
-pub use aggregate::Aggregate;
 pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
 pub use command::{
@@ -48,6 +47,9 @@ pub use event::{
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
+pub use history::{
+    Aggregate, AttemptState, Journal, JournalEntry, JournalState, StepAttempt, attempts, journal,
+};
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};

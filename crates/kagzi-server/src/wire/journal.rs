@@ -1,8 +1,7 @@
 //! The journal as replay reads it: waiting times as durations, because workers' clocks are their own.
 
-use kagzi_model::Timestamp;
+use kagzi_model::{JournalEntry, JournalState, Timestamp};
 use kagzi_proto::v1::{self, StepStatus};
-use kagzi_store::{JournalEntry, JournalState};
 
 use super::{failure::failure, payload::payload};
 

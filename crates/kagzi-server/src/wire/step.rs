@@ -1,8 +1,8 @@
 //! Step attempts as clients see them.
 
-use kagzi_model::{RunId, StepRef};
+use kagzi_model::{AttemptState, RunId, StepAttempt, StepRef};
 use kagzi_proto::v1::{self, StepStatus};
-use kagzi_store::{AttemptState, StepAttempt};
+
 use tonic::Status;
 
 use super::{failure::failure, time::timestamp};

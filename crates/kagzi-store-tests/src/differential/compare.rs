@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId};
-use kagzi_store::{
-    Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView, attempts, journal,
-};
+use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId, attempts, journal};
+use kagzi_store::{Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView};
 
 use super::world::World;
 use crate::stage::unversioned;

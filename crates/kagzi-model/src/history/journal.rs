@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
+use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]

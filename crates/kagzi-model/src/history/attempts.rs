@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes};
+use crate::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
