@@ -88,7 +88,7 @@ fn start() -> Command {
     Command::start(StartRun {
         namespace: namespace(),
         id: RUN,
-        business_id: "order-1".into(),
+        business_id: Some("order-1".into()),
         workflow_type: "order".into(),
         task_queue: "main".into(),
         input: payload(),

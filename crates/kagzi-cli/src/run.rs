@@ -12,6 +12,7 @@ mod restart;
 mod resume;
 mod retry;
 mod show;
+mod signal;
 mod start;
 pub mod status;
 mod step;
@@ -39,6 +40,8 @@ pub enum Verb {
     History(history::Args),
     /// Say in one sentence why a run is where it is.
     Why(why::Args),
+    /// Tell a run something that its code waits for.
+    Signal(signal::Args),
     /// Cancel a run.
     Cancel(cancel::Args),
     /// Give a run up: it ends as FAILED at once, and its failure handler runs.
@@ -63,6 +66,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Steps(args) => steps::perform(args, session).await,
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
+        Verb::Signal(args) => signal::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,
         Verb::Terminate(args) => terminate::perform(args, session).await,
         Verb::Resume(args) => resume::perform(args, session).await,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use kagzi_model::{Event, EventKind, Name, Payload, Run};
-use kagzi_store::{Assignment, EventFilter, EventRequest, Journal, JournalEntry, LaneStats};
+use kagzi_model::{Event, EventKind, Journal, JournalEntry, Name, Payload, Run};
+use kagzi_store::{Assignment, EventFilter, EventRequest, LaneStats};
 
 use crate::{Engine, EngineError};
 
@@ -84,33 +84,15 @@ async fn needed(engine: &Engine, run: &Run, beyond: u64) -> Result<Vec<Event>, E
     for event in &events {
         match &event.kind {
             EventKind::StepProgressed { step, .. } => drop(progress.insert(step, event.seq)),
-            EventKind::RunStarted => seqs.push(event.seq),
-            EventKind::StepCompleted { step, .. } => {
-                // How far it was is of no use to anybody any more.
-                progress.remove(step);
-                seqs.push(event.seq);
+            kind => {
+                if let EventKind::StepCompleted { step, .. } = kind {
+                    // How far it was is of no use to anybody any more.
+                    progress.remove(step);
+                }
+                if kind.payload_is().is_some() {
+                    seqs.push(event.seq);
+                }
             }
-            EventKind::RunClaimed { .. }
-            | EventKind::StepStarted { .. }
-            | EventKind::StepFailed { .. }
-            | EventKind::SleepScheduled { .. }
-            | EventKind::SleepOver { .. }
-            | EventKind::RunParked { .. }
-            | EventKind::RunReleased { .. }
-            | EventKind::LeaseLost { .. }
-            | EventKind::RunPaused { .. }
-            | EventKind::RunResumed { .. }
-            | EventKind::StepClosed { .. }
-            | EventKind::Unknown { .. }
-            | EventKind::RunCompleted
-            | EventKind::RunFailed { .. }
-            | EventKind::RunCancelled { .. }
-            | EventKind::RunTimedOut { .. }
-            | EventKind::RunRetried { .. }
-            | EventKind::RunReopened { .. }
-            | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
-            | EventKind::LabelSet { .. } => {}
         }
     }
     seqs.extend(progress.into_values());

@@ -1,6 +1,6 @@
 //! Why a run is where it is, in one true sentence.
 
-use kagzi_model::{Name, Parked, Run, RunId, State, Timestamp, Wait, WorkerStatus};
+use kagzi_model::{Name, Parked, Reason, Run, RunId, State, Timestamp, Wait, WorkerStatus};
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
 use crate::{Engine, EngineError};
@@ -54,7 +54,7 @@ impl Engine {
                     lease.worker
                 )
             }
-            State::Waiting(parked) => waits_for(now, parked),
+            State::Waiting(parked) => waits_for(now, id, parked),
             State::Paused { by, why, since } => format!(
                 "it was paused by {by} {} ago: {why}; let it go on with: kagzi run resume {id}",
                 ago(now, *since)
@@ -85,7 +85,7 @@ impl Engine {
             ),
             None => sentence,
         };
-        Ok(Explanation { sentence, reason: run.state.reason().unwrap_or("finished") })
+        Ok(Explanation { sentence, reason: run.state.reason().map_or("finished", Reason::name) })
     }
 
     async fn ready(&self, run: &Run, since: Timestamp, now: Timestamp) -> Result<String, EngineError> {
@@ -133,8 +133,8 @@ impl Engine {
 }
 
 /// What a parked run waits for, and until when.
-fn waits_for(now: Timestamp, parked: &Parked) -> String {
-    let Parked { step, attempt, at, wait } = parked;
+fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
+    let Parked { step, attempt, at, wait, since, others } = parked;
     let step = step.as_deref();
     let when = at.map_or_else(String::new, |at| format!("{} ({})", moment(at), in_time(now, at)));
     match (wait, step) {
@@ -145,6 +145,15 @@ fn waits_for(now: Timestamp, parked: &Parked) -> String {
         ),
         (Wait::Retry { failure, .. }, None) => {
             format!("{} ({attempt} in a row); another worker may take it at {when}", failure.message)
+        }
+        (Wait::Signal { channel, .. }, _) => {
+            let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
+            let until = if when.is_empty() { String::new() } else { format!(", until {when}") };
+            let others = if *others == 0 { String::new() } else { format!(" (and for {others} others)") };
+            format!(
+                "it waits for a signal on '{channel}'{since}{until}{others}; send one with: \
+                 kagzi run signal {id} {channel} JSON"
+            )
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kagzi_model::RunId;
-use kagzi_store::Journal;
+use kagzi_model::{Journal, RunId};
+
 use parking_lot::Mutex;
 
 /// Shorter histories are read again: that is one small read.

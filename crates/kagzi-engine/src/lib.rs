@@ -17,6 +17,7 @@ mod schedules;
 mod session;
 mod settings;
 mod sweeps;
+mod told;
 mod wait;
 mod workers;
 
@@ -29,3 +30,4 @@ pub use running::RunningStep;
 pub use session::{Next, Session, SessionEvent};
 pub use settings::{SchedulerSettings, SettingError, Settings};
 pub use sweeps::{SweepCount, SweepStats};
+pub use told::Told;

@@ -106,7 +106,7 @@ impl Stage {
         let start = StartRun {
             namespace: name("default"),
             id: Engine::new_run_id(),
-            business_id: name("b"),
+            business_id: Some(name("b")),
             workflow_type: name("w"),
             task_queue: name("q"),
             input: Payload::new(&b""[..]),
@@ -245,7 +245,7 @@ async fn a_sleep_is_neither_cut_short_nor_held_up_by_a_clock_that_was_set_back()
     stage.engine.apply_one(sleep).await.unwrap();
 
     stage.pass_beating(10 * MINUTE, &[(worker, lease.clone())]).await;
-    assert_eq!(stage.run(lease.run).await.state.reason(), Some("timer"), "not early");
+    assert_eq!(stage.run(lease.run).await.state.reason(), Some(kagzi_model::Reason::Timer), "not early");
     stage.pass_beating(2 * MINUTE, &[(worker, lease.clone())]).await;
 
     let run = stage.run(lease.run).await;

@@ -14,7 +14,7 @@ fn start(n: usize) -> StartRun {
     StartRun {
         namespace: Name::from("default"),
         id: Engine::new_run_id(),
-        business_id: format!("order-{n}").into(),
+        business_id: Some(format!("order-{n}").into()),
         workflow_type: Name::from("charge"),
         task_queue: Name::from("q"),
         input: Payload::new(&b"1"[..]),

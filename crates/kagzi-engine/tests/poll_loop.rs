@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Assigned, Engine, Hub, Next, Session, Settings};
 use kagzi_model::{
-    Command, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, StepResult, Timestamp, act,
+    Command, JournalState, LeaseRef, Name, Payload, Registration, RunOptions, StartRun, StepRef, StepResult,
+    Timestamp, act, journal,
 };
-use kagzi_store::{Assignment, JournalState, LaneStats, ManualClock, MemoryStore, journal};
+use kagzi_store::{Assignment, LaneStats, ManualClock, MemoryStore};
 
 const NAP_MS: i64 = 1_000;
 
@@ -43,7 +44,7 @@ impl Stage {
         let start = StartRun {
             namespace: Name::from("default"),
             id: Engine::new_run_id(),
-            business_id: Name::from("watch-1"),
+            business_id: Some(Name::from("watch-1")),
             workflow_type: Name::from("watch"),
             task_queue: Name::from("q"),
             input: Payload::new(&b"the input"[..]),

@@ -61,7 +61,7 @@ impl Stage {
         let start = StartRun {
             namespace: name("default"),
             id: Engine::new_run_id(),
-            business_id: name("b"),
+            business_id: Some(name("b")),
             workflow_type: name("w"),
             task_queue: name("q"),
             input: Payload::new(&b""[..]),

@@ -1,51 +1,9 @@
 //! Backoff: how long to wait after the n-th failed execution. The formulas and their test vectors are in
 //! `docs/retries.md`; every delay is capped at the policy's maximum, after jitter.
 
-use serde::{Deserialize, Serialize};
+pub use kagzi_catalogue::Backoff;
 
 use crate::Millis;
-
-/// The shape of the delays; the numbers are stored, and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-#[serde(rename_all = "snake_case")]
-pub enum Backoff {
-    /// initial
-    Fixed = 1,
-    /// initial × coefficient^(n-1)
-    Exponential = 2,
-    /// exponential × (1 - j + random × 2j)
-    ExponentialJitter = 3,
-    /// random × exponential
-    FullJitter = 4,
-    /// initial × n
-    Linear = 5,
-    /// initial × 1, 1, 2, 3, 5, …
-    Fibonacci = 6,
-    /// the n-th of a list, then the maximum
-    Custom = 7,
-    /// what the receiver's Retry-After said, else the initial interval
-    FromHeader = 8,
-}
-
-impl Backoff {
-    /// Every shape, for lists and checks.
-    pub const ALL: [Backoff; 8] = [
-        Backoff::Fixed,
-        Backoff::Exponential,
-        Backoff::ExponentialJitter,
-        Backoff::FullJitter,
-        Backoff::Linear,
-        Backoff::Fibonacci,
-        Backoff::Custom,
-        Backoff::FromHeader,
-    ];
-
-    /// The shape with this number, if there is one.
-    pub fn from_number(number: u64) -> Option<Backoff> {
-        Backoff::ALL.into_iter().find(|backoff| *backoff as u64 == number)
-    }
-}
 
 /// Everything that a delay is computed from.
 #[derive(Debug, Clone, Copy)]

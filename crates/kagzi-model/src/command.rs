@@ -289,7 +289,8 @@ pub(crate) fn result_bytes(steps: &[StepResult]) -> usize {
 pub struct StartRun {
     pub namespace: Name,
     pub id: RunId,
-    pub business_id: Name,
+    /// The caller's own name for the run, if it chose one.
+    pub business_id: Option<Name>,
     pub workflow_type: Name,
     pub task_queue: Name,
     pub input: Payload,
@@ -297,14 +298,6 @@ pub struct StartRun {
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
     pub labels: Labels,
-}
-
-impl StartRun {
-    /// The caller chose a business id. Without one, the run's id stands in its place.
-    pub fn has_business_id(&self) -> bool {
-        let mut text = uuid::Uuid::encode_buffer();
-        *self.business_id != *self.id.0.hyphenated().encode_lower(&mut text)
-    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn start(
         namespace: failed.namespace.clone(),
         id,
         // Unique per failed run, so a second start finds the first.
-        business_id: business_id(prefix, failed.id),
+        business_id: Some(business_id(prefix, failed.id)),
         workflow_type: workflow_type.clone(),
         task_queue: task_queue.clone(),
         // Composed from the failed run when a worker takes the handler, so nothing is stored twice.

@@ -5,7 +5,6 @@
 //! find what is due, so a rule has one home and can be tested without a database.
 
 pub mod act;
-mod aggregate;
 mod backoff;
 mod change;
 pub mod codes;
@@ -15,6 +14,7 @@ pub mod event;
 mod failure;
 mod failure_handler;
 mod gate;
+mod history;
 mod id;
 mod label;
 pub mod limits;
@@ -35,7 +35,6 @@ mod time;
 mod wait;
 mod worker;
 
-pub use aggregate::Aggregate;
 pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
 pub use command::{
@@ -49,7 +48,11 @@ pub use event::{
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
+pub use history::{
+    Aggregate, AttemptState, Journal, JournalEntry, JournalState, StepAttempt, attempts, journal,
+};
 pub use id::{RunId, WorkerId};
+pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
 pub use mail::{Mail, Unread};
 pub use name::{Name, NameError, check_name, check_step_path};
@@ -58,7 +61,6 @@ pub use namespace::{
     NamespaceField,
 };
 pub use payload::Payload;
-pub use preset::Preset;
 pub use rejection::Rejection;
 pub use reply::{
     Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed,
@@ -67,7 +69,7 @@ pub use reply::{
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
-pub use run::{IdReuse, Lease, OnFailure, REASONS, Run, RunOptions, State, Status, Timeouts};
+pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp};
 pub use wait::{Parked, Wait};

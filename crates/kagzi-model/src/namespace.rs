@@ -251,7 +251,7 @@ mod tests {
         StartRun {
             namespace: "shop".into(),
             id: RunId(Uuid::nil()),
-            business_id: "order-1".into(),
+            business_id: Some("order-1".into()),
             workflow_type: "order".into(),
             task_queue: "orders".into(),
             input: Payload::new(&b""[..]),

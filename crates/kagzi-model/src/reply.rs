@@ -116,12 +116,13 @@ pub enum Asleep {
 }
 
 /// How a wait stands.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Waited {
     /// Nothing has come; by itself it is over then.
     Until(Option<Timestamp>),
-    /// It took a signal, which the event with this number holds.
-    Taken { seq: u64 },
+    /// It took a signal, which the event with this number holds; with a failure where what was waited for has
+    /// failed.
+    Taken { seq: u64, failure: Option<Failure> },
     /// Its time is over.
     Elapsed,
     /// Nothing more comes on its channel.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Labels, Millis, Name, Parked, RetryPolicy, RunId, Timestamp, Wait, WorkerId, codes,
-    schedule::ScheduledBy,
+    Failure, Labels, Millis, Name, Parked, Reason, RetryPolicy, RunId, Status, Timestamp, Wait, WorkerId,
+    codes, schedule::ScheduledBy,
 };
 
 /// The state of one run, without its payloads (they live in its events).
@@ -14,8 +14,8 @@ use crate::{
 pub struct Run {
     pub namespace: Name,
     pub id: RunId,
-    /// The caller's own name for the run; unique in the namespace.
-    pub business_id: Name,
+    /// The caller's own name for the run, if it was given one; unique in the namespace.
+    pub business_id: Option<Name>,
     pub workflow_type: Name,
     pub task_queue: Name,
     pub state: State,
@@ -147,88 +147,28 @@ pub struct Lease {
     pub step_timeout_at: Option<Timestamp>,
 }
 
-/// The published status of a run; the numbers are part of the API and of the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Status {
-    Pending = 1,
-    Running = 2,
-    Sleeping = 3,
-    Completed = 4,
-    Failed = 5,
-    Cancelled = 6,
-    TimedOut = 7,
-    Paused = 8,
-    Compensating = 9,
-}
-
-/// Every reason to wake in one word, and the status of the runs that have it.
-pub const REASONS: [(&str, Status); 6] = [
-    ("ready", Status::Pending),
-    ("leased", Status::Running),
-    ("timer", Status::Sleeping),
-    ("retry", Status::Pending),
-    ("signal", Status::Sleeping),
-    ("paused", Status::Paused),
-];
-
-impl Status {
-    /// All statuses, in the order of their numbers.
-    pub const ALL: [Status; 9] = [
-        Status::Pending,
-        Status::Running,
-        Status::Sleeping,
-        Status::Completed,
-        Status::Failed,
-        Status::Cancelled,
-        Status::TimedOut,
-        Status::Paused,
-        Status::Compensating,
-    ];
-
-    /// The status with this number, if there is one.
-    pub fn from_number(number: i64) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| *status as i64 == number)
-    }
-
-    /// The status's name as users read it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Pending => "PENDING",
-            Status::Running => "RUNNING",
-            Status::Sleeping => "SLEEPING",
-            Status::Completed => "COMPLETED",
-            Status::Failed => "FAILED",
-            Status::Cancelled => "CANCELLED",
-            Status::TimedOut => "TIMED_OUT",
-            Status::Paused => "PAUSED",
-            Status::Compensating => "COMPENSATING",
-        }
-    }
-}
-
 impl State {
-    /// The published status.
+    /// The published status: a living run's follows from its reason to wake.
     pub fn status(&self) -> Status {
         match self {
-            State::Ready { .. } => Status::Pending,
-            State::Leased(_) => Status::Running,
-            State::Waiting(parked) => parked.wait.status(),
-            State::Paused { .. } => Status::Paused,
             State::Completed => Status::Completed,
             State::Failed { .. } => Status::Failed,
             State::Cancelled { .. } => Status::Cancelled,
             State::TimedOut { .. } => Status::TimedOut,
+            State::Ready { .. } => Reason::Ready.status(),
+            State::Leased(_) => Reason::Leased.status(),
+            State::Waiting(parked) => parked.wait.status(),
+            State::Paused { .. } => Reason::Paused.status(),
         }
     }
 
-    /// The reason to wake in one word; none for a finished run.
-    pub fn reason(&self) -> Option<&'static str> {
+    /// The reason to wake; none for a finished run.
+    pub fn reason(&self) -> Option<Reason> {
         match self {
-            State::Ready { .. } => Some("ready"),
-            State::Leased(_) => Some("leased"),
+            State::Ready { .. } => Some(Reason::Ready),
+            State::Leased(_) => Some(Reason::Leased),
             State::Waiting(parked) => Some(parked.wait.reason()),
-            State::Paused { .. } => Some("paused"),
+            State::Paused { .. } => Some(Reason::Paused),
             State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
                 None
             }
@@ -304,6 +244,15 @@ impl Run {
         let lease = self.lease();
         let step = lease.and_then(|lease| lease.step_timeout_at);
         [lease.map(|lease| lease.until), step, self.deadline_at].into_iter().flatten().min()
+    }
+
+    /// What people call the run: its business id, or its run id where nobody chose one. For the edge, which
+    /// shows it; it formats.
+    pub fn shown_id(&self) -> String {
+        match &self.business_id {
+            Some(chosen) => chosen.to_string(),
+            None => self.id.to_string(),
+        }
     }
 
     /// The schedule that started the run, if one did.

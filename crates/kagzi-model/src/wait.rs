@@ -11,7 +11,7 @@ mod timer;
 
 pub use parked::Parked;
 
-use crate::{Failure, Name, Status, Timestamp};
+use crate::{Failure, Name, Reason, Status, Timestamp};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +34,8 @@ impl Wait {
         }
     }
 
-    /// The reason to wake of a run that waits for it, in one word.
-    pub fn reason(&self) -> &'static str {
+    /// The reason to wake of a run that waits for it.
+    pub fn reason(&self) -> Reason {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
@@ -45,11 +45,7 @@ impl Wait {
 
     /// The published status of a run that waits for it.
     pub fn status(&self) -> Status {
-        match self {
-            Wait::Timer { .. } => timer::STATUS,
-            Wait::Retry { .. } => retry::STATUS,
-            Wait::Signal { .. } => signal::STATUS,
-        }
+        self.reason().status()
     }
 
     /// The failure after which the next attempt is waited for.

@@ -2,8 +2,8 @@
 //! policy.
 
 use kagzi_model::{
-    Aggregate, Author, Begin, Command, Done, EventKind, Finality, LeaseRef, Payload, Reclaimed, Reply,
-    RetryPolicy, RunId, RunKey, RunOptions, StartRun, State, StepEnd, StepRef, StepResult, StepState,
+    Aggregate, Author, Begin, Command, Done, EventKind, Finality, LeaseRef, Payload, Reason, Reclaimed,
+    Reply, RetryPolicy, RunId, RunKey, RunOptions, StartRun, State, StepEnd, StepRef, StepResult, StepState,
     Timestamp, Wait, WorkerId, act, decide,
     limits::{LOSSES_STANDARD, PROGRESS_EVENTS_MAX, RELEASES_MAX},
 };
@@ -23,7 +23,7 @@ impl Story {
         let start = Command::start(StartRun {
             namespace: "shop".into(),
             id: RUN,
-            business_id: RUN.to_string().into(),
+            business_id: None,
             workflow_type: "order".into(),
             task_queue: "main".into(),
             input: Payload::new(&b"{}"[..]),
@@ -152,7 +152,7 @@ fn a_run_whose_steps_may_be_tried_once_goes_on_when_its_worker_dies_before_any_b
     story.lose(false);
 
     let parked = story.seen.run.state.parked().unwrap();
-    assert_eq!((parked.wait.reason(), &parked.step, parked.attempt), ("retry", &None, 1));
+    assert_eq!((parked.wait.reason(), &parked.step, parked.attempt), (Reason::Retry, &None, 1));
     story.claim();
     story.lose(false);
     story.claim();
@@ -180,7 +180,7 @@ fn an_execution_of_a_step_that_began_and_died_counts_and_has_its_number() {
     };
     assert_eq!((&*failure.code, *finality, charge.attempts), ("WORKER_LOST", Finality::Exhausted, 2));
     let parked = story.seen.run.state.parked().unwrap();
-    assert_eq!((parked.wait.reason(), &parked.step), ("retry", &None), "the function must hear of it");
+    assert_eq!((parked.wait.reason(), &parked.step), (Reason::Retry, &None), "the function must hear of it");
 }
 
 #[test]

@@ -74,7 +74,8 @@ impl World {
                 fire.nominal_at
             );
             assert!(fire.nominal_at <= self.now, "never early");
-            assert_eq!(fire.start.business_id, scheduled_business_id(&"minutely".into(), fire.nominal_at));
+            let named = scheduled_business_id(&"minutely".into(), fire.nominal_at);
+            assert_eq!(fire.start.business_id, Some(named));
             self.going.insert(fire.start.id);
             started.push(fire.nominal_at);
         }
@@ -296,7 +297,7 @@ fn a_trigger_starts_outside_the_timetable_and_counts_as_running() {
     let asked = request(ScheduleCommand::Trigger { run, trigger: "t-1".into() });
     let answer = change(world.now, Some(&world.schedule), &asked).unwrap();
     let start = answer.start.unwrap();
-    assert_eq!(&*start.business_id, "schedule:minutely:trigger:t-1");
+    assert_eq!(start.business_id.as_deref(), Some("schedule:minutely:trigger:t-1"));
     assert_eq!(start.options.scheduled.unwrap().at, world.now);
     world.schedule.note_started(run, world.now, world.now);
     world.going.insert(run);

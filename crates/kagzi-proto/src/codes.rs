@@ -1,4 +1,4 @@
-//! Every reason for which the server refuses a call, and every code of a failure that Kagzi itself writes.
+//! Every reason for which the server refuses a call; the codes of failures come from the catalogue.
 //! Programs compare these names, never messages. docs/errors.md is written from here.
 
 use tonic::Code;
@@ -104,6 +104,9 @@ reasons! {
     StepDecided "STEP_DECIDED" FailedPrecondition
         "The step was recorded before with another outcome."
         "Read the journal and go on from there."
+    ChannelClosed "CHANNEL_CLOSED" FailedPrecondition
+        "The run's code takes nothing more on this channel. Nothing was written."
+        "Start another run, or use another channel."
     NotResumable "NOT_RESUMABLE" FailedPrecondition
         "Only a PAUSED or retrying run can be resumed."
         "Look where the run stands."
@@ -149,6 +152,12 @@ reasons! {
     TooManyLabels "TOO_MANY_LABELS" ResourceExhausted
         "The run has as many labels as it may have."
         "Use fewer names."
+    TooManySignals "TOO_MANY_SIGNALS" ResourceExhausted
+        "The run has as many signals that it has not taken as it may have. Nothing was written."
+        "Send it again later, with the same signal id."
+    TooManyWaits "TOO_MANY_WAITS" ResourceExhausted
+        "The run runs or waits for as many things at once as it may."
+        "Wait for fewer at once, or split the run."
     HistoryTooLarge "HISTORY_TOO_LARGE" ResourceExhausted
         "The history of the run is as large as it may be (`run.history_bytes_max`)."
         "Split the run, or keep large data elsewhere."
@@ -193,39 +202,7 @@ impl Reason {
     }
 }
 
-/// Declares the codes of failures: constant and what it means.
-macro_rules! failure_codes {
-    ($($constant:ident $means:literal)+) => {
-        $(#[doc = $means] pub const $constant: &str = stringify!($constant);)+
-
-        /// Every code that Kagzi itself writes into `Failure.code`, with its meaning.
-        pub const FAILURE_CODES: &[(&str, &str)] = &[$((stringify!($constant), $means),)+];
-    };
-}
-
-failure_codes! {
-    ERROR "An error of the workflow's code without a code of its own."
-    NON_RETRYABLE "An error that the workflow's code marked as not to be retried."
-    RETRY_AFTER "An error that the workflow's code wants to have retried after a time of its choice."
-    PANIC "The workflow's code panicked."
-    INVALID_INPUT "The input does not decode into the type that the workflow takes."
-    INVALID_OUTPUT "The result does not encode, or a recorded one does not decode into the type that is \
-                    asked for."
-    INVALID_POLICY "A retry policy makes no sense; found before the step was executed."
-    NESTED_STEP "A step was called inside another step."
-    OUTSIDE_WORKFLOW "A step was called outside its workflow's function."
-    PAYLOAD_TOO_LARGE "A result is larger than the server accepts; the effect has happened."
-    TIMED_OUT "An attempt of a step took longer than it may, or the run did not finish before its deadline."
-    WORKER_LOST "The worker that executed the step was lost as often as the policy allows."
-    LEASE_LOST "The run was taken from its worker while the attempt ran."
-    RELEASED "The worker gave the run back while the attempt ran, as often as it may."
-    CANCELLED "The run was cancelled while the attempt ran."
-    TERMINATED "A person ended the run as failed."
-    QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
-                 is told."
-    RUN_GONE "The run whose failure a handler handles is no longer kept."
-    HISTORY_TOO_LARGE "The history of the run grew beyond `run.history_bytes_max`."
-}
+pub use kagzi_catalogue::codes::*;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use kagzi_engine::moment;
 use kagzi_model::{
-    Author, Backoff, Labels, LeaseRef, Millis, Name, Preset, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
+    Author, Backoff, Labels, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
     limits::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
@@ -53,6 +53,23 @@ pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
         return Err(invalid("business_id", value, rule));
     }
     optional_name("business_id", value)
+}
+
+/// A channel of a run; those of the engine itself are not for callers.
+pub fn channel(value: &str) -> Result<Name, Status> {
+    if value.starts_with('~') {
+        return Err(invalid("channel", value, "channels that begin with '~' are the engine's own"));
+    }
+    name("channel", value)
+}
+
+/// How long a wait may take; unset means as long as it takes.
+pub fn wait_ms(field: &str, ms: Option<i64>) -> Result<Option<Millis>, Status> {
+    let checked = |ms: i64| match u64::try_from(ms) {
+        Ok(ms) => duration_ms(field, ms),
+        Err(_) => Err(invalid(field, ms, "it must not be negative; leave it out to wait without end")),
+    };
+    ms.map(checked).transpose()
 }
 
 /// A namespace, or the default one.
@@ -125,10 +142,10 @@ pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Stat
     let Some(policy) = policy else { return Ok(RetryPolicy::default()) };
     let named = match policy.preset.as_str() {
         "" => RetryPolicy::default(),
-        name => match Preset::from_name(name) {
-            Some(preset) => preset.policy(),
+        name => match RetryPolicy::preset(name) {
+            Some(preset) => preset,
             None => {
-                let names = Preset::ALL.map(|(name, _)| name).join(", ");
+                let names = RetryPolicy::preset_names().collect::<Vec<_>>().join(", ");
                 return Err(invalid("retry_policy.preset", name, format_args!("it must be one of {names}")));
             }
         },
@@ -136,10 +153,10 @@ pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Stat
     let backoff = match policy.backoff {
         0 => None,
         number => {
-            match usize::try_from(number).ok().and_then(|n| Backoff::ALL.get(n.checked_sub(1)?).copied()) {
-                Some(backoff) => Some(backoff),
-                None => return Err(invalid("retry_policy.backoff", number, "it must be a Backoff, 1 to 8")),
-            }
+            let known = u64::try_from(number).ok().and_then(Backoff::from_number);
+            let last = Backoff::ALL.map(Backoff::number).into_iter().max().unwrap_or(0);
+            let rule = format_args!("it must be a Backoff, 1 to {last}");
+            Some(known.ok_or_else(|| invalid("retry_policy.backoff", number, rule))?)
         }
     };
     let own = RetryPolicy {

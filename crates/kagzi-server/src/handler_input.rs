@@ -58,7 +58,7 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
         "failed_at": run.finished_at.map(moment),
         "error_code": code,
         "status": run.state.status().name(),
-        "business_id": &*run.business_id,
+        "business_id": run.shown_id(),
     });
     Ok(Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) })
 }

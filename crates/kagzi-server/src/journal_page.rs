@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use kagzi_engine::Engine;
-use kagzi_model::{EventKind, Name, Run, Timestamp};
+use kagzi_model::{EventKind, JournalState, Name, Run, Timestamp, journal};
 use kagzi_proto::v1;
-use kagzi_store::{Cursor, Direction, JournalState, journal};
+use kagzi_store::{Cursor, Direction};
 use prost::Message;
 use tonic::Status;
 use uuid::Uuid;

@@ -1,5 +1,6 @@
 //! One file per RPC. Each reads its request, asks the engine and writes its answer.
 
+pub mod await_signal;
 pub mod backfill_schedule;
 pub mod begin_step;
 pub mod cancel_workflow_run;
@@ -46,6 +47,7 @@ pub mod retry_workflow_run;
 pub mod schedule_sleep;
 pub mod schedule_spec;
 pub mod set_label;
+pub mod signal_workflow_run;
 pub mod start_workflow;
 pub mod start_workflows;
 pub mod take_worker_offline;

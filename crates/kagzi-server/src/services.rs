@@ -139,6 +139,7 @@ service! {
     get_workflow_run(GetWorkflowRunRequest) -> GetWorkflowRunResponse,
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
+    signal_workflow_run(SignalWorkflowRunRequest) -> SignalWorkflowRunResponse,
     terminate_workflow_run(TerminateWorkflowRunRequest) -> TerminateWorkflowRunResponse,
     retry_workflow_run(RetryWorkflowRunRequest) -> RetryWorkflowRunResponse,
     restart_workflow_run(RestartWorkflowRunRequest) -> RestartWorkflowRunResponse,
@@ -184,6 +185,7 @@ service! {
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
+    await_signal(AwaitSignalRequest) -> AwaitSignalResponse,
     release_run(ReleaseRunRequest) -> ReleaseRunResponse,
 }
 

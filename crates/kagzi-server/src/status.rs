@@ -48,9 +48,11 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         Rejection::Conflict { run, .. } => refusal.with("run_id", run),
         Rejection::Taken { run, status, .. } => refusal.with("run_id", run).with("status", status.name()),
         Rejection::StaleEpoch { run, current, .. } => refusal.with("run_id", run).with("epoch", current),
-        Rejection::TooManySteps { run, max, .. } | Rejection::TooManyLabels { run, max, .. } => {
-            refusal.with("run_id", run).with("limit", max)
-        }
+        Rejection::TooManySteps { run, max, .. }
+        | Rejection::TooManyLabels { run, max, .. }
+        | Rejection::TooManySignals { run, max }
+        | Rejection::TooManyWaits { run, max } => refusal.with("run_id", run).with("limit", max),
+        Rejection::ChannelClosed { run, channel } => refusal.with("run_id", run).with("channel", channel),
         Rejection::NotFound { .. }
         | Rejection::StepUnknown { .. }
         | Rejection::NamespaceUnknown { .. }
@@ -81,6 +83,9 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::Conflict { .. } | Rejection::Taken { .. } => Reason::BusinessIdTaken,
         Rejection::TooManySteps { .. } => Reason::TooManySteps,
         Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
+        Rejection::ChannelClosed { .. } => Reason::ChannelClosed,
+        Rejection::TooManySignals { .. } => Reason::TooManySignals,
+        Rejection::TooManyWaits { .. } => Reason::TooManyWaits,
         Rejection::NotDue { .. } => Reason::RunNotDue,
         Rejection::Unreadable { .. } => Reason::Unreadable,
         Rejection::NotStorable { .. } => Reason::NotStorable,

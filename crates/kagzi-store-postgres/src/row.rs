@@ -20,12 +20,10 @@ pub const RUN_WIDTH: usize = 17;
 
 /// Reads a run.
 pub fn run(row: &Row) -> Result<Run, StoreError> {
-    let id: Uuid = get(row, 1)?;
-    let business_id: Option<&str> = get(row, 2)?;
     Ok(Run {
         namespace: name(row, 0)?,
-        id: RunId(id),
-        business_id: business_id.map_or_else(|| Name::from(id.to_string()), Name::from),
+        id: RunId(get(row, 1)?),
+        business_id: get::<Option<&str>>(row, 2)?.map(Name::from),
         workflow_type: name(row, 3)?,
         task_queue: name(row, 4)?,
         state: json(row, 5)?,
@@ -50,11 +48,6 @@ fn labels(row: &Row, at: usize) -> Result<Labels, StoreError> {
 /// Reads the key of a run: run_id, namespace_id.
 pub fn run_key(row: &Row) -> Result<RunKey, StoreError> {
     Ok(RunKey { id: RunId(get(row, 0)?), namespace: name(row, 1)? })
-}
-
-/// The business id as stored: none when it is only the run id again.
-pub fn chosen_business_id(run: &Run) -> Option<&str> {
-    (*run.business_id != *run.id.to_string()).then_some(&*run.business_id)
 }
 
 /// The worker that holds the run, as stored.

@@ -3,17 +3,12 @@
 use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
-use kagzi_model::{Run, Worker};
+use kagzi_model::{Reason, Run, Worker};
 use kagzi_store::{LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{
-    controls, events,
-    row::{chosen_business_id, lease_worker},
-    schedules,
-    session::Session,
-};
+use crate::{controls, events, row::lease_worker, schedules, session::Session};
 
 const UNNAME_RUNS: &str = "UPDATE kagzi.runs
     SET business_id = NULL
@@ -215,7 +210,7 @@ fn updated_columns(runs: &[Run]) -> Columns<'_> {
         column(runs, |run| run.finished_at.map(|at| at.0)),
         // Changes when a run is reopened after its deadline.
         column(runs, |run| run.deadline_at.map(|at| at.0)),
-        column(runs, |run| run.state.reason()),
+        column(runs, |run| run.state.reason().map(Reason::name)),
         column(runs, |run| run.state.error_code().map(|code| text(code))),
         column(runs, |run| (!run.labels.is_empty()).then(|| to_json(&run.labels))),
     ]
@@ -224,7 +219,7 @@ fn updated_columns(runs: &[Run]) -> Columns<'_> {
 fn inserted_columns(runs: &[Run]) -> Columns<'_> {
     let mut columns = updated_columns(runs);
     columns.extend([
-        column(runs, chosen_business_id),
+        column(runs, |run| run.business_id.as_deref()),
         column(runs, |run| &*run.workflow_type),
         column(runs, |run| &*run.task_queue),
         column(runs, |run| run.created_at.0),

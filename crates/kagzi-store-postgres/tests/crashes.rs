@@ -75,7 +75,7 @@ async fn crashes_of_the_database_lose_nothing_and_double_nothing() {
         tokio::spawn(async move {
             for n in 0..RUNS {
                 let Act::Start(mut start) = stage::start("charge").act else { unreachable!() };
-                start.business_id = format!("order-{n}").into();
+                start.business_id = Some(format!("order-{n}").into());
                 let outcome = insist(&server, vec![Command::start(start)]).await.remove(0);
                 let kagzi_model::Reply::Started(Started { run, .. }) = outcome.unwrap() else {
                     unreachable!()

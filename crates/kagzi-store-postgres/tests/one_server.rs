@@ -180,7 +180,7 @@ async fn round_trips_of(server: &Server, starts: usize) -> u64 {
     let commands = (0..starts).map(|n| {
         let mut command = stage::start("charge");
         if let Act::Start(start) = &mut command.act {
-            start.business_id = format!("order-{starts}-{n}").into();
+            start.business_id = Some(format!("order-{starts}-{n}").into());
         }
         command
     });

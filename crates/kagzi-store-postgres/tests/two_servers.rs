@@ -304,7 +304,7 @@ async fn one_business_id_names_one_run_on_both_servers() {
     let (url, one, two) = pair(PostgresOptions::default()).await;
     let named = || {
         let Act::Start(mut start) = stage::start("charge").act else { unreachable!() };
-        start.business_id = "order-42".into();
+        start.business_id = Some("order-42".into());
         Command::start(start)
     };
 

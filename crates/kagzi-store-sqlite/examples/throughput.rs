@@ -85,7 +85,7 @@ fn start() -> Command {
     Command::start(StartRun {
         namespace: "default".into(),
         id,
-        business_id: id.to_string().into(),
+        business_id: None,
         workflow_type: "bench".into(),
         task_queue: "bench".into(),
         input: payload(),

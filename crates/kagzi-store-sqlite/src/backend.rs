@@ -397,7 +397,7 @@ fn insert_run(insert: &mut Statement<'_>, run: &Run) -> Result<usize, StoreError
     insert.execute(bind![
         run.namespace,
         run.id,
-        row::chosen_business_id(run),
+        run.business_id,
         run.workflow_type,
         run.task_queue,
         run.state.status() as u8,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kagzi_model::{Labels, Name, Registration, Run, RunId, State, Worker, WorkerStatus};
+use kagzi_model::{Labels, Registration, Run, State, Worker, WorkerStatus};
 use kagzi_store::StoreError;
 
 use crate::value::{Row, json, unreadable};
@@ -17,12 +17,10 @@ pub const RUN_WIDTH: usize = 17;
 
 /// Reads a run.
 pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
-    let id: RunId = row.get(1)?;
-    let business_id: Option<Name> = row.get(2)?;
     Ok(Run {
         namespace: row.get(0)?,
-        id,
-        business_id: business_id.unwrap_or_else(|| Name::from(id.to_string())),
+        id: row.get(1)?,
+        business_id: row.get(2)?,
         workflow_type: row.get(3)?,
         task_queue: row.get(4)?,
         state: row.json(5)?,
@@ -47,11 +45,6 @@ pub fn stored_labels(run: &Run) -> Option<String> {
 
 fn labels(at: usize, text: &str) -> Result<Labels, StoreError> {
     serde_json::from_str(text).map_err(|error| unreadable(at, error))
-}
-
-/// The business id as stored: none when it is only the run id again.
-pub fn chosen_business_id(run: &Run) -> Option<&str> {
-    (*run.business_id != *run.id.to_string()).then_some(&*run.business_id)
 }
 
 /// The worker that holds the run, as stored.

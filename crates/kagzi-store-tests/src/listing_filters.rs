@@ -12,7 +12,7 @@ async fn many_runs(stage: &Stage) -> Vec<Run> {
         let mut start =
             stage.new_run(&format!("{}-{number}", if number % 2 == 0 { "order" } else { "offer" }));
         if number % 5 == 0 {
-            start.business_id = start.id.to_string().into();
+            start.business_id = None;
         }
         if number % 7 == 0 {
             start.workflow_type = "refund".into();
@@ -81,12 +81,9 @@ fn filters(runs: &[Run]) -> Vec<RunFilter> {
         RunFilter { error_code: Some("BROKEN".into()), ..all() },
         RunFilter { error_code: Some("GAVE_UP".into()), statuses: vec![Status::Failed], ..all() },
         RunFilter { business_id: Some("order-4".into()), ..all() },
-        RunFilter { business_id: Some(runs[0].business_id.clone()), ..all() },
+        RunFilter { business_id: Some(runs[0].shown_id().into()), ..all() },
         RunFilter {
-            business_id: runs
-                .iter()
-                .find(|run| *run.business_id == *run.id.to_string())
-                .map(|run| run.business_id.clone()),
+            business_id: runs.iter().find(|run| run.business_id.is_none()).map(|run| run.shown_id().into()),
             ..all()
         },
         RunFilter { business_id_prefix: Some("order-1".into()), ..all() },

@@ -17,7 +17,7 @@ async fn start_many(stage: &Stage, count: usize) -> Vec<RunId> {
     let starts: Vec<_> = (0..count).map(|_| stage.new_run("")).collect();
     let ids = starts.iter().map(|start| start.id).collect();
     let commands = starts.into_iter().map(|mut start| {
-        start.business_id = start.id.to_string().into();
+        start.business_id = None;
         Command::start(start)
     });
     let outcomes = stage.apply_all(commands.collect()).await;

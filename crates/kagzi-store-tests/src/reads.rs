@@ -14,7 +14,7 @@ pub async fn a_run_is_found_by_its_id_and_its_business_id(stage: Stage) {
     let by_business = stage.store.run_by_business(&stage.namespace, &"order-1".into()).await.unwrap();
     let missing = stage.store.run_by_business(&stage.namespace, &"order-3".into()).await.unwrap();
 
-    assert_eq!((view.run.id, &*view.run.business_id), (run, "order-1"));
+    assert_eq!((view.run.id, view.run.business_id.as_deref()), (run, Some("order-1")));
     assert_eq!((view.input.unwrap().data, view.output), ("input of order-1".into(), None));
     assert_eq!((by_business, missing), (Some(run), None));
     let unknown = stage.store.run(&stage.namespace, RunId(Uuid::now_v7())).await.unwrap();

@@ -2,11 +2,10 @@
 //! function was told, and what a retried run executes again.
 
 use kagzi_model::{
-    Attempted, Author, Command, Done, EventKind, Failure, Name, Ordered, Rejection, Reply, RetryPolicy,
-    RunId, RunKey, State, Timestamp, act,
+    Attempted, Author, Command, Done, EventKind, Failure, JournalState, Name, Ordered, Rejection, Reply,
+    RetryPolicy, RunId, RunKey, State, Timestamp, act, journal,
 };
 use kagzi_model::{LeaseRef, Payload, StepRef, StepResult};
-use kagzi_store::{JournalState, journal};
 
 use crate::{LEASE_MS, Stage, Standing, stage::step};
 

@@ -111,7 +111,7 @@ pub async fn a_schedule_fires_exactly_on_time_and_once(stage: Stage) {
     let found = runs(&stage, "tick").await;
     assert_eq!(found.len(), 1);
     let run = stage.run(found[0].1).await;
-    assert_eq!(*run.business_id, format!("schedule:tick:{}", rfc3339(due)));
+    assert_eq!(run.business_id, Some(format!("schedule:tick:{}", rfc3339(due)).into()));
     let view = stage.store.run(&stage.namespace, run.id).await.unwrap().unwrap();
     assert_eq!(view.input.unwrap().data, &b"the schedule's input"[..]);
     let state = row(&stage, "tick").await.state;

@@ -137,7 +137,7 @@ impl Stage {
         StartRun {
             namespace: self.namespace.clone(),
             id: RunId(Uuid::now_v7()),
-            business_id: business_id.into(),
+            business_id: Some(business_id.into()),
             workflow_type: TYPE.into(),
             task_queue: QUEUE.into(),
             input: Payload::new(format!("input of {business_id}").into_bytes()),
@@ -359,7 +359,7 @@ impl Stage {
     pub async fn waits(&self, id: RunId) -> (&'static str, Option<Timestamp>) {
         let state = self.run(id).await.state;
         let parked = state.parked().expect("the run is parked");
-        (parked.wait.reason(), parked.at)
+        (parked.wait.reason().name(), parked.at)
     }
 
     pub async fn events(&self, id: RunId) -> Vec<Event> {

@@ -73,7 +73,7 @@ async fn a_file_that_turso_made_goes_on_as_sqlite() {
     let second = stage.new_run("order-2");
     let answers = store.apply(vec![Command::start(second)]).await.unwrap();
 
-    assert_eq!(&*found.run.business_id, "order-1");
+    assert_eq!(found.run.business_id.as_deref(), Some("order-1"));
     assert!(answers[0].is_ok(), "{answers:?}");
     store.close().await;
 }

@@ -2,7 +2,7 @@
 
 use kagzi_model::{
     Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Report, Run,
-    RunId, State, Timestamp, decide,
+    RunId, StartRun, State, Timestamp, decide,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ pub struct Fold<'a> {
     kinds_level: u8,
     cache: &'a mut Cache,
     /// Business ids that were looked up or taken in this batch.
-    business: HashMap<(Name, Name), Option<Taken>>,
+    business: HashMap<StartKey, Option<Taken>>,
     /// Runs whose business id a new run takes over.
     unnamed: Vec<RunKey>,
     inserted: Vec<RunId>,
@@ -36,6 +36,23 @@ pub struct Fold<'a> {
     pub follow: Vec<Command>,
     /// Runs that ended badly and may owe their namespace's handler a start.
     pub failed: Vec<RunId>,
+}
+
+/// What one start has in common with a second one that is to find its run: the business id with its
+/// namespace, or for a run without one the run id.
+#[derive(PartialEq, Eq, Hash)]
+pub enum StartKey {
+    Business(Name, Name),
+    Run(RunId),
+}
+
+impl StartKey {
+    pub fn of(start: &StartRun) -> StartKey {
+        match &start.business_id {
+            Some(id) => StartKey::Business(start.namespace.clone(), id.clone()),
+            None => StartKey::Run(start.id),
+        }
+    }
 }
 
 /// A run that has a business id, and the input that it was started with.
@@ -95,18 +112,13 @@ impl<'a> Fold<'a> {
     }
 
     /// Whether the business id must be looked up before the start can be decided.
-    pub fn lacks_business(&self, namespace: &Name, business_id: &Name) -> bool {
-        !self.business.contains_key(&(namespace.clone(), business_id.clone()))
+    pub fn lacks_business(&self, start: &StartRun) -> bool {
+        !self.business.contains_key(&StartKey::of(start))
     }
 
-    /// Whether a run has the business id, as far as it was looked up.
-    pub fn taken(&self, namespace: &Name, business_id: &Name) -> bool {
-        self.business.get(&(namespace.clone(), business_id.clone())).is_some_and(Option::is_some)
-    }
-
-    /// The run that has the business id, as far as it was looked up.
-    pub fn taken_by(&self, namespace: &Name, business_id: &Name) -> Option<&Taken> {
-        self.business.get(&(namespace.clone(), business_id.clone()))?.as_ref()
+    /// The run that has the business id of a start, as far as it was looked up.
+    pub fn taken_by(&self, start: &StartRun) -> Option<&Taken> {
+        self.business.get(&StartKey::of(start))?.as_ref()
     }
 
     /// Adds a loaded run.
@@ -141,7 +153,7 @@ impl<'a> Fold<'a> {
     }
 
     /// Adds what a look-up of a business id found.
-    pub fn know_business(&mut self, key: (Name, Name), found: Option<Taken>) {
+    pub fn know_business(&mut self, key: StartKey, found: Option<Taken>) {
         self.business.insert(key, found);
     }
 
@@ -154,7 +166,7 @@ impl<'a> Fold<'a> {
     pub fn apply(&mut self, command: &Command) -> Outcome {
         let change = match &command.act {
             Act::Start(start) => {
-                let key = (start.namespace.clone(), start.business_id.clone());
+                let key = StartKey::of(start);
                 let taken = self.business.get(&key).and_then(|found| found.as_ref());
                 let unreadable = |taken: &Taken, why: &str| {
                     // Never made a second time under the same id.
@@ -180,7 +192,7 @@ impl<'a> Fold<'a> {
                 if change.run.is_some() {
                     if let Some(former) = taken.map(|taken| taken.id) {
                         if let Some(entry) = self.cache.get_mut(former) {
-                            entry.aggregate.run.business_id = Name::from(former.to_string());
+                            entry.aggregate.run.business_id = None;
                         }
                         let namespace = start.namespace.clone();
                         self.unnamed.push(RunKey { id: former, namespace });

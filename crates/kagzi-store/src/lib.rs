@@ -6,7 +6,6 @@
 //! commits, and only then answers.
 
 mod aside;
-mod attempts;
 mod backend;
 mod cache;
 mod census;
@@ -21,7 +20,6 @@ mod frontier;
 mod hash;
 mod histogram;
 mod history;
-mod journal;
 mod lane;
 mod lane_store;
 pub mod listing;
@@ -35,7 +33,6 @@ mod turn;
 mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
-pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{
     Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
     LoadedWorkers, QueueKey, RetireQuery, WorkersQuery, WriteSet,
@@ -52,7 +49,6 @@ pub use controls::{
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
-pub use journal::{Journal, JournalEntry, JournalState, journal};
 pub use kagzi_model::RunKey;
 pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;

@@ -254,16 +254,14 @@ impl Backend for MemoryBackend {
         let tables = &mut self.working;
         for key in set.unnamed {
             if let Some(run) = tables.runs.get_mut(&key.id) {
-                run.business_id = Name::from(key.id.to_string());
+                run.business_id = None;
             }
             tables.business.retain(|_, named| *named != key.id);
         }
         for run in set.inserted {
-            let key = (run.namespace.clone(), run.business_id.clone());
-            // Who chose no business id has none that could be taken: the run's id only stands in for it.
-            let chosen = *run.business_id != *run.id.to_string();
-            if (chosen && tables.business.insert(key, run.id).is_some()) || tables.runs.contains_key(&run.id)
-            {
+            let key = run.business_id.clone().map(|id| (run.namespace.clone(), id));
+            let taken = key.is_some_and(|key| tables.business.insert(key, run.id).is_some());
+            if taken || tables.runs.contains_key(&run.id) {
                 return broken("a run with this id");
             }
             tables.runs.insert(run.id, run);

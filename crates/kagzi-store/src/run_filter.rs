@@ -78,15 +78,18 @@ impl RunFilter {
     /// Whether a run of the namespace is listed: the rule that the databases' statements are compared with.
     pub fn matches(&self, run: &Run) -> bool {
         let named = |wanted: &Option<Name>, name: &Name| wanted.as_ref().is_none_or(|wanted| wanted == name);
-        let chosen = *run.business_id != *run.id.to_string();
-        let prefixed = |prefix: &Name| chosen && run.business_id.starts_with(&**prefix);
+        let shown = |wanted: &Name| **wanted == *run.shown_id();
+        let prefixed = |prefix: &Name| run.business_id.as_ref().is_some_and(|id| id.starts_with(&**prefix));
         (self.statuses.is_empty() || self.statuses.contains(&run.state.status()))
             && named(&self.workflow_type, &run.workflow_type)
             && named(&self.task_queue, &run.task_queue)
             && self.error_code.as_ref().is_none_or(|code| run.state.error_code() == Some(code))
-            && self.reason.as_ref().is_none_or(|name| run.state.reason() == Some(name))
+            && self
+                .reason
+                .as_ref()
+                .is_none_or(|name| run.state.reason().is_some_and(|reason| *reason.name() == **name))
             && self.schedule.as_ref().is_none_or(|id| run.schedule() == Some(id))
-            && named(&self.business_id, &run.business_id)
+            && self.business_id.as_ref().is_none_or(shown)
             && self.business_id_prefix.as_ref().is_none_or(prefixed)
             && self.labels.iter().all(|(name, value)| run.labels.get(name) == Some(value))
             && self.created.contains(run.created_at)

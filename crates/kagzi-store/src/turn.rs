@@ -23,7 +23,7 @@ use crate::{
     cache::Cache,
     control_cache::ControlCache,
     demand_board::DemandBoard,
-    fold::{Fold, Taken, stale_write},
+    fold::{Fold, StartKey, Taken, stale_write},
     hash::{HashMap, HashSet},
     lane::Message,
     worker_cache::WorkerCache,
@@ -453,13 +453,12 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// Finds the run that may have the business id of a start, and loads it: without it the start would be
     /// decided as if the id were free.
     async fn find_business(&mut self, start: &StartRun) -> Result<(), StoreError> {
-        let chosen = start.has_business_id();
-        if !(chosen || self.look_first) || !self.fold.lacks_business(&start.namespace, &start.business_id) {
+        let chosen = start.business_id.as_ref();
+        if (chosen.is_none() && !self.look_first) || !self.fold.lacks_business(start) {
             return Ok(());
         }
-        let key = (start.namespace.clone(), start.business_id.clone());
-        if chosen {
-            return self.look_up_business(vec![key]).await;
+        if let Some(id) = chosen {
+            return self.look_up_business(vec![(start.namespace.clone(), id.clone())]).await;
         }
         let run = RunKey { id: start.id, namespace: start.namespace.clone() };
         let found = self.backend.input(&run).await?;
@@ -467,7 +466,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.load_runs(vec![run]).await?;
         }
         let taken = found.map(|input| Taken { id: start.id, input, run: None });
-        self.fold.know_business(key, taken);
+        self.fold.know_business(StartKey::of(start), taken);
         Ok(())
     }
 
@@ -476,9 +475,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         let (mut keys, mut handlers) = (Vec::new(), Vec::new());
         for command in batch.iter().flat_map(commands) {
             if let Act::Start(start) = &command.act
-                && start.has_business_id()
+                && let Some(id) = &start.business_id
             {
-                keys.push((start.namespace.clone(), start.business_id.clone()));
+                keys.push((start.namespace.clone(), id.clone()));
             }
             if self.shared && matches!(command.act, Act::Report { report: Report::Fail(_), .. }) {
                 let of_handler = |id| (command.run.namespace.clone(), id);
@@ -505,8 +504,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         for FoundBusiness { place, id, input, run } in found {
             taken[place] = Some(Taken { id, input, run: Some(run) });
         }
-        for (key, taken) in keys.into_iter().zip(taken) {
-            self.fold.know_business(key, taken);
+        for ((namespace, id), taken) in keys.into_iter().zip(taken) {
+            self.fold.know_business(StartKey::Business(namespace, id), taken);
         }
         Ok(())
     }
@@ -514,7 +513,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// Whether the business id of a start that the engine makes names a run of somebody else. Callers are
     /// refused such ids, but rows from before that rule may have them.
     pub(super) fn taken_by_another(&self, start: &StartRun) -> bool {
-        self.fold.taken_by(&start.namespace, &start.business_id).is_some_and(|taken| taken.id != start.id)
+        self.fold.taken_by(start).is_some_and(|taken| taken.id != start.id)
     }
 
     /// Applies what belongs to a decision on other runs: a failed run and its handler exist together or not
@@ -537,10 +536,10 @@ impl<'a, B: Backend> Turn<'a, B> {
                 if self.taken_by_another(start) {
                     // The id of a handler follows from the failed run, and so does its run id: without a
                     // business id there is still one handler, and the failed run's history names it.
-                    let (namespace, id) = (&start.namespace, &start.business_id);
-                    tracing::warn!(%namespace, %id, run = %start.id, "a handler's business id is taken by \
+                    let (namespace, id) = (&start.namespace, start.business_id.as_deref());
+                    tracing::warn!(%namespace, id, run = %start.id, "a handler's business id is taken by \
                         another run");
-                    start.business_id = Name::from(start.id.to_string());
+                    start.business_id = None;
                 }
                 self.controls_in_use(&start.namespace.clone()).await?;
                 if let Some(filled) = self.fill(start) {

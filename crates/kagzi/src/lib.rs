@@ -107,6 +107,7 @@ mod retry_after;
 mod retry_policy;
 mod run;
 pub mod schedule;
+mod status;
 mod step_error;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -64,6 +64,9 @@ pub(crate) const STALL_WARNED_AFTER: Duration = Duration::from_secs(1);
 /// and blocked after this long.
 pub(crate) const STALL_MAX: Duration = Duration::from_secs(60);
 
+/// How often a wait of a run that other steps keep busy looks whether its signal has come.
+pub(crate) const WAIT_LOOKED_AT: Duration = Duration::from_secs(10);
+
 /// A wait that nobody sees the end of.
 pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use kagzi_catalogue::{PRESETS, Preset, presets};
 use kagzi_proto::v1;
+
+pub use kagzi_catalogue::Backoff;
 
 /// How failures are retried. A field that is not set is inherited: step, then workflow, then
 /// namespace, then server.
@@ -45,109 +48,39 @@ pub struct RetryPolicy {
     pub run_retry_budget: Option<Duration>,
 }
 
-/// The shape of the delays between attempts. `n` is the number of failures so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backoff {
-    /// Always `initial_interval`.
-    Fixed,
-    /// `initial_interval × backoff_coefficient^(n-1)`.
-    Exponential,
-    /// The same, times a factor between `1 - jitter` and `1 + jitter`.
-    ExponentialJitter,
-    /// Anything between zero and the exponential delay.
-    FullJitter,
-    /// `initial_interval × n`.
-    Linear,
-    /// `initial_interval × 1, 1, 2, 3, 5, …`.
-    Fibonacci,
-    /// The n-th delay of the schedule.
-    Custom,
-    /// What the failure says ([`RetryAfterError`](crate::workflow::RetryAfterError)), else
-    /// `initial_interval`.
-    FromHeader,
-}
-
 impl RetryPolicy {
     /// What must not fail: 10 executions within 5 minutes, 100 ms to 30 s apart, with jitter.
-    pub const CRITICAL: RetryPolicy = Preset {
-        executions: 10,
-        shape: Some(Backoff::ExponentialJitter),
-        intervals_ms: Some((100, 30_000)),
-        coefficient: Some(2.0),
-        jitter: Some(0.3),
-        timeout_secs: Some(5 * 60),
-    }
-    .policy();
+    pub const CRITICAL: RetryPolicy = policy(&presets::CRITICAL);
 
     /// 5 executions within 2 minutes, 1 s to 30 s apart.
-    pub const STANDARD: RetryPolicy = Preset {
-        executions: 5,
-        shape: Some(Backoff::Exponential),
-        intervals_ms: Some((1_000, 30_000)),
-        coefficient: Some(2.0),
-        jitter: None,
-        timeout_secs: Some(2 * 60),
-    }
-    .policy();
+    pub const STANDARD: RetryPolicy = policy(&presets::STANDARD);
 
     /// 3 executions within 30 seconds, half a second apart.
-    pub const QUICK: RetryPolicy = Preset {
-        executions: 3,
-        shape: Some(Backoff::Fixed),
-        intervals_ms: Some((500, 500)),
-        coefficient: None,
-        jitter: None,
-        timeout_secs: Some(30),
-    }
-    .policy();
+    pub const QUICK: RetryPolicy = policy(&presets::QUICK);
 
     /// For receivers that say "slow down": 10 executions within 15 minutes, 5 s to 2 min apart, with jitter.
-    pub const RATE_LIMITED: RetryPolicy = Preset {
-        executions: 10,
-        shape: Some(Backoff::ExponentialJitter),
-        intervals_ms: Some((5_000, 120_000)),
-        coefficient: Some(2.0),
-        jitter: Some(0.5),
-        timeout_secs: Some(15 * 60),
-    }
-    .policy();
+    pub const RATE_LIMITED: RetryPolicy = policy(&presets::RATE_LIMITED);
 
     /// 3 executions within 10 seconds, one right after the other.
-    pub const IMMEDIATE: RetryPolicy = Preset {
-        executions: 3,
-        shape: Some(Backoff::Fixed),
-        intervals_ms: Some((0, 0)),
-        coefficient: None,
-        jitter: None,
-        timeout_secs: Some(10),
-    }
-    .policy();
+    pub const IMMEDIATE: RetryPolicy = policy(&presets::IMMEDIATE);
 
     /// One execution.
-    pub const NONE: RetryPolicy = Preset {
-        executions: 1,
-        shape: None,
-        intervals_ms: None,
-        coefficient: None,
-        jitter: None,
-        timeout_secs: None,
-    }
-    .policy();
+    pub const NONE: RetryPolicy = policy(&presets::NONE);
 
     /// The names of all presets.
-    pub const PRESETS: [&str; 6] = ["CRITICAL", "STANDARD", "QUICK", "RATE_LIMITED", "IMMEDIATE", "NONE"];
+    pub const PRESETS: [&str; PRESETS.len()] = {
+        let mut names = [""; PRESETS.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = PRESETS[at].name;
+            at += 1;
+        }
+        names
+    };
 
     /// The preset of this name.
     pub fn preset(name: &str) -> Option<RetryPolicy> {
-        match name {
-            "CRITICAL" => Some(RetryPolicy::CRITICAL),
-            "STANDARD" => Some(RetryPolicy::STANDARD),
-            "QUICK" => Some(RetryPolicy::QUICK),
-            "RATE_LIMITED" => Some(RetryPolicy::RATE_LIMITED),
-            "IMMEDIATE" => Some(RetryPolicy::IMMEDIATE),
-            "NONE" => Some(RetryPolicy::NONE),
-            _ => None,
-        }
+        Preset::from_name(name).map(policy)
     }
 
     /// Executions in total, the first included; -1 = no limit.
@@ -286,7 +219,7 @@ impl RetryPolicy {
             maximum_interval_ms: self.maximum_interval.map(millis),
             non_retryable_errors: self.non_retryable_errors.clone(),
             retryable_errors: self.retryable_errors.clone(),
-            backoff: self.backoff.map_or(v1::Backoff::Unspecified, Backoff::to_proto).into(),
+            backoff: self.backoff.map_or(0, |shape| shape.number().into()),
             jitter: self.jitter,
             schedule_ms: self.schedule.iter().copied().map(millis).collect(),
             retry_timeout_ms: self.retry_timeout.map(millis),
@@ -302,7 +235,7 @@ impl RetryPolicy {
     pub(crate) fn from_proto(policy: v1::RetryPolicy) -> RetryPolicy {
         let budget = |ms: i64| if ms < 0 { Duration::MAX } else { from_millis(ms) };
         RetryPolicy {
-            backoff: Backoff::from_proto(policy.backoff()),
+            backoff: u64::try_from(policy.backoff).ok().and_then(Backoff::from_number),
             maximum_attempts: policy.maximum_attempts,
             initial_interval: policy.initial_interval_ms.map(from_millis),
             backoff_coefficient: policy.backoff_coefficient,
@@ -318,73 +251,31 @@ impl RetryPolicy {
     }
 }
 
-/// The numbers of a preset. Apart from the policy because a constant with lists cannot be built from another.
-#[derive(Clone, Copy)]
-struct Preset {
-    executions: i32,
-    shape: Option<Backoff>,
-    /// The first and the longest.
-    intervals_ms: Option<(u64, u64)>,
-    coefficient: Option<f64>,
-    jitter: Option<f64>,
-    timeout_secs: Option<u64>,
-}
-
-impl Preset {
-    const fn policy(self) -> RetryPolicy {
-        let (initial_interval, maximum_interval) = match self.intervals_ms {
-            Some((first, longest)) => {
-                (Some(Duration::from_millis(first)), Some(Duration::from_millis(longest)))
-            }
-            None => (None, None),
-        };
-        let retry_timeout = match self.timeout_secs {
-            Some(seconds) => Some(Duration::from_secs(seconds)),
+/// The policy behind a name.
+const fn policy(preset: &Preset) -> RetryPolicy {
+    const fn duration(ms: Option<u64>) -> Option<Duration> {
+        match ms {
+            Some(ms) => Some(Duration::from_millis(ms)),
             None => None,
-        };
-        RetryPolicy {
-            maximum_attempts: Some(self.executions),
-            initial_interval,
-            backoff_coefficient: self.coefficient,
-            maximum_interval,
-            non_retryable_errors: Vec::new(),
-            retryable_errors: Vec::new(),
-            backoff: self.shape,
-            jitter: self.jitter,
-            schedule: Vec::new(),
-            retry_timeout,
-            run_retries_max: None,
-            run_retry_budget: None,
         }
     }
-}
-
-impl Backoff {
-    fn from_proto(backoff: v1::Backoff) -> Option<Backoff> {
-        match backoff {
-            v1::Backoff::Unspecified => None,
-            v1::Backoff::Fixed => Some(Backoff::Fixed),
-            v1::Backoff::Exponential => Some(Backoff::Exponential),
-            v1::Backoff::ExponentialJitter => Some(Backoff::ExponentialJitter),
-            v1::Backoff::FullJitter => Some(Backoff::FullJitter),
-            v1::Backoff::Linear => Some(Backoff::Linear),
-            v1::Backoff::Fibonacci => Some(Backoff::Fibonacci),
-            v1::Backoff::Custom => Some(Backoff::Custom),
-            v1::Backoff::FromHeader => Some(Backoff::FromHeader),
-        }
-    }
-
-    fn to_proto(self) -> v1::Backoff {
-        match self {
-            Backoff::Fixed => v1::Backoff::Fixed,
-            Backoff::Exponential => v1::Backoff::Exponential,
-            Backoff::ExponentialJitter => v1::Backoff::ExponentialJitter,
-            Backoff::FullJitter => v1::Backoff::FullJitter,
-            Backoff::Linear => v1::Backoff::Linear,
-            Backoff::Fibonacci => v1::Backoff::Fibonacci,
-            Backoff::Custom => v1::Backoff::Custom,
-            Backoff::FromHeader => v1::Backoff::FromHeader,
-        }
+    let (first, longest) = match preset.intervals_ms {
+        Some((first, longest)) => (Some(first), Some(longest)),
+        None => (None, None),
+    };
+    RetryPolicy {
+        maximum_attempts: Some(preset.executions),
+        initial_interval: duration(first),
+        backoff_coefficient: preset.coefficient,
+        maximum_interval: duration(longest),
+        non_retryable_errors: Vec::new(),
+        retryable_errors: Vec::new(),
+        backoff: preset.backoff,
+        jitter: preset.jitter,
+        schedule: Vec::new(),
+        retry_timeout: duration(preset.within_ms),
+        run_retries_max: None,
+        run_retry_budget: None,
     }
 }
 

@@ -156,6 +156,8 @@ pub enum Finality {
     RetryTimeout,
     /// The steps of the run used up their common retries or waiting time.
     RunBudget,
+    /// Somebody said that what was waited for has failed.
+    Rejected,
 }
 
 impl StepError {
@@ -189,6 +191,7 @@ impl Finality {
             "exhausted" => Finality::Exhausted,
             "retry_timeout" => Finality::RetryTimeout,
             "run_budget" => Finality::RunBudget,
+            "rejected" => Finality::Rejected,
             _ if failure.non_retryable => Finality::NonRetryable,
             _ => Finality::Exhausted,
         }
@@ -219,6 +222,7 @@ mod tests {
         assert_eq!(read("exhausted"), Finality::Exhausted);
         assert_eq!(read("retry_timeout"), Finality::RetryTimeout);
         assert_eq!(read("run_budget"), Finality::RunBudget);
+        assert_eq!(read("rejected"), Finality::Rejected);
         assert_eq!(read(""), Finality::Exhausted);
         let last_word = v1::Failure { non_retryable: true, ..Default::default() };
         assert_eq!(Finality::from_wire("", &last_word), Finality::NonRetryable);

@@ -15,6 +15,7 @@ pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::context::WorkflowContext;
 pub use crate::run::race::Raced;
+pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};
 pub use crate::run::spawn::Spawned;
 pub use crate::run::step::StepContext;
 pub use crate::run::step_builder::StepBuilder;

@@ -64,9 +64,10 @@ impl Rule for AwaitSignal {
         };
         if let Some(signal) = mail.and_then(|mail| mail.next(channel)) {
             let (received, id, failure) = (Some(signal.seq), signal.id.clone(), signal.failure.clone());
+            let reply = Waited::Taken { seq: signal.seq, failure: failure.clone() };
             let channel = channel.clone();
             let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
-            let change = Change::event(event, None, Waited::Taken { seq: signal.seq });
+            let change = Change::event(event, None, reply);
             return Ok(Change { run: lease_guard::progressed(seen), ..change });
         }
         if *last_call || mail.is_some_and(|mail| mail.is_closed(channel)) {
@@ -100,7 +101,10 @@ fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited
     let closed = mail.is_some_and(|mail| mail.was_last_call(&step.path));
     match (end, taken) {
         (StepEnd::Elapsed, _) => Ok(Waited::Elapsed),
-        (StepEnd::Recorded | StepEnd::Failed { .. }, Some(seq)) => Ok(Waited::Taken { seq }),
+        (StepEnd::Recorded, Some(seq)) => Ok(Waited::Taken { seq, failure: None }),
+        (StepEnd::Failed { failure, .. }, Some(seq)) => {
+            Ok(Waited::Taken { seq, failure: Some(failure.clone()) })
+        }
         (StepEnd::Recorded, None) if closed => Ok(Waited::Closed),
         (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {
             Err(Rejection::StepDecided { step: step.path.clone() })

@@ -62,7 +62,7 @@ mod tests {
         let start = StartRun {
             namespace: "shop".into(),
             id,
-            business_id: id.to_string().into(),
+            business_id: None,
             workflow_type: "charge".into(),
             task_queue: "orders".into(),
             input: Payload::new(&b"{}"[..]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Aggregate, Change, EventKind, IdReuse, Payload, Rejection, Run, StartRun, Started, State, Status,
+    Aggregate, Change, EventKind, IdReuse, Name, Payload, Rejection, Run, StartRun, Started, State, Status,
     Timestamp,
 };
 
@@ -16,6 +16,8 @@ pub fn decide(
     start: &StartRun,
 ) -> Result<Change<Started>, Rejection> {
     let Some(taken) = taken else { return Ok(create(now, start)) };
+    // Without a business id only the same start again meets a run: it has its run id.
+    let name = || start.business_id.clone().unwrap_or_else(|| Name::from(start.id.to_string()));
     let repeated = start.options.request.is_some() && taken.run.options.request == start.options.request;
     if !repeated {
         let status = taken.run.state.status();
@@ -23,7 +25,7 @@ pub fn decide(
         match start.options.reuse {
             IdReuse::Attach => {}
             IdReuse::Reject => {
-                let (business_id, run) = (start.business_id.clone(), taken.run.id);
+                let (business_id, run) = (name(), taken.run.id);
                 return Err(Rejection::Taken { business_id, run, status });
             }
             IdReuse::AfterFailure if failed => return Ok(create(now, start)),
@@ -33,7 +35,7 @@ pub fn decide(
     }
     let conflict = |what| {
         let run = taken.run.id;
-        Err(Rejection::Conflict { business_id: start.business_id.clone(), run, what })
+        Err(Rejection::Conflict { business_id: name(), run, what })
     };
     if taken.run.workflow_type != start.workflow_type {
         return conflict("workflow type");

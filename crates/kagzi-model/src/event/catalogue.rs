@@ -109,6 +109,14 @@ macro_rules! events {
                 }
             }
 
+            /// What its payload is, if events of its kind have one.
+            pub fn payload_is(&self) -> Option<&'static str> {
+                match self {
+                    $($(EventKind::$variant { .. } => events!(@given $($payload)?),)*)*
+                    EventKind::Unknown { .. } => None,
+                }
+            }
+
             /// The name that users read.
             pub fn name(&self) -> &str {
                 match self {

@@ -149,7 +149,7 @@ pub fn change(
         ScheduleCommand::Trigger { run, trigger } => {
             let schedule = found()?;
             let start = tick::start(&schedule, *run, now);
-            let start = StartRun { business_id: key::triggered_id(&schedule.id, trigger), ..start };
+            let start = StartRun { business_id: Some(key::triggered_id(&schedule.id, trigger)), ..start };
             Ok(ScheduleChange { schedule, write: false, deleted: false, start: Some(start) })
         }
         ScheduleCommand::Backfill(range) => backfill(now, found()?, *range),

@@ -157,7 +157,7 @@ fn fire(now: Timestamp, schedule: &Schedule, (at, cause): (Timestamp, Cause), nu
     Fire {
         nominal_at: at,
         cause,
-        start: StartRun { business_id: key::business_id(&schedule.id, at), ..start },
+        start: StartRun { business_id: Some(key::business_id(&schedule.id, at)), ..start },
     }
 }
 
@@ -167,7 +167,7 @@ pub(super) fn start(schedule: &Schedule, id: RunId, at: Timestamp) -> StartRun {
     StartRun {
         namespace: schedule.namespace.clone(),
         id,
-        business_id: id.to_string().into(),
+        business_id: None,
         workflow_type: plan.workflow_type.clone(),
         task_queue: plan.task_queue.clone(),
         input: schedule.input.clone(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use super::{Wait, retry, signal, timer};
-use crate::{Failure, Name, Timestamp};
+use crate::{Failure, Name, Reason, Timestamp};
 
 /// Why a parked run does not move.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Serialize for Parked {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Parked { step, attempt, at, wait, since, others } = self;
         let stored = Stored {
-            is: Name::from(wait.reason()),
+            is: Name::from(wait.reason().name()),
             step: step.clone(),
             attempt: *attempt,
             at: *at,
@@ -67,19 +67,19 @@ impl<'de> Deserialize<'de> for Parked {
         let Stored { is, step, attempt, at, failure, channel, since, others } =
             Stored::deserialize(deserializer)?;
         let time = at.ok_or_else(|| D::Error::missing_field("at"));
-        let wait = match &*is {
-            timer::REASON => Wait::Timer { until: time? },
-            retry::REASON => {
+        let wait = match Reason::from_name(&is) {
+            Some(timer::REASON) => Wait::Timer { until: time? },
+            Some(retry::REASON) => {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            signal::REASON => {
+            Some(signal::REASON) => {
                 let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
                 Wait::Signal { channel, until: at }
             }
-            unknown => {
-                let known = &[timer::REASON, retry::REASON, signal::REASON];
-                return Err(D::Error::unknown_variant(unknown, known));
+            Some(Reason::Ready | Reason::Leased | Reason::Paused) | None => {
+                const KNOWN: &[&str] = &[timer::REASON.name(), retry::REASON.name(), signal::REASON.name()];
+                return Err(D::Error::unknown_variant(&is, KNOWN));
             }
         };
         Ok(Parked { step, attempt, at, wait, since, others })

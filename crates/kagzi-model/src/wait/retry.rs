@@ -1,6 +1,5 @@
 //! A wait for the next attempt of a step that failed, or of the run. "Retry now" cuts it short.
 
-use crate::Status;
+use crate::Reason;
 
-pub const REASON: &str = "retry";
-pub const STATUS: Status = Status::Pending;
+pub const REASON: Reason = Reason::Retry;

@@ -1,6 +1,5 @@
 //! A wait for a signal on a channel: `ctx.signal`. Somebody's word ends it, or its time.
 
-use crate::Status;
+use crate::Reason;
 
-pub const REASON: &str = "signal";
-pub const STATUS: Status = Status::Sleeping;
+pub const REASON: Reason = Reason::Signal;

@@ -1,6 +1,5 @@
 //! A wait for a time: `ctx.sleep`. The code goes on when it has come, and nobody cuts it short.
 
-use crate::Status;
+use crate::Reason;
 
-pub const REASON: &str = "timer";
-pub const STATUS: Status = Status::Sleeping;
+pub const REASON: Reason = Reason::Timer;

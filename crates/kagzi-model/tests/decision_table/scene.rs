@@ -31,7 +31,7 @@ fn run(state: State) -> Run {
     Run {
         namespace: namespace(),
         id: RUN,
-        business_id: "order-1".into(),
+        business_id: Some("order-1".into()),
         workflow_type: "order".into(),
         task_queue: "main".into(),
         state,
@@ -310,7 +310,7 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
     let same = StartRun {
         namespace: namespace(),
         id: RunId(Uuid::from_u128(2)),
-        business_id: "order-1".into(),
+        business_id: Some("order-1".into()),
         workflow_type: "order".into(),
         task_queue: "main".into(),
         input: input(),

@@ -175,7 +175,7 @@ impl Play {
         let start = StartRun {
             namespace: "default".into(),
             id: RUN,
-            business_id: "order-1".into(),
+            business_id: Some("order-1".into()),
             workflow_type: "order".into(),
             task_queue: "main".into(),
             input: Payload::new(&b"{}"[..]),

@@ -131,7 +131,7 @@ pub struct JournalEntry {
     /// when FAILED or PENDING
     #[prost(message, optional, tag = "5")]
     pub failure: ::core::option::Option<Failure>,
-    /// when PENDING or SLEEPING: until it is due; 0 = due
+    /// when PENDING, SLEEPING or WAITING: until it is due; 0 = due, -1 = no time
     #[prost(int64, tag = "6")]
     pub remaining_ms: i64,
     /// what an unfinished attempt said about how far it was; status RUNNING = none has ended
@@ -144,6 +144,9 @@ pub struct JournalEntry {
     /// executes steps side by side replays in this order, one at a time.
     #[prost(uint32, tag = "9")]
     pub order: u32,
+    /// when WAITING: what it waits for has come and was not taken; ask for it
+    #[prost(bool, tag = "10")]
+    pub signalled: bool,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -198,7 +201,7 @@ pub struct WorkflowRun {
     pub on_failure_workflow: ::prost::alloc::string::String,
     #[prost(string, tag = "23")]
     pub on_failure_task_queue: ::prost::alloc::string::String,
-    /// one word: ready, leased, timer, retry, paused; empty when finished
+    /// one word: ready, leased, timer, retry, signal, paused; empty when finished
     #[prost(string, tag = "24")]
     pub reason: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "25")]
@@ -292,6 +295,8 @@ pub enum StepStatus {
     Completed = 3,
     Failed = 4,
     Sleeping = 5,
+    /// for somebody's word
+    Waiting = 6,
 }
 impl StepStatus {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -306,6 +311,7 @@ impl StepStatus {
             Self::Completed => "STEP_STATUS_COMPLETED",
             Self::Failed => "STEP_STATUS_FAILED",
             Self::Sleeping => "STEP_STATUS_SLEEPING",
+            Self::Waiting => "STEP_STATUS_WAITING",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -317,6 +323,7 @@ impl StepStatus {
             "STEP_STATUS_COMPLETED" => Some(Self::Completed),
             "STEP_STATUS_FAILED" => Some(Self::Failed),
             "STEP_STATUS_SLEEPING" => Some(Self::Sleeping),
+            "STEP_STATUS_WAITING" => Some(Self::Waiting),
             _ => None,
         }
     }
@@ -375,7 +382,7 @@ impl Backoff {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 3, 17, 4, 5, 6, 7, 22, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -413,6 +420,8 @@ pub mod event_detail {
         HandlerStarted(super::HandlerStartedEvent),
         #[prost(message, tag = "21")]
         HandlerEnded(super::HandlerEndedEvent),
+        #[prost(message, tag = "24")]
+        SignalReceived(super::SignalReceivedEvent),
         #[prost(message, tag = "3")]
         StepStarted(super::StepStartedEvent),
         #[prost(message, tag = "17")]
@@ -427,6 +436,12 @@ pub mod event_detail {
         SleepOver(super::SleepOverEvent),
         #[prost(message, tag = "22")]
         LabelSet(super::LabelSetEvent),
+        #[prost(message, tag = "25")]
+        WaitBegan(super::WaitBeganEvent),
+        #[prost(message, tag = "26")]
+        WaitEnded(super::WaitEndedEvent),
+        #[prost(message, tag = "27")]
+        ChannelClosed(super::ChannelClosedEvent),
         #[prost(message, tag = "23")]
         StepClosed(super::StepClosedEvent),
     }
@@ -445,10 +460,11 @@ pub struct RunClaimedEvent {
     #[prost(string, repeated, tag = "3")]
     pub slept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended, the
-/// slot is free.
+/// Nothing can go on before `due_at` or somebody's word: the run waits for retries, sleeps and signals; the
+/// lease ended, the slot is free.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunParkedEvent {
+    /// absent when only somebody's word lets it go on
     #[prost(int64, tag = "1")]
     pub due_at: i64,
     /// unfinished steps that the code has dropped and that wake nobody
@@ -634,6 +650,36 @@ pub struct HandlerEndedEvent {
     #[prost(string, tag = "2")]
     pub outcome: ::prost::alloc::string::String,
 }
+/// Somebody told the run something that no open wait could take at that moment.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalReceivedEvent {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    /// counts once on its channel
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// what is waited for has failed
+    #[prost(message, optional, tag = "3")]
+    pub failure: ::core::option::Option<signal_received_event::Failure>,
+}
+/// Nested message and enum types in `SignalReceivedEvent`.
+pub mod signal_received_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
 /// An attempt began. Written for steps that other languages begin by RPC, and for steps that run long; the
 /// SDK's ordinary steps have none.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -770,6 +816,66 @@ pub struct LabelSetEvent {
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub value: ::prost::alloc::string::String,
+}
+/// The code waits for a signal; its wait has a step's identity.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitBeganEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// absent when it waits for as long as it takes
+    #[prost(int64, tag = "4")]
+    pub until: i64,
+}
+/// A wait took a signal. One that is over without any ends like a sleep.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitEndedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// of the signal
+    #[prost(string, tag = "4")]
+    pub id: ::prost::alloc::string::String,
+    /// the event that holds the signal, where it came before its wait
+    #[prost(uint64, tag = "5")]
+    pub received: u64,
+    /// the signal says that what was waited for has failed
+    #[prost(message, optional, tag = "6")]
+    pub failure: ::core::option::Option<wait_ended_event::Failure>,
+}
+/// Nested message and enum types in `WaitEndedEvent`.
+pub mod wait_ended_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// The code takes nothing more on this channel; senders are refused from here on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChannelClosedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
 }
 /// The code dropped a step while an attempt ran; nobody knows how far it came.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -972,7 +1078,7 @@ pub struct ListWorkflowRunsRequest {
     /// of failed, timed-out and retrying runs
     #[prost(string, tag = "7")]
     pub error_code: ::prost::alloc::string::String,
-    /// ready, leased, timer, retry, paused
+    /// ready, leased, timer, retry, signal, paused
     #[prost(string, tag = "8")]
     pub reason: ::prost::alloc::string::String,
     /// any of these
@@ -1047,6 +1153,33 @@ pub struct CancelWorkflowRunResponse {
     pub status: i32,
     #[prost(bool, tag = "2")]
     pub already_cancelled: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalWorkflowRunRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub run: ::core::option::Option<RunRef>,
+    /// a name in the run; those that begin with ~ are the engine's own
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// The sender's own name for this signal, which counts once on its channel. Empty = the server makes one,
+    /// and a repeat is another signal.
+    #[prost(string, tag = "4")]
+    pub signal_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub payload: ::core::option::Option<Payload>,
+    /// set when what is waited for has failed: the wait ends with this error
+    #[prost(message, optional, tag = "6")]
+    pub failure: ::core::option::Option<Failure>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalWorkflowRunResponse {
+    /// the id came before on this channel; nothing was written
+    #[prost(bool, tag = "1")]
+    pub already_delivered: bool,
+    #[prost(string, tag = "2")]
+    pub signal_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TerminateWorkflowRunRequest {
@@ -1187,7 +1320,7 @@ pub struct ExplainWorkflowRunRequest {
 pub struct ExplainWorkflowRunResponse {
     #[prost(string, tag = "1")]
     pub sentence: ::prost::alloc::string::String,
-    /// ready, leased, timer, retry, paused, or finished
+    /// ready, leased, timer, retry, signal, paused, or finished
     #[prost(string, tag = "2")]
     pub reason: ::prost::alloc::string::String,
 }
@@ -1712,6 +1845,33 @@ pub mod workflow_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Tells a run something on a channel, once per signal id; the run takes it when it waits for it.
+        pub async fn signal_workflow_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SignalWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SignalWorkflowRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/SignalWorkflowRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.WorkflowService", "SignalWorkflowRun"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
         pub async fn terminate_workflow_run(
             &mut self,
@@ -2044,6 +2204,14 @@ pub mod workflow_service_server {
             request: tonic::Request<super::CancelWorkflowRunRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CancelWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Tells a run something on a channel, once per signal id; the run takes it when it waits for it.
+        async fn signal_workflow_run(
+            &self,
+            request: tonic::Request<super::SignalWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SignalWorkflowRunResponse>,
             tonic::Status,
         >;
         /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
@@ -2521,6 +2689,52 @@ pub mod workflow_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/SignalWorkflowRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct SignalWorkflowRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::SignalWorkflowRunRequest>
+                    for SignalWorkflowRunSvc<T> {
+                        type Response = super::SignalWorkflowRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SignalWorkflowRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::signal_workflow_run(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SignalWorkflowRunSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -3595,6 +3809,32 @@ pub struct ScheduleSleepResponse {
     pub wake_up_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitSignalRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// the wait's own identity
+    #[prost(message, optional, tag = "3")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(string, tag = "4")]
+    pub channel: ::prost::alloc::string::String,
+    /// from the first question on; unset = it waits for as long as it takes
+    #[prost(int64, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<i64>,
+    /// if nothing is there, take nothing more: whoever sends later is refused
+    #[prost(bool, tag = "6")]
+    pub last_call: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitSignalResponse {
+    #[prost(message, optional, tag = "1")]
+    pub waited: ::core::option::Option<Waited>,
+    /// nothing has come and the lease has ended: drop the run and poll
+    #[prost(bool, tag = "2")]
+    pub parked: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseRunRequest {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
@@ -3676,7 +3916,7 @@ pub struct Report {
     pub lease: ::core::option::Option<LeaseRef>,
     #[prost(
         oneof = "report::Body",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
     )]
     pub body: ::core::option::Option<report::Body>,
 }
@@ -3710,6 +3950,8 @@ pub mod report {
         StepsRecorded(super::StepsRecorded),
         #[prost(message, tag = "15")]
         StepClosed(super::StepClosed),
+        #[prost(message, tag = "16")]
+        SignalAwaited(super::SignalAwaited),
     }
 }
 /// A long step says how far it is; the next attempt can read it.
@@ -3770,6 +4012,20 @@ pub struct SleepOver {
     #[prost(message, optional, tag = "1")]
     pub step: ::core::option::Option<StepRef>,
 }
+/// The workflow waits for a signal, or asks again whether one has come.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalAwaited {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(string, tag = "2")]
+    pub channel: ::prost::alloc::string::String,
+    /// from the first question on; unset = it waits for as long as it takes
+    #[prost(int64, optional, tag = "3")]
+    pub timeout_ms: ::core::option::Option<i64>,
+    /// if nothing is there, take nothing more: whoever sends later is refused
+    #[prost(bool, tag = "4")]
+    pub last_call: bool,
+}
 /// The workflow labels its run. The call has a step's identity, so that replay does not repeat it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LabelSet {
@@ -3828,7 +4084,7 @@ pub struct DrainNotice {}
 pub struct Goodbye {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerMessage {
-    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub message: ::core::option::Option<server_message::Message>,
 }
 /// Nested message and enum types in `ServerMessage`.
@@ -3849,6 +4105,8 @@ pub mod server_message {
         LostLease(super::LostLease),
         #[prost(message, tag = "6")]
         Drain(super::DrainOrder),
+        #[prost(message, tag = "7")]
+        SignalNotice(super::SignalNotice),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3928,7 +4186,7 @@ pub struct Ack {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5")]
+    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5, 6")]
     pub body: ::core::option::Option<answer::Body>,
 }
 /// Nested message and enum types in `Answer`.
@@ -3944,6 +4202,8 @@ pub mod answer {
         Refused(super::super::super::google::rpc::Status),
         #[prost(message, tag = "5")]
         Sleeping(super::Sleeping),
+        #[prost(message, tag = "6")]
+        Waited(super::Waited),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3967,6 +4227,29 @@ pub struct Sleeping {
     /// 0 = over
     #[prost(int64, tag = "1")]
     pub remaining_ms: i64,
+}
+/// Something has come on this channel: a wait on it asks again. A hint, never truth.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalNotice {
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    #[prost(string, tag = "2")]
+    pub channel: ::prost::alloc::string::String,
+}
+/// How a wait stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Waited {
+    #[prost(enumeration = "WaitOutcome", tag = "1")]
+    pub outcome: i32,
+    /// when WAITING and there is a time
+    #[prost(int64, optional, tag = "2")]
+    pub remaining_ms: ::core::option::Option<i64>,
+    /// when TAKEN
+    #[prost(message, optional, tag = "3")]
+    pub signal: ::core::option::Option<Payload>,
+    /// when TAKEN and the signal says that what was waited for has failed
+    #[prost(message, optional, tag = "4")]
+    pub failure: ::core::option::Option<Failure>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainOrder {
@@ -4001,6 +4284,45 @@ impl WorkerStatus {
             "WORKER_STATUS_ONLINE" => Some(Self::Online),
             "WORKER_STATUS_DRAINING" => Some(Self::Draining),
             "WORKER_STATUS_OFFLINE" => Some(Self::Offline),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitOutcome {
+    Unspecified = 0,
+    /// nothing has come
+    Waiting = 1,
+    /// it took a signal
+    Taken = 2,
+    /// its time is over
+    Elapsed = 3,
+    /// nothing more comes on its channel
+    Closed = 4,
+}
+impl WaitOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_OUTCOME_UNSPECIFIED",
+            Self::Waiting => "WAIT_OUTCOME_WAITING",
+            Self::Taken => "WAIT_OUTCOME_TAKEN",
+            Self::Elapsed => "WAIT_OUTCOME_ELAPSED",
+            Self::Closed => "WAIT_OUTCOME_CLOSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_OUTCOME_WAITING" => Some(Self::Waiting),
+            "WAIT_OUTCOME_TAKEN" => Some(Self::Taken),
+            "WAIT_OUTCOME_ELAPSED" => Some(Self::Elapsed),
+            "WAIT_OUTCOME_CLOSED" => Some(Self::Closed),
             _ => None,
         }
     }
@@ -4548,6 +4870,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ScheduleSleep"));
             self.inner.unary(req, path, codec).await
         }
+        /// Waits for a signal on a channel, or asks again whether one has come; the lease ends if none has.
+        pub async fn await_signal(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AwaitSignalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AwaitSignalResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/AwaitSignal",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "AwaitSignal"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Gives a run back unexecuted, without counting as an attempt.
         pub async fn release_run(
             &mut self,
@@ -4733,6 +5080,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::ScheduleSleepRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ScheduleSleepResponse>,
+            tonic::Status,
+        >;
+        /// Waits for a signal on a channel, or asks again whether one has come; the lease ends if none has.
+        async fn await_signal(
+            &self,
+            request: tonic::Request<super::AwaitSignalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AwaitSignalResponse>,
             tonic::Status,
         >;
         /// Gives a run back unexecuted, without counting as an attempt.
@@ -5625,6 +5980,51 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ScheduleSleepSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/AwaitSignal" => {
+                    #[allow(non_camel_case_types)]
+                    struct AwaitSignalSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::AwaitSignalRequest>
+                    for AwaitSignalSvc<T> {
+                        type Response = super::AwaitSignalResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AwaitSignalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::await_signal(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AwaitSignalSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -36,7 +36,7 @@ async fn a_waiting_run_is_seen_in_its_queue_with_its_age() {
     let start = StartRun {
         namespace: Name::from("default"),
         id,
-        business_id: Name::from(id.to_string()),
+        business_id: None,
         workflow_type: Name::from("order"),
         task_queue: Name::from("orders"),
         input: Payload::new(&b""[..]),

@@ -15,7 +15,7 @@ pub async fn handle(
     let run = find::run(engine, &namespace, &request.run_id, request.run.as_ref()).await?;
     let step = check::step(&request.step_id, 0)?;
     let (list, _) = list_step_attempts::of_run(engine, &namespace, run).await?;
-    let wanted = |attempt: &kagzi_store::StepAttempt| match request.attempt {
+    let wanted = |attempt: &kagzi_model::StepAttempt| match request.attempt {
         0 => attempt.latest,
         number => attempt.attempt == number,
     };

@@ -1,9 +1,9 @@
 //! ListStepAttempts: what a run's steps did, oldest first, with those that run now.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, RunId, Timestamp};
+use kagzi_model::{AttemptState, Name, RunId, StepAttempt, Timestamp, attempts};
 use kagzi_proto::v1::{self, StepStatus};
-use kagzi_store::{AttemptState, Cursor, Direction, PageRequest, StepAttempt, attempts};
+use kagzi_store::{Cursor, Direction, PageRequest};
 use prost::Message;
 use tonic::Status;
 use uuid::Uuid;

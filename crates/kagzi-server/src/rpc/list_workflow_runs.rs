@@ -1,7 +1,7 @@
 //! ListWorkflowRuns: filtered, ordered, in pages that go both ways.
 
 use kagzi_engine::Engine;
-use kagzi_model::{Name, REASONS, Run, Status as RunStatus, USER_LABEL, limits::LABELS_MAX};
+use kagzi_model::{Name, Reason, Run, Status as RunStatus, USER_LABEL, limits::LABELS_MAX};
 use kagzi_proto::v1;
 use kagzi_store::{OrderBy, RunFilter, RunOrder};
 use tonic::Status;
@@ -108,9 +108,9 @@ fn reason(name: &str) -> Result<Option<Name>, Status> {
     if name.is_empty() {
         return Ok(None);
     }
-    if REASONS.iter().any(|(known, _)| *known == name) {
+    if Reason::from_name(name).is_some() {
         return Ok(Some(Name::from(name)));
     }
-    let known = REASONS.map(|(known, _)| known).join(", ");
+    let known = Reason::ALL.map(Reason::name).join(", ");
     Err(invalid("reason", name, format_args!("it must be one of {known}")))
 }

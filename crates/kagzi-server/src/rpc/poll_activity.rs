@@ -81,7 +81,7 @@ pub async fn handle(
         input_content_type: input.content_type.to_string(),
         lease: Some(v1::LeaseRef { run_id: run.id.to_string(), epoch: run.epoch }),
         lease_epoch: run.epoch,
-        business_id: run.business_id.to_string(),
+        business_id: run.shown_id(),
         journal: journal.entries,
         journal_page_token: journal.next_page_token,
         traceparent: trace.traceparent,

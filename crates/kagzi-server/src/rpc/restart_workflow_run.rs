@@ -29,7 +29,7 @@ pub async fn handle(
     let start = StartRun {
         namespace,
         id,
-        business_id: beginning.business_id(check::business_id(&request.business_id)?, id),
+        business_id: beginning.business_id(check::business_id(&request.business_id)?),
         workflow_type: former.workflow_type,
         task_queue: former.task_queue,
         input,

@@ -2,7 +2,7 @@
 
 use kagzi_engine::{Engine, EngineError, moment};
 use kagzi_model::{
-    IdReuse, Name, OnFailure, REQUESTED, Reply, RunId, RunOptions, StartRun, Started, Timestamp, USER_LABEL,
+    IdReuse, Name, OnFailure, REQUESTED, Reply, RunOptions, StartRun, Started, Timestamp, USER_LABEL,
     limits::NAME_BYTES_MAX,
 };
 use kagzi_proto::v1;
@@ -30,7 +30,7 @@ pub async fn handle(
 
 /// Whether a second start with the same request would find the first one's run.
 pub fn repeatable(start: &StartRun) -> bool {
-    *start.business_id != *start.id.to_string()
+    start.business_id.is_some()
 }
 
 /// The status for starts that were not answered by the store.
@@ -73,7 +73,7 @@ pub fn read(
     Ok(StartRun {
         namespace: check::namespace(&request.namespace_id)?,
         id,
-        business_id: beginning.business_id(check::business_id(&request.business_id)?, id),
+        business_id: beginning.business_id(check::business_id(&request.business_id)?),
         workflow_type: check::name("workflow_type", &request.workflow_type)?,
         task_queue: check::name("task_queue", &request.task_queue)?,
         input: check::payload(limits, "input", request.input)?,
@@ -134,13 +134,10 @@ impl Beginning {
         Ok(Beginning { request, start_at: start_at.filter(|at| *at > now) })
     }
 
-    /// The id that was chosen, or one by which a repeated request is recognised, or the run's own.
-    pub fn business_id(&self, chosen: Option<Name>, id: RunId) -> Name {
-        match (chosen, &self.request) {
-            (Some(chosen), _) => chosen,
-            (None, Some(request)) => Name::from(format!("{REQUESTED}{request}")),
-            (None, None) => Name::from(id.to_string()),
-        }
+    /// The id that was chosen, or one by which a repeated request is recognised.
+    pub fn business_id(&self, chosen: Option<Name>) -> Option<Name> {
+        let requested = |request: &Name| Name::from(format!("{REQUESTED}{request}"));
+        chosen.or_else(|| self.request.as_ref().map(requested))
     }
 }
 

@@ -1,8 +1,7 @@
 //! The journal as replay reads it: waiting times as durations, because workers' clocks are their own.
 
-use kagzi_model::Timestamp;
+use kagzi_model::{JournalEntry, JournalState, Timestamp};
 use kagzi_proto::v1::{self, StepStatus};
-use kagzi_store::{JournalEntry, JournalState};
 
 use super::{failure::failure, payload::payload};
 
@@ -34,6 +33,11 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         JournalState::Sleeping { until } => {
             wire.set_status(StepStatus::Sleeping);
             wire.remaining_ms = until.remaining_ms(now);
+        }
+        JournalState::Waiting { until, is_there, .. } => {
+            wire.set_status(StepStatus::Waiting);
+            wire.remaining_ms = until.map_or(-1, |until| until.remaining_ms(now));
+            wire.signalled = is_there;
         }
         JournalState::Slept => wire.set_status(StepStatus::Sleeping),
     }

@@ -1,6 +1,6 @@
 //! A run as clients see it.
 
-use kagzi_model::{Backoff, Payload, RetryPolicy, Run, State, Timeouts, USER_LABEL};
+use kagzi_model::{Payload, Reason, RetryPolicy, Run, State, Timeouts, USER_LABEL};
 use kagzi_proto::v1;
 
 use super::{failure::failure, payload::payload, time::timestamp};
@@ -10,7 +10,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
     let handler = run.options.on_failure.as_ref();
     v1::WorkflowRun {
         run_id: run.id.to_string(),
-        business_id: run.business_id.to_string(),
+        business_id: run.shown_id(),
         namespace_id: run.namespace.to_string(),
         workflow_type: run.workflow_type.to_string(),
         task_queue: run.task_queue.to_string(),
@@ -28,7 +28,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         started_at: run.started_at.map(timestamp),
         finished_at: run.finished_at.map(timestamp),
         deadline_at: run.deadline_at.map(timestamp),
-        reason: run.state.reason().unwrap_or_default().to_owned(),
+        reason: run.state.reason().map_or("", Reason::name).to_owned(),
         timeouts: timeouts(&run.options.timeouts),
         retry_policy: retry_policy(&run.options.retry),
         run_retry_policy: run.options.run_retry.as_ref().map(set_retry_policy),
@@ -92,9 +92,7 @@ pub fn set_retry_policy(set: &RetryPolicy) -> v1::RetryPolicy {
         maximum_interval_ms: set.maximum_interval_ms,
         non_retryable_errors: set.non_retryable_errors.clone(),
         retryable_errors: set.retryable_errors.clone(),
-        backoff: set.backoff.map_or(0, |set| {
-            Backoff::ALL.iter().position(|known| *known == set).map_or(0, |at| at as i32 + 1)
-        }),
+        backoff: set.backoff.map_or(0, |set| set.number().into()),
         jitter: set.jitter,
         schedule_ms: set.schedule_ms.clone(),
         retry_timeout_ms: set.retry_timeout_ms,

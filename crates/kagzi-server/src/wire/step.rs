@@ -1,8 +1,8 @@
 //! Step attempts as clients see them.
 
-use kagzi_model::{RunId, StepRef};
+use kagzi_model::{AttemptState, RunId, StepAttempt, StepRef};
 use kagzi_proto::v1::{self, StepStatus};
-use kagzi_store::{AttemptState, StepAttempt};
+
 use tonic::Status;
 
 use super::{failure::failure, time::timestamp};
@@ -45,6 +45,10 @@ pub fn step_attempt(run: RunId, attempt: StepAttempt) -> (v1::StepAttempt, Optio
         AttemptState::Sleeping { until } => {
             wire.set_status(StepStatus::Sleeping);
             wire.retry_at = Some(timestamp(until));
+        }
+        AttemptState::Waiting { until } => {
+            wire.set_status(StepStatus::Waiting);
+            wire.retry_at = until.map(timestamp);
         }
         AttemptState::Slept => wire.set_status(StepStatus::Completed),
     }

@@ -77,7 +77,7 @@ pub fn compose(services: &Services, assigned: Assigned) -> Vec<(Down, usize)> {
     let assign = v1::Assign {
         lease: Some(lease.clone()),
         workflow_type: run.workflow_type.to_string(),
-        business_id: run.business_id.to_string(),
+        business_id: run.shown_id(),
         namespace_id: run.namespace.to_string(),
         input: Some(wire::payload(input)),
         journal: first,

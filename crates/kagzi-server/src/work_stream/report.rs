@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{
-    Asleep, Attempted, Ends, LeaseRef, Name, Reply, Report, RunId, StepResult, Timestamp, act,
+    Asleep, Attempted, Ends, LeaseRef, Name, Reply, Report, RunId, StepResult, Timestamp, Waited, act,
 };
 use kagzi_proto::{
     Reason, refusal,
@@ -44,6 +44,7 @@ pub fn bytes(report: &v1::Report) -> usize {
             Some(
                 Body::SleepScheduled(_)
                 | Body::StepClosed(_)
+                | Body::SignalAwaited(_)
                 | Body::SleepOver(_)
                 | Body::LabelSet(_)
                 | Body::RunParked(_)
@@ -66,7 +67,7 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
         match read(&engine, &namespace, report) {
             Ok((lease, report)) => {
                 let (ends_lease, sleep) = (report.ends() == Ends::Lease, matches!(report, Report::Sleep(_)));
-                kept.push(Kept { seq, lease: (lease.run, lease.epoch), ends_lease, sleep });
+                kept.push(Kept { seq, lease: lease.clone(), ends_lease, sleep });
                 commands.push(lease.report(report));
             }
             Err(status) => {
@@ -79,9 +80,14 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
             let now = engine.clock().now();
             for (report, outcome) in kept.into_iter().zip(outcomes) {
                 if report.ends_lease && outcome.is_ok() {
-                    ended.push(report.lease);
+                    ended.push((report.lease.run, report.lease.epoch));
                 }
-                answer(&mut ack, &report, outcome, now);
+                match outcome {
+                    Ok(Reply::Waited(waited)) => {
+                        ack.answers.push(answer_wait(&engine, &report, waited).await);
+                    }
+                    outcome => answer(&mut ack, &report, outcome, now),
+                }
             }
         }
         Err(error) => {
@@ -130,6 +136,13 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             park: false,
         }),
         Body::SleepOver(over) => Report::from(act::SleepOver { step: step(over.step)?.path }),
+        Body::SignalAwaited(wait) => Report::from(act::AwaitSignal {
+            step: step(wait.step)?,
+            channel: check::channel(&wait.channel)?,
+            timeout_ms: check::wait_ms("timeout_ms", wait.timeout_ms)?,
+            last_call: wait.last_call,
+            park: false,
+        }),
         Body::LabelSet(set) => {
             let (name, value) = check::label(&set.name, &set.value)?;
             Report::from(act::SetLabel { step: step(set.step)?, name, value })
@@ -162,10 +175,19 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
 /// What the answer needs of a report after it was handed over.
 struct Kept {
     seq: u64,
-    lease: (RunId, u64),
+    lease: LeaseRef,
     ends_lease: bool,
     /// It begins a sleep, and wants to hear how long.
     sleep: bool,
+}
+
+/// A wait that took a signal is told what it was.
+async fn answer_wait(engine: &Engine, report: &Kept, waited: Waited) -> v1::Answer {
+    match engine.told(&report.lease.key(), waited).await {
+        Ok(told) => v1::Answer { seq: report.seq, body: Some(Said::Waited(wire::waited(told))) },
+        // It is recorded; asked again, it is answered with what was taken.
+        Err(error) => refuse(report.seq, &Reason::StoreUnavailable.status(error.to_string())),
+    }
 }
 
 fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
@@ -187,6 +209,8 @@ fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
         Ok(
             Reply::Asleep(Asleep::Over { .. })
             | Reply::Done(_)
+            | Reply::Waited(_)
+            | Reply::Signalled(_)
             | Reply::Started(_)
             | Reply::Claimed(_)
             | Reply::Begin(_)

@@ -113,7 +113,7 @@ pub fn start_in(namespace: &Name, workflow_type: &str) -> Command {
     Command::start(StartRun {
         namespace: namespace.clone(),
         id,
-        business_id: id.to_string().into(),
+        business_id: None,
         workflow_type: workflow_type.into(),
         task_queue: "orders".into(),
         input: Payload::new(&b"{\"n\":1}"[..]),

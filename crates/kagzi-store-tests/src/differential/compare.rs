@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId};
-use kagzi_store::{
-    Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView, attempts, journal,
-};
+use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId, attempts, journal};
+use kagzi_store::{Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView};
 
 use super::world::World;
 use crate::stage::unversioned;
@@ -50,9 +48,10 @@ async fn dump(store: &dyn Store, namespace: &Name) -> Dump {
         for run in &found.rows {
             let view = store.run(namespace, run.id).await.unwrap().expect("a listed run exists");
             assert_eq!(view.run, *run, "the list and the run agree");
-            let named = store.run_by_business(namespace, &run.business_id).await.unwrap();
             // The id of a run without a business id only stands in for one.
-            let expected = (*run.business_id != *run.id.to_string()).then_some(run.id);
+            let shown = Name::from(run.shown_id());
+            let named = store.run_by_business(namespace, &shown).await.unwrap();
+            let expected = run.business_id.as_ref().map(|_| run.id);
             assert_eq!(named, expected, "a business id names one run");
             let events = store.events(namespace, run.id, 0, 10_000).await.unwrap();
             runs.push((RunView { run: unversioned(view.run), ..view }, events));
@@ -74,7 +73,7 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
     let (mut ends, mut reopened, mut handlers) = (0, 0, HashSet::new());
     for event in events {
         match &event.kind {
-            EventKind::StepCompleted { step, .. } => {
+            EventKind::StepCompleted { step, .. } | EventKind::WaitEnded { step, failure: None, .. } => {
                 assert!(recorded.insert(step.clone()), "{step} of {} recorded twice; {shown}", run.id);
             }
             EventKind::RunCompleted
@@ -96,6 +95,10 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::RunRetried { .. }
             | EventKind::HandlerEnded { .. }
             | EventKind::StepClosed { .. }
+            | EventKind::SignalReceived { .. }
+            | EventKind::WaitBegan { .. }
+            | EventKind::WaitEnded { .. }
+            | EventKind::ChannelClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
             EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),
@@ -107,7 +110,8 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
     let expected = reopened + usize::from(run.state.finished());
     assert_eq!(ends, expected, "{} ended {ends} times; {shown}", run.id);
     let paused = matches!(run.state, State::Paused { .. });
-    let reasons = [run.due_at().is_some(), run.lease().is_some(), paused];
+    let for_somebody = run.state.parked().is_some_and(|parked| parked.at.is_none());
+    let reasons = [run.due_at().is_some(), run.lease().is_some(), paused, for_somebody];
     let count = reasons.into_iter().filter(|reason| *reason).count();
     assert_eq!(count, usize::from(!run.state.finished()), "{} has {count} reasons; {shown}", run.id);
     // The two views on events must at least hold together.

@@ -120,8 +120,8 @@ impl World {
         let namespace = self.namespace();
         // Few names, so that many are taken; some runs have none of their own.
         let business_id = match self.random.chance(30) {
-            true => Name::from(id.to_string()),
-            false => Name::from(format!("order-{}", self.random.below(60))),
+            true => None,
+            false => Some(Name::from(format!("order-{}", self.random.below(60)))),
         };
         let named_once = self.random.chance(80);
         let workflow_type = if named_once { 0 } else { self.random.below(TYPES.len()) };

@@ -1,6 +1,6 @@
 //! Runs. Every filter has an index that leads; the migrations say what each of them costs.
 
-use kagzi_model::{Name, REASONS, Status};
+use kagzi_model::{Name, Reason, Status};
 use uuid::Uuid;
 
 use super::{Arm, Dialect, Listing, Term, Value};
@@ -69,7 +69,7 @@ impl Query<'_> {
         wanted.sort_unstable();
         wanted.dedup();
         let Some(reason) = &self.filter.reason else { return Some(wanted) };
-        let (_, status) = REASONS.into_iter().find(|(name, _)| **name == **reason)?;
+        let status = Reason::from_name(reason)?.status();
         (wanted.is_empty() || wanted.contains(&status)).then(|| vec![status])
     }
 

@@ -91,7 +91,7 @@ impl<B: Backend> Turn<'_, B> {
         let admitted = self.admit_to(&start.namespace).await?;
         // The repeat of a start is answered, even when a new one would be refused.
         if let Err(refused) = admitted
-            && !self.fold.taken(&start.namespace, &start.business_id)
+            && self.fold.taken_by(start).is_none()
         {
             return Ok(Err(refused));
         }

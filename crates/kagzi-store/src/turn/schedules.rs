@@ -196,14 +196,15 @@ impl<B: Backend> Turn<'_, B> {
             let planned = self.plan(schedule, slice).await?;
             if let Planned::Round(_, round) = &planned {
                 count += round.fires.len();
-                starts.extend(round.fires.iter().map(|fire| &fire.start).map(business_key));
+                let new = round.fires.iter().map(|fire| &fire.start);
+                let new = new.filter(|start| self.fold.lacks_business(start));
+                starts.extend(new.filter_map(business_key));
             }
             rounds.push((*schedule, planned));
         }
         if starts.len() > 1 {
             starts.sort_unstable();
             starts.dedup();
-            starts.retain(|(namespace, id)| self.fold.lacks_business(namespace, id));
             self.look_up_business(starts).await?;
         }
         Ok(rounds)
@@ -268,10 +269,10 @@ impl<B: Backend> Turn<'_, B> {
             self.find_business(&start).await?;
             if self.taken_by_another(&start) && !self.made_before(schedule, &start) {
                 // The run id follows from the schedule and the time, so there is still one run for it.
-                let id = &start.business_id;
-                tracing::warn!(schedule = %schedule.id, %id, "a scheduled run's business id is taken by \
+                let id = start.business_id.as_deref();
+                tracing::warn!(schedule = %schedule.id, id, "a scheduled run's business id is taken by \
                     another run");
-                start.business_id = Name::from(start.id.to_string());
+                start.business_id = None;
             }
             match self.apply(&Command::start(start)).await? {
                 Ok(Reply::Started(Started { existed: false, .. })) => {
@@ -303,7 +304,7 @@ impl<B: Backend> Turn<'_, B> {
     /// Whether the run that has the business id of a start was made by the schedule, or by an earlier one of
     /// its name.
     fn made_before(&self, schedule: &Schedule, start: &StartRun) -> bool {
-        let Some(taken) = self.fold.taken_by(&start.namespace, &start.business_id) else { return false };
+        let Some(taken) = self.fold.taken_by(start) else { return false };
         let row = taken.run.as_ref().and_then(|read| read.as_deref().ok());
         let known = self.fold.entry(taken.id).map(|entry| &entry.aggregate.run);
         known.or(row).is_none_or(|run| run.schedule() == Some(&schedule.id))
@@ -317,6 +318,6 @@ impl<B: Backend> Turn<'_, B> {
     }
 }
 
-fn business_key(start: &StartRun) -> (Name, Name) {
-    (start.namespace.clone(), start.business_id.clone())
+fn business_key(start: &StartRun) -> Option<(Name, Name)> {
+    Some((start.namespace.clone(), start.business_id.clone()?))
 }

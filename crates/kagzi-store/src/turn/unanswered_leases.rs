@@ -86,7 +86,7 @@ mod tests {
         StartRun {
             namespace: "default".into(),
             id,
-            business_id: "order-1".into(),
+            business_id: Some("order-1".into()),
             workflow_type: "charge".into(),
             task_queue: "orders".into(),
             input: Payload::new(&b"1"[..]),

@@ -58,6 +58,10 @@ impl RunHandle {
         RunHandle { client, run_id, already_existed }
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The run's id.
     pub fn run_id(&self) -> &str {
         &self.run_id

@@ -12,6 +12,7 @@ use crate::client::start::Timeouts;
 use crate::error::Error;
 use crate::payload::{self, Payload};
 use crate::retry_policy::RetryPolicy;
+use crate::status::published;
 use crate::step_error::StepFailure;
 
 /// A run as it was when it was read.
@@ -80,50 +81,42 @@ pub struct Run {
     pub scheduled_at: Option<SystemTime>,
 }
 
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum RunStatus {
-    /// Waits for a worker, or for the time of its next retry.
-    #[default]
-    Pending,
-    /// A worker executes it.
-    Running,
-    /// Waits for a time.
-    Sleeping,
-    /// The function returned.
-    Completed,
-    /// The function returned an error, or an operator ended it.
-    Failed,
-    /// Somebody asked for it.
-    Cancelled,
-    /// Its deadline passed.
-    TimedOut,
-    /// Waits for a person.
-    Paused,
-    /// Takes back what it did.
-    Compensating,
-    /// Something that only a newer server knows.
-    Unknown,
+macro_rules! run_status {
+    ($($declared:tt)+) => {
+        published! {
+            /// Where a run stands.
+            RunStatus $($declared)+
+        }
+    };
 }
+kagzi_catalogue::statuses!(run_status);
 
-/// What a run that has not ended waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// A worker with room.
-    Ready,
-    /// The worker that executes it.
-    Leased,
-    /// The end of a sleep.
-    Timer,
-    /// The time of a retry.
-    Retry,
-    /// A person.
-    Paused,
-    /// Something that only a newer server knows.
-    Unknown,
+macro_rules! reason {
+    ($($variant:ident $name:literal $status:ident $means:literal)+) => {
+        /// What a run that has not ended waits for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $(#[doc = $means] $variant,)+
+            /// Something that only a newer server knows.
+            Unknown,
+        }
+
+        impl Reason {
+            /// Every reason that a server of today knows.
+            pub const ALL: [Reason; [$($name),+].len()] = [$(Reason::$variant),+];
+
+            /// The word for it, e.g. `timer`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Reason::$variant => $name,)+
+                    Reason::Unknown => "unknown",
+                }
+            }
+        }
+    };
 }
+kagzi_catalogue::reasons_to_wake!(reason);
 
 impl Run {
     /// What it was started with. Lists leave it out; ask for the run itself.
@@ -184,35 +177,6 @@ pub(crate) fn decode<T: DeserializeOwned>(from: Option<&Payload>, what: &'static
 }
 
 impl RunStatus {
-    /// Every status that a server of today knows.
-    pub const ALL: [RunStatus; 9] = [
-        RunStatus::Pending,
-        RunStatus::Running,
-        RunStatus::Sleeping,
-        RunStatus::Completed,
-        RunStatus::Failed,
-        RunStatus::Cancelled,
-        RunStatus::TimedOut,
-        RunStatus::Paused,
-        RunStatus::Compensating,
-    ];
-
-    /// As it is published, e.g. `TIMED_OUT`.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunStatus::Pending => "PENDING",
-            RunStatus::Running => "RUNNING",
-            RunStatus::Sleeping => "SLEEPING",
-            RunStatus::Completed => "COMPLETED",
-            RunStatus::Failed => "FAILED",
-            RunStatus::Cancelled => "CANCELLED",
-            RunStatus::TimedOut => "TIMED_OUT",
-            RunStatus::Paused => "PAUSED",
-            RunStatus::Compensating => "COMPENSATING",
-            RunStatus::Unknown => "UNKNOWN",
-        }
-    }
-
     /// The run goes on no more, unless an operator reopens it.
     pub fn has_ended(self) -> bool {
         match self {
@@ -225,61 +189,16 @@ impl RunStatus {
             | RunStatus::Unknown => false,
         }
     }
-
-    pub(crate) fn from_wire(number: i32) -> RunStatus {
-        match v1::WorkflowStatus::try_from(number) {
-            Ok(v1::WorkflowStatus::Pending) => RunStatus::Pending,
-            Ok(v1::WorkflowStatus::Running) => RunStatus::Running,
-            Ok(v1::WorkflowStatus::Sleeping) => RunStatus::Sleeping,
-            Ok(v1::WorkflowStatus::Completed) => RunStatus::Completed,
-            Ok(v1::WorkflowStatus::Failed) => RunStatus::Failed,
-            Ok(v1::WorkflowStatus::Cancelled) => RunStatus::Cancelled,
-            Ok(v1::WorkflowStatus::TimedOut) => RunStatus::TimedOut,
-            Ok(v1::WorkflowStatus::Paused) => RunStatus::Paused,
-            Ok(v1::WorkflowStatus::Compensating) => RunStatus::Compensating,
-            Ok(v1::WorkflowStatus::Unspecified) | Err(_) => RunStatus::Unknown,
-        }
-    }
-
-    pub(crate) fn to_proto(self) -> v1::WorkflowStatus {
-        match self {
-            RunStatus::Pending => v1::WorkflowStatus::Pending,
-            RunStatus::Running => v1::WorkflowStatus::Running,
-            RunStatus::Sleeping => v1::WorkflowStatus::Sleeping,
-            RunStatus::Completed => v1::WorkflowStatus::Completed,
-            RunStatus::Failed => v1::WorkflowStatus::Failed,
-            RunStatus::Cancelled => v1::WorkflowStatus::Cancelled,
-            RunStatus::TimedOut => v1::WorkflowStatus::TimedOut,
-            RunStatus::Paused => v1::WorkflowStatus::Paused,
-            RunStatus::Compensating => v1::WorkflowStatus::Compensating,
-            RunStatus::Unknown => v1::WorkflowStatus::Unspecified,
-        }
-    }
 }
 
-impl fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// What is said of a run in tests of programs that show runs.
+impl Default for RunStatus {
+    fn default() -> RunStatus {
+        RunStatus::Pending
     }
 }
 
 impl Reason {
-    /// Every reason that a server of today knows.
-    pub const ALL: [Reason; 5] =
-        [Reason::Ready, Reason::Leased, Reason::Timer, Reason::Retry, Reason::Paused];
-
-    /// The word for it, e.g. `timer`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Ready => "ready",
-            Reason::Leased => "leased",
-            Reason::Timer => "timer",
-            Reason::Retry => "retry",
-            Reason::Paused => "paused",
-            Reason::Unknown => "unknown",
-        }
-    }
-
     pub(crate) fn from_word(word: &str) -> Reason {
         Reason::ALL.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown)
     }
@@ -298,8 +217,9 @@ mod tests {
     #[test]
     fn every_status_and_reason_survives_the_wire_and_an_unknown_one_says_so() {
         for status in RunStatus::ALL {
-            assert_eq!(RunStatus::from_wire(status.to_proto().into()), status);
-            assert_eq!(format!("WORKFLOW_STATUS_{status}"), status.to_proto().as_str_name());
+            assert_eq!(RunStatus::from_wire(status.to_wire()), status);
+            let wire = v1::WorkflowStatus::try_from(status.to_wire()).unwrap();
+            assert_eq!(format!("WORKFLOW_STATUS_{status}"), wire.as_str_name());
         }
         assert_eq!(RunStatus::from_wire(77), RunStatus::Unknown);
         for reason in Reason::ALL {

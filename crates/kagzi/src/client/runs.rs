@@ -55,7 +55,7 @@ impl Runs {
 
     /// Runs in this state; called again, in any of them.
     pub fn status(self, status: RunStatus) -> Self {
-        self.change(|request| request.statuses.push(status.to_proto().into()))
+        self.change(|request| request.statuses.push(status.to_wire()))
     }
 
     /// Runs of this type.

@@ -1,12 +1,12 @@
 //! One execution of one step.
 
-use std::fmt;
 use std::time::SystemTime;
 
 use kagzi_proto::v1;
 
 use crate::absent::{at, text};
 use crate::payload::Payload;
+use crate::status::published;
 use crate::step_error::StepFailure;
 
 /// One execution of one step, as far as the server knows it.
@@ -39,23 +39,15 @@ pub struct StepAttempt {
     pub is_latest: bool,
 }
 
-/// Where a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StepStatus {
-    /// Failed, and waits for its next attempt.
-    Pending,
-    /// Is being executed.
-    Running,
-    /// Has a result.
-    Completed,
-    /// Failed for good.
-    Failed,
-    /// A sleep that is not over.
-    Sleeping,
-    /// Something that only a newer server knows.
-    Unknown,
+macro_rules! step_status {
+    ($($declared:tt)+) => {
+        published! {
+            /// Where a step stands.
+            StepStatus $($declared)+
+        }
+    };
 }
+kagzi_catalogue::step_statuses!(step_status);
 
 impl StepAttempt {
     pub(crate) fn from_proto(attempt: v1::StepAttempt) -> StepAttempt {
@@ -84,57 +76,6 @@ impl Default for StepAttempt {
     }
 }
 
-impl StepStatus {
-    /// Every status that a server of today knows.
-    pub const ALL: [StepStatus; 5] = [
-        StepStatus::Pending,
-        StepStatus::Running,
-        StepStatus::Completed,
-        StepStatus::Failed,
-        StepStatus::Sleeping,
-    ];
-
-    /// As it is published, e.g. `COMPLETED`.
-    pub fn name(self) -> &'static str {
-        match self {
-            StepStatus::Pending => "PENDING",
-            StepStatus::Running => "RUNNING",
-            StepStatus::Completed => "COMPLETED",
-            StepStatus::Failed => "FAILED",
-            StepStatus::Sleeping => "SLEEPING",
-            StepStatus::Unknown => "UNKNOWN",
-        }
-    }
-
-    fn from_wire(number: i32) -> StepStatus {
-        match v1::StepStatus::try_from(number) {
-            Ok(v1::StepStatus::Pending) => StepStatus::Pending,
-            Ok(v1::StepStatus::Running) => StepStatus::Running,
-            Ok(v1::StepStatus::Completed) => StepStatus::Completed,
-            Ok(v1::StepStatus::Failed) => StepStatus::Failed,
-            Ok(v1::StepStatus::Sleeping) => StepStatus::Sleeping,
-            Ok(v1::StepStatus::Unspecified) | Err(_) => StepStatus::Unknown,
-        }
-    }
-
-    pub(crate) fn to_proto(self) -> v1::StepStatus {
-        match self {
-            StepStatus::Pending => v1::StepStatus::Pending,
-            StepStatus::Running => v1::StepStatus::Running,
-            StepStatus::Completed => v1::StepStatus::Completed,
-            StepStatus::Failed => v1::StepStatus::Failed,
-            StepStatus::Sleeping => v1::StepStatus::Sleeping,
-            StepStatus::Unknown => v1::StepStatus::Unspecified,
-        }
-    }
-}
-
-impl fmt::Display for StepStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,8 +83,9 @@ mod tests {
     #[test]
     fn every_status_survives_the_wire_and_an_unknown_one_says_so() {
         for status in StepStatus::ALL {
-            assert_eq!(StepStatus::from_wire(status.to_proto().into()), status);
-            assert_eq!(format!("STEP_STATUS_{status}"), status.to_proto().as_str_name());
+            assert_eq!(StepStatus::from_wire(status.to_wire()), status);
+            let wire = v1::StepStatus::try_from(status.to_wire()).unwrap();
+            assert_eq!(format!("STEP_STATUS_{status}"), wire.as_str_name());
         }
         assert_eq!(StepStatus::from_wire(77), StepStatus::Unknown);
     }

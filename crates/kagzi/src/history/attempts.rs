@@ -42,7 +42,7 @@ impl StepAttempts {
 
     /// Attempts in this state; called again, in any of them.
     pub fn status(self, status: StepStatus) -> Self {
-        self.change(|request| request.statuses.push(status.to_proto().into()))
+        self.change(|request| request.statuses.push(status.to_wire()))
     }
 
     /// Attempts per page, at most 5000. Default: 1000. A page with large outputs has fewer.

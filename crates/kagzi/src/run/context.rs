@@ -11,6 +11,7 @@ use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
 use crate::run::path::{Scope, escaped};
+use crate::run::signal::{SignalWait, Signals};
 use crate::run::sleep::run_sleep;
 use crate::run::slot::Slot;
 use crate::run::state::RunState;
@@ -82,6 +83,26 @@ impl WorkflowContext {
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(SLEEP);
         async move { run_sleep(called?, duration).await }
+    }
+
+    /// Waits for somebody's word on this channel: a person, a program or another run sends it with
+    /// [`RunHandle::signal`](crate::client::RunHandle::signal) or `kagzi run signal`. One that came before is
+    /// taken at once; each is taken by one wait. No worker is held meanwhile, for an hour or a year.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     let by: String = ctx.signal("approved").await?;
+    ///     ctx.run("ship", async move { Ok(format!("shipped, approved by {by}")) }).await
+    /// }
+    /// ```
+    pub fn signal<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> SignalWait<T> {
+        SignalWait::new(self, channel)
+    }
+
+    /// The signals of a channel, one after the other: see [`Signals`].
+    pub fn signals<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> Signals<T> {
+        Signals::new(self.clone(), channel)
     }
 
     /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the

@@ -75,6 +75,7 @@ struct Over<'a>(&'a Arc<RunState>);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
+        self.0.close_mailbox();
         let left = self.0.turns.lock().clear();
         drop(left);
         let unpolled = std::mem::take(&mut *self.0.spawned.lock());
@@ -209,7 +210,7 @@ impl<'a> Executor<'a> {
             (Sent::Ask(slot), verdict) => {
                 // A failure that is retried and a sleep that is not over are nothing that the function hears
                 // of.
-                let told = matches!(verdict, Verdict::Committed | Verdict::Final { .. });
+                let told = verdict.is_told();
                 let settled = if told { self.run.turns.lock().answered() } else { Vec::new() };
                 slot.answer(verdict);
                 settled
@@ -405,9 +406,11 @@ async fn report_end(run: &RunState, mut end: RunEnd) {
         };
         let (code, message) = match run.submit(body(end)).await {
             Verdict::Refused { code, message } => (code, message),
-            Verdict::Committed | Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Sleeping { .. } => {
-                return;
-            }
+            Verdict::Committed
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. }
+            | Verdict::Waited(_) => return,
         };
         tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
         end = match fallback {

@@ -110,7 +110,7 @@ fn has_ended(entry: &JournalEntry) -> bool {
     match entry.status() {
         StepStatus::Completed | StepStatus::Failed => true,
         StepStatus::Sleeping => entry.order > 0,
-        StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => false,
+        StepStatus::Pending | StepStatus::Running | StepStatus::Waiting | StepStatus::Unspecified => false,
     }
 }
 

@@ -25,6 +25,7 @@ async fn label(called: Called, name: String, value: String) -> anyhow::Result<()
             status @ (StepStatus::Pending
             | StepStatus::Running
             | StepStatus::Sleeping
+            | StepStatus::Waiting
             | StepStatus::Failed
             | StepStatus::Unspecified) => {
                 let (path, position) = (&step.path, step.position);
@@ -41,6 +42,7 @@ async fn label(called: Called, name: String, value: String) -> anyhow::Result<()
         Verdict::Committed => Ok(()),
         verdict @ (Verdict::Sleeping { .. }
         | Verdict::Retry { .. }
+        | Verdict::Waited(_)
         | Verdict::Final { .. }
         | Verdict::Refused { .. }) => never(run.refuse("a label", verdict).await),
     }

@@ -31,6 +31,7 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
             | StepStatus::Running
             | StepStatus::Completed
             | StepStatus::Failed
+            | StepStatus::Waiting
             | StepStatus::Unspecified) => {
                 let (path, position) = (&step.path, step.position);
                 let status = status.as_str_name();
@@ -48,9 +49,10 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
             match run.submit(report::Body::SleepScheduled(scheduled)).await {
                 Verdict::Sleeping { remaining } => remaining,
                 Verdict::Committed => duration,
-                verdict @ (Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Refused { .. }) => {
-                    never(run.refuse("a sleep", verdict).await)
-                }
+                verdict @ (Verdict::Retry { .. }
+                | Verdict::Final { .. }
+                | Verdict::Waited(_)
+                | Verdict::Refused { .. }) => never(run.refuse("a sleep", verdict).await),
             }
         }
     };
@@ -63,9 +65,10 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
             Verdict::Committed => return Ok(()),
             // This machine's clock runs fast: the server's decides, so the rest is waited for too.
             Verdict::Sleeping { remaining: rest } => remaining = rest,
-            verdict @ (Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Refused { .. }) => {
-                never(run.refuse("the end of a sleep", verdict).await)
-            }
+            verdict @ (Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Waited(_)
+            | Verdict::Refused { .. }) => never(run.refuse("the end of a sleep", verdict).await),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use crate::run::journal::Journal;
+use crate::run::mailbox::Mailbox;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
@@ -40,6 +41,8 @@ pub(crate) struct RunState {
     /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
     pub(crate) span: tracing::Span,
     halted: Mutex<Option<RunEnd>>,
+    /// Hints that something has come for one of its waits.
+    pub(crate) mailbox: Mutex<Mailbox>,
 }
 
 /// How the execution of a run ends on this worker.
@@ -94,6 +97,7 @@ impl RunState {
             uplink,
             span: tracing::Span::current(),
             halted: Mutex::new(None),
+            mailbox: Mutex::default(),
         }
     }
 
@@ -116,6 +120,7 @@ impl RunState {
             | report::Body::SleepScheduled(_)
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)
+            | report::Body::SignalAwaited(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
@@ -202,7 +207,11 @@ pub(crate) fn refused(reported: &str, verdict: Verdict) -> RunEnd {
         Verdict::Refused { code, message } => {
             failure::new(&code, format!("the server refused {reported}: {message}"), true)
         }
-        Verdict::Committed | Verdict::Retry { .. } | Verdict::Final { .. } | Verdict::Sleeping { .. } => {
+        Verdict::Committed
+        | Verdict::Retry { .. }
+        | Verdict::Final { .. }
+        | Verdict::Sleeping { .. }
+        | Verdict::Waited(_) => {
             let message = format!("the server answered {reported} with {verdict:?}");
             failure::new(codes::ERROR, message, false)
         }

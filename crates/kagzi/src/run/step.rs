@@ -277,9 +277,10 @@ where
                 });
                 return Err(StepError::new(step.path.clone(), failure, attempts, finality).into());
             }
-            verdict @ (Verdict::Committed | Verdict::Sleeping { .. } | Verdict::Refused { .. }) => {
-                never(run.refuse("a failed step", verdict).await)
-            }
+            verdict @ (Verdict::Committed
+            | Verdict::Sleeping { .. }
+            | Verdict::Waited(_)
+            | Verdict::Refused { .. }) => never(run.refuse("a failed step", verdict).await),
         }
     }
 }
@@ -368,9 +369,9 @@ async fn replay<T: DeserializeOwned>(slot: &Arc<Slot>, recorded: Recorded) -> Re
             failure: entry.failure,
             progress: entry.progress,
         },
-        StepStatus::Sleeping => {
+        StepStatus::Sleeping | StepStatus::Waiting => {
             let message =
-                format!("recorded {} at position {} as a sleep, got a step", step.path, step.position);
+                format!("recorded {} at position {} as a wait, got a step", step.path, step.position);
             never(run.halt_here(RunEnd::Blocked(message)).await)
         }
     }

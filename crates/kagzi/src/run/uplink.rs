@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::codec::Codecs;
 use crate::run::announced::Announced;
+use crate::run::mailbox::Mailboxes;
 use crate::worker::equipment::Equipment;
 
 /// From a run to the owner of the stream.
@@ -30,7 +31,7 @@ pub(crate) struct Submission {
 }
 
 /// What the server made of a report. Lost leases and refusals that are worth another try never get here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
     Committed,
     Retry {
@@ -45,10 +46,23 @@ pub(crate) enum Verdict {
     Sleeping {
         remaining: Duration,
     },
+    /// How a wait stands.
+    Waited(Box<v1::Waited>),
     Refused {
         code: String,
         message: String,
     },
+}
+
+impl Verdict {
+    /// The function is told of it: what is retried, sleeps on or still waits is none of its business.
+    pub(crate) fn is_told(&self) -> bool {
+        match self {
+            Verdict::Committed | Verdict::Final { .. } => true,
+            Verdict::Waited(waited) => waited.outcome() != v1::WaitOutcome::Waiting,
+            Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => false,
+        }
+    }
 }
 
 /// The way up. Cheap to clone, one per worker.
@@ -62,6 +76,8 @@ pub(crate) struct Uplink {
     /// Retries that `on_retry` hooks of this worker were told of.
     pub(crate) announced: Arc<Announced>,
     pub(crate) codecs: Codecs,
+    /// Runs that wait for somebody.
+    pub(crate) mailboxes: Arc<Mailboxes>,
     pub(crate) equipment: Arc<Equipment>,
     #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<crate::testing::Probe>>,
@@ -76,6 +92,7 @@ impl Uplink {
             worker: "".into(),
             announced: Arc::default(),
             codecs: Codecs::default(),
+            mailboxes: Arc::default(),
             equipment: Arc::default(),
             #[cfg(feature = "testing")]
             probe: None,

@@ -29,6 +29,11 @@ impl Session {
                 self.on_assigned(complete);
             }
             Some(Message::LostLease(lost)) => self.on_lost(lost),
+            Some(Message::SignalNotice(notice)) => {
+                if let Some(lease) = notice.lease {
+                    self.uplink.mailboxes.ring(&lease.run_id, &notice.channel);
+                }
+            }
             Some(Message::Drain(order)) => self.begin_drain(&order.reason),
             // A newer server may say more than we understand.
             None => tracing::debug!("the server sent a message of an unknown kind"),
@@ -50,6 +55,7 @@ impl Session {
         }
         self.take_inbox();
         self.outbox.rewind();
+        self.uplink.mailboxes.ring_all();
         for started in self.in_flight.running_steps() {
             self.outbox.push_started(started);
         }
@@ -130,6 +136,7 @@ impl Session {
             Some(Body::Sleeping(sleeping)) => {
                 Verdict::Sleeping { remaining: from_millis(sleeping.remaining_ms) }
             }
+            Some(Body::Waited(waited)) => Verdict::Waited(Box::new(waited)),
             Some(Body::Refused(refused)) => return self.on_refused(seq, refused),
             None => {
                 let message = "an answer of an unknown kind".to_owned();

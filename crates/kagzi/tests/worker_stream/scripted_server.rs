@@ -217,6 +217,7 @@ impl WorkerService for Script {
         fail_step: FailStepRequest -> FailStepResponse,
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,
         fail_workflow: FailWorkflowRequest -> FailWorkflowResponse,
+        await_signal: AwaitSignalRequest -> AwaitSignalResponse,
         schedule_sleep: ScheduleSleepRequest -> ScheduleSleepResponse,
         release_run: ReleaseRunRequest -> ReleaseRunResponse,
     }

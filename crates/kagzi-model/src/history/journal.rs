@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kagzi_model::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
+use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,9 +146,9 @@ impl Journal {
                 self.set(step, *position, 1, state);
                 self.tell(step);
             }
+            // Over without a value, like a wait whose time has come.
             EventKind::ChannelClosed { step, position, .. } => {
-                let result = Payload::new(&b""[..]);
-                self.set(step, *position, 1, JournalState::Completed { result });
+                self.set(step, *position, 1, JournalState::Slept);
                 self.tell(step);
             }
             EventKind::LabelSet { step, position, .. } => {

@@ -480,7 +480,7 @@ mod tests {
         let start = Command::start(StartRun {
             namespace: "shop".into(),
             id,
-            business_id: id.to_string().into(),
+            business_id: None,
             workflow_type: "watch".into(),
             task_queue: "orders".into(),
             input: Payload::new(&b"{}"[..]),

@@ -1,0 +1,256 @@
+//! Waiting for somebody's word: `ctx.signal` and `ctx.signals`.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use kagzi_proto::v1::{self, StepStatus, WaitOutcome, report};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use crate::run::context::{Called, WorkflowContext};
+use crate::run::slot::Phase;
+use crate::run::state::RunEnd;
+use crate::run::step::never;
+use crate::run::turns::{Open, settled};
+use crate::run::uplink::Verdict;
+use crate::step_error::{Finality, StepError};
+use crate::{failure, limits, payload, retry_policy};
+
+/// A wait for one signal, made by [`WorkflowContext::signal`]. Await it.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct SignalWait<T> {
+    called: anyhow::Result<Called>,
+    channel: String,
+    reads: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
+    pub(crate) fn new(context: &WorkflowContext, channel: &str) -> SignalWait<T> {
+        SignalWait { called: context.call(channel), channel: channel.to_owned(), reads: PhantomData }
+    }
+
+    /// Waits for at most so long, from the first time that the code comes by: `None` = nobody said anything.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn approve(ctx: WorkflowContext, _: ()) -> anyhow::Result<bool> {
+    ///     let day = Duration::from_secs(86_400);
+    ///     let answer: Option<bool> = ctx.signal("approved").timeout(day).await?;
+    ///     Ok(answer.unwrap_or(false))
+    /// }
+    /// ```
+    pub fn timeout(self, timeout: Duration) -> TimedSignalWait<T> {
+        TimedSignalWait { wait: self, timeout }
+    }
+
+    fn begin(
+        self,
+        timeout: Option<Duration>,
+        last_call: bool,
+    ) -> BoxFuture<'static, anyhow::Result<Option<T>>> {
+        let SignalWait { called, channel, .. } = self;
+        Box::pin(async move {
+            let called = called?;
+            let slot = called.slot.clone();
+            slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> IntoFuture for SignalWait<T> {
+    type Output = anyhow::Result<T>;
+    type IntoFuture = BoxFuture<'static, anyhow::Result<T>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let channel = self.channel.clone();
+        let waiting = self.begin(None, false);
+        Box::pin(async move {
+            let closed = || anyhow::anyhow!("channel '{channel}' is closed: nothing more comes on it");
+            waiting.await?.ok_or_else(closed)
+        })
+    }
+}
+
+/// A wait that ends by itself, made by [`SignalWait::timeout`]. Await it.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct TimedSignalWait<T> {
+    wait: SignalWait<T>,
+    timeout: Duration,
+}
+
+impl<T: DeserializeOwned + Send + 'static> IntoFuture for TimedSignalWait<T> {
+    type Output = anyhow::Result<Option<T>>;
+    type IntoFuture = BoxFuture<'static, anyhow::Result<Option<T>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.wait.begin(Some(self.timeout), false)
+    }
+}
+
+/// The signals of one channel, one after the other. Made by [`WorkflowContext::signals`].
+///
+/// ```
+/// # use kagzi::WorkflowContext;
+/// async fn cart(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<String>> {
+///     let items = ctx.signals::<String>("item");
+///     let mut cart = Vec::new();
+///     while cart.len() < 10 {
+///         cart.extend(items.next().await?);
+///     }
+///     // Takes what is left, then closes the channel: whoever sends later is refused, and nothing is lost.
+///     while let Some(item) = items.last_call().await? {
+///         cart.push(item);
+///     }
+///     Ok(cart)
+/// }
+/// ```
+pub struct Signals<T> {
+    context: WorkflowContext,
+    channel: String,
+    reads: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Signals<T> {
+    pub(crate) fn new(context: WorkflowContext, channel: &str) -> Signals<T> {
+        Signals { context, channel: channel.to_owned(), reads: PhantomData }
+    }
+
+    /// The next signal, in the order in which they came; `None` once the channel is closed.
+    pub fn next(&self) -> impl Future<Output = anyhow::Result<Option<T>>> + Send + use<T> {
+        SignalWait::new(&self.context, &self.channel).begin(None, false)
+    }
+
+    /// The next signal that is already there. If there is none, the channel is closed and `None` comes back:
+    /// from here on senders are refused instead of being told that their signal was delivered.
+    pub fn last_call(&self) -> impl Future<Output = anyhow::Result<Option<T>>> + Send + use<T> {
+        SignalWait::new(&self.context, &self.channel).begin(None, true)
+    }
+}
+
+struct Awaited {
+    channel: String,
+    timeout: Option<Duration>,
+    last_call: bool,
+}
+
+/// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
+async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::Result<Option<T>> {
+    let Called { slot, recorded } = called;
+    let (run, step) = (&slot.run, &slot.step);
+    let Awaited { channel, timeout, last_call } = awaited;
+    let mut until = None;
+    let mut asks = true;
+    if let Some(recorded) = recorded {
+        let entry = recorded.entry;
+        match entry.status() {
+            StepStatus::Completed => {
+                slot.released().await;
+                return value(entry.result.as_ref());
+            }
+            StepStatus::Sleeping if recorded.place > 0 => {
+                slot.released().await;
+                return Ok(None);
+            }
+            StepStatus::Failed => {
+                slot.released().await;
+                return Err(rejected(&step.path, entry.failure));
+            }
+            StepStatus::Waiting => {
+                until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
+                asks = entry.signalled;
+            }
+            // A failure that was forgiven: it is waited for anew.
+            StepStatus::Pending => {}
+            status @ (StepStatus::Sleeping | StepStatus::Running | StepStatus::Unspecified) => {
+                let (path, position) = (&step.path, step.position);
+                let status = status.as_str_name();
+                let message =
+                    format!("recorded {path} at position {position} as {status}, got a wait for a signal");
+                never(run.halt_here(RunEnd::Blocked(message)).await)
+            }
+        }
+    }
+    let _open = Open::new(&slot);
+    settled(&slot).await;
+    let mut seen = run.hints(&channel);
+    loop {
+        if asks {
+            seen = run.hints(&channel);
+            let timeout_ms = timeout.map(retry_policy::millis);
+            let (step, channel) = (Some(step.clone()), channel.clone());
+            run.ask(
+                &slot,
+                report::Body::SignalAwaited(v1::SignalAwaited { step, channel, timeout_ms, last_call }),
+            );
+            let waited = match slot.heard().await {
+                Verdict::Waited(waited) => waited,
+                verdict @ (Verdict::Committed
+                | Verdict::Sleeping { .. }
+                | Verdict::Retry { .. }
+                | Verdict::Final { .. }
+                | Verdict::Refused { .. }) => never(run.refuse("a wait", verdict).await),
+            };
+            match waited.outcome() {
+                WaitOutcome::Taken => return taken(&slot.run, &slot.step.path, *waited),
+                WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
+                WaitOutcome::Waiting | WaitOutcome::Unspecified => {
+                    let left = waited.remaining_ms.map(retry_policy::from_millis);
+                    until = left.and_then(|left| Instant::now().checked_add(left));
+                }
+            }
+        }
+        slot.set_phase(Phase::Blocked);
+        // Hints can be lost where another server took the signal, so a run that is kept busy by other steps
+        // looks again from time to time. One that is parked needs none of this.
+        let look_again = Instant::now() + limits::WAIT_LOOKED_AT;
+        let sleep = tokio::time::sleep_until(until.map_or(look_again, |until| until.min(look_again)));
+        tokio::select! {
+            biased;
+            () = run.hinted(&channel, seen) => {}
+            () = sleep => {}
+        }
+        slot.set_phase(Phase::Waits);
+        asks = true;
+    }
+}
+
+fn taken<T: DeserializeOwned>(
+    run: &crate::run::state::RunState,
+    path: &str,
+    waited: v1::Waited,
+) -> anyhow::Result<Option<T>> {
+    let v1::Waited { signal, failure, .. } = waited;
+    if let Some(failure) = failure {
+        let mut failure = failure;
+        if let Err(error) = run.uplink.codecs.decode_failure(&mut failure) {
+            tracing::debug!(%error, "a failure that somebody sent is shown as it came");
+        }
+        return Err(rejected(path, Some(failure)));
+    }
+    let signal = signal.map(|signal| run.uplink.codecs.decode(signal)).transpose();
+    value(signal.map_err(|error| anyhow::anyhow!("the signal cannot be decoded: {error}"))?.as_ref())
+}
+
+/// What somebody else sent: if it is of another type, that is an error which the code can catch.
+fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Option<T>> {
+    // Whoever has nothing to say need not say it in JSON.
+    let nothing = v1::Payload { data: "null".into(), content_type: String::new() };
+    let signal = signal.filter(|signal| !signal.data.is_empty()).unwrap_or(&nothing);
+    // Somebody else's code.
+    match catch_unwind(AssertUnwindSafe(|| payload::decode(Some(signal)))) {
+        Ok(Ok(value)) => Ok(Some(value)),
+        Ok(Err(error)) => Err(anyhow::anyhow!("the signal is of another type: {error}")),
+        Err(panic) => {
+            Err(anyhow::anyhow!("the signal cannot be read: {}", failure::of_panic(&*panic).message))
+        }
+    }
+}
+
+/// Somebody said that what is waited for has failed.
+fn rejected(path: &str, failure: Option<v1::Failure>) -> anyhow::Error {
+    StepError::new(path.to_owned(), failure.unwrap_or_default(), 1, Finality::Rejected).into()
+}
