@@ -9,26 +9,20 @@ use kagzi_model::{
 
 use crate::StoreError;
 
-/// A change of what is set, durable before it is answered.
+/// Creates or changes a namespace. With it, in the same commit, the gate before all its queues may be changed.
+/// Answered with the row as it is now.
 #[derive(Debug, Clone)]
-pub enum ControlCommand {
-    /// With it, in the same commit, the gate before all queues of the namespace may be changed.
-    Namespace {
-        name: Name,
-        command: Box<NamespaceCommand>,
-        gate: Option<GateCommand>,
-    },
-    Gate {
-        key: GateKey,
-        command: GateCommand,
-    },
+pub struct ChangeNamespace {
+    pub name: Name,
+    pub command: NamespaceCommand,
+    pub gate: Option<GateCommand>,
 }
 
-/// What a change answers: the row as it is now.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ControlReply {
-    Namespace(Box<Namespace>),
-    Gate(Gate),
+/// Pauses, resumes or limits what is behind a gate. Answered with the gate as it is now.
+#[derive(Debug, Clone)]
+pub struct ChangeGate {
+    pub key: GateKey,
+    pub command: GateCommand,
 }
 
 /// What one server adds to the controls: it fills what neither run nor namespace sets.

@@ -37,7 +37,7 @@ use crate::{
 };
 
 pub use handle::LaneHandle;
-pub use message::Message;
+pub use message::{Ask, Close, Message, Request, Withdraw};
 pub use options::LaneOptions;
 
 /// How long claims wait after a failed commit.
@@ -111,7 +111,7 @@ impl<B: Backend> Lane<B> {
                 Wake::Timer => {}
                 Wake::Closed => break,
             }
-            if let Some(at) = batch.iter().position(|message| matches!(message, Message::Close { .. })) {
+            if let Some(at) = batch.iter().position(|message| matches!(message, Message::Close(_))) {
                 let mut rest = batch.split_off(at).into_iter();
                 let close = rest.next();
                 self.worker_cache.pay_all();
@@ -119,10 +119,11 @@ impl<B: Backend> Lane<B> {
                 rest.for_each(|message| {
                     message.refuse(&StoreError::Unavailable("the store is closing".into()))
                 });
-                if let Some(Message::Close { reply }) = close {
-                    // Dropping the connection first lets the next opener in as soon as the caller returns.
-                    drop(self);
-                    drop(reply.send(Ok(())));
+                // Dropping the connection first lets the next opener in as soon as the caller returns.
+                drop(self);
+                if let Some(Message::Close(mut ask)) = close {
+                    ask.answer(());
+                    Message::Close(ask).send();
                 }
                 return;
             }
@@ -147,7 +148,7 @@ impl<B: Backend> Lane<B> {
     }
 
     /// One batch: load, fold, write, commit, answer.
-    async fn turn(&mut self, batch: Vec<Message>) {
+    async fn turn(&mut self, mut batch: Vec<Message>) {
         if let Err(damaged) = self.stats.undamaged() {
             return batch.into_iter().for_each(|message| message.refuse(&damaged));
         }
@@ -164,7 +165,7 @@ impl<B: Backend> Lane<B> {
             self.poll_at = Some(steady + Duration::from_millis(every_ms.unsigned_abs()));
         }
         let manner = Manner { claims: steady >= self.claims_after, careful: false };
-        match self.attempt(moment, (&returned, &unanswered), &batch, manner).await {
+        match self.attempt(moment, (&returned, &unanswered), &mut batch, manner).await {
             Ok(done) => self.settle(batch, done),
             Err(failed) if failed.error.is_away() => {
                 self.returned = returned;

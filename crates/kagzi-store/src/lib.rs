@@ -23,7 +23,6 @@ mod histogram;
 mod history;
 mod journal;
 mod lane;
-mod lane_store;
 pub mod listing;
 mod memory;
 mod reads;
@@ -31,6 +30,7 @@ pub mod rows;
 mod run_filter;
 mod schedules;
 mod stats;
+mod store;
 mod turn;
 mod worker_cache;
 
@@ -43,19 +43,18 @@ pub use backend::{
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
-    Assignment, Beat, BeatAnswer, Demand, Finished, Leap, LostLease, Observer, Outcome, RegistryError,
-    Silent, Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
+    Offline, Outcome, Register, RegistryError, Silent, SweepKind, Swept, Waiting,
 };
 pub use controls::{
-    ControlBackend, ControlCommand, ControlReads, ControlReply, ControlSet, Depth, ServerControls,
+    ChangeGate, ChangeNamespace, ControlBackend, ControlReads, ControlSet, Depth, ServerControls,
 };
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
 pub use journal::{Journal, JournalEntry, JournalState, journal};
 pub use kagzi_model::RunKey;
-pub use lane::{Lane, LaneHandle, LaneOptions};
-pub use lane_store::LaneStore;
+pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
     Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
@@ -63,3 +62,4 @@ pub use reads::{
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
 pub use stats::LaneStats;
+pub use store::Store;

@@ -18,8 +18,8 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
-    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, LoadedWorker, LoadedWorkers, Observer,
-    Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX,
+    EventRequest, FoundBusiness, Lane, LaneOptions, Loaded, LoadedWorker, LoadedWorkers, Observer, Page,
+    PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, Store, StoreError, TOTAL_MAX,
     Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
 };
 
@@ -40,7 +40,7 @@ pub struct MemoryStore;
 
 impl MemoryStore {
     /// Opens an empty store on the current runtime.
-    pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> LaneStore<MemoryReads> {
+    pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Store {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend {
             tables: tables.clone(),
@@ -57,7 +57,7 @@ impl MemoryStore {
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
         lose_answer: Arc<std::sync::atomic::AtomicBool>,
-    ) -> LaneStore<MemoryReads> {
+    ) -> Store {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
         MemoryStore::serve(backend, clock, observer, tables)
@@ -68,10 +68,10 @@ impl MemoryStore {
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
         tables: Arc<RwLock<Tables>>,
-    ) -> LaneStore<MemoryReads> {
+    ) -> Store {
         let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
         tokio::spawn(lane.run());
-        LaneStore::new(handle, MemoryReads { tables }, "memory".into())
+        Store::new(handle, MemoryReads { tables }, "memory".into())
     }
 }
 

@@ -1,6 +1,5 @@
 //! One turn of a lane: a batch of messages becomes one transaction.
 
-mod answer;
 mod applying;
 mod business_ids;
 mod claims;
@@ -18,7 +17,7 @@ mod unanswered_leases;
 
 use kagzi_model::{Command, GateKey, Name, RunId, Timestamp, WorkerId};
 
-use self::loading::commands;
+use self::registry::Leaving;
 use crate::{
     AsideRow, Backend, LaneOptions, LaneStats, QueueKey, StoreError,
     cache::Cache,
@@ -30,7 +29,6 @@ use crate::{
     worker_cache::WorkerCache,
 };
 
-pub use answer::Answer;
 pub use done::Done;
 pub use unanswered_leases::UnansweredLease;
 
@@ -189,11 +187,11 @@ impl<'a, B: Backend> Turn<'a, B> {
         &mut self,
         returned: &[Command],
         unanswered: &[UnansweredLease],
-        batch: &[Message],
+        batch: &mut [Message],
         claims: bool,
     ) -> Result<Done, StoreError> {
         self.backend.begin().await?;
-        self.load(returned.iter().chain(batch.iter().flat_map(commands))).await?;
+        self.load(returned.iter().chain(batch.iter().flat_map(Message::commands))).await?;
         self.find_all_business(batch).await?;
         if self.shared {
             Box::pin(self.look_at_workers(batch)).await?;
@@ -203,9 +201,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             let _ = self.apply(command).await?;
         }
         self.give_back_unanswered(unanswered).await?;
-        let mut answers = Vec::with_capacity(batch.len());
         for message in batch {
-            answers.push(self.answer(message).await?);
+            self.answer(message).await?;
         }
         self.follow_ends().await?;
         self.count_all_leases().await?;
@@ -229,40 +226,38 @@ impl<'a, B: Backend> Turn<'a, B> {
             self.stats.committed(self.commands, micros);
             std::mem::take(&mut self.counters).count(self.stats);
         }
-        Ok(self.done(answers))
+        Ok(self.done())
     }
 
-    async fn answer(&mut self, message: &Message) -> Result<Answer, StoreError> {
-        Ok(match message {
-            Message::Apply { commands, .. } => {
-                let mut outcomes = Vec::with_capacity(commands.len());
-                for command in commands {
+    /// Answers a message. The answer is held back until the commit.
+    async fn answer(&mut self, message: &mut Message) -> Result<(), StoreError> {
+        match message {
+            Message::Apply(ask) => {
+                let mut outcomes = Vec::with_capacity(ask.request.len());
+                for command in &ask.request {
                     outcomes.push(self.apply(command).await?);
                 }
-                Answer::Applied(outcomes)
+                ask.answer(outcomes);
             }
-            Message::StandBy { demand, .. } => Answer::StoodBy(self.stand_by(demand).await?),
-            Message::Withdraw { demand, .. } => {
-                self.board.remove(*demand);
-                Answer::Withdrawn
-            }
-            Message::Worker { command, .. } => Answer::Worker(self.worker(command).await?),
+            Message::StandBy(ask) => ask.answer(self.stand_by(&ask.request).await?),
+            Message::Withdraw(ask) => ask.answer(self.board.remove(ask.request.0)),
+            Message::Register(ask) => ask.answer(self.register(&ask.request).await?),
+            Message::Beat(ask) => ask.answer(self.beat(&ask.request).await?),
+            Message::Drain(ask) => ask.answer(self.drain(ask.request.id).await?),
+            Message::CutOff(ask) => ask.answer(self.cut_off(&ask.request).await?),
+            Message::Deregister(ask) => ask.answer(self.leave(ask.request.id, Leaving::Politely).await?),
+            Message::Offline(ask) => ask.answer(self.leave(ask.request.id, Leaving::Forced).await?),
             // Rare, and deep: in boxes, so that the future of an ordinary turn does not hold theirs.
-            Message::Schedule { request, .. } => {
-                Answer::Schedule(Box::new(Box::pin(self.schedule(request)).await?))
-            }
-            Message::Controls { command, .. } => Answer::Controls(Box::pin(self.rule(command)).await?),
-            Message::Sweep { kind, .. } => Answer::Swept(Box::pin(self.sweep(*kind)).await?),
-            Message::Wake { key } => {
-                self.board.mark(key.as_ref());
-                Answer::Woken
-            }
-            Message::Opened { gate } => {
-                self.board.unblock(gate);
-                Answer::Woken
-            }
-            Message::Close { .. } => unreachable!("the lane closes between turns"),
-        })
+            Message::Schedule(ask) => ask.answer(Box::pin(self.schedule(&ask.request)).await?),
+            Message::Namespace(ask) => ask.answer(Box::pin(self.change_namespace(&ask.request)).await?),
+            Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
+            Message::Sweep(ask) => ask.answer(Box::pin(self.sweep(ask.request)).await?),
+            Message::Wake { key } => self.board.mark(key.as_ref()),
+            Message::Opened { gate } => self.board.unblock(gate),
+            // The lane closes between turns, and answers then.
+            Message::Close(_) => {}
+        }
+        Ok(())
     }
 
     async fn write(&mut self) -> Result<(), StoreError> {

@@ -17,7 +17,7 @@ struct Dump {
     workers: Vec<WorkerView>,
 }
 
-pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &str) {
+pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
     for namespace in &world.namespaces {
         let (mut here, mut there) = (dump(left, namespace).await, dump(right, namespace).await);
         if left.shared() || right.shared() {
@@ -42,7 +42,7 @@ fn forget_totals(dump: &mut Dump) {
     }
 }
 
-async fn dump(store: &dyn Store, namespace: &Name) -> Dump {
+async fn dump(store: &Store, namespace: &Name) -> Dump {
     let mut runs = Vec::new();
     let mut page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
     loop {

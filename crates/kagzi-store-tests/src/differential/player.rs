@@ -65,7 +65,7 @@ pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl 
 
 /// One store with its own clock; both clocks always show the same.
 struct Side {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: ManualClock,
     told: Arc<Told>,
     demands: BTreeMap<u64, UnboundedReceiver<Assignment>>,
@@ -122,7 +122,10 @@ impl Side {
         let mut answer = String::new();
         let wrote = match a_move.clone() {
             Move::Apply(commands) => write!(answer, "{:?}", self.store.apply(commands).await.unwrap()),
-            Move::Worker(command) => write!(answer, "{:?}", self.store.worker(command).await.unwrap()),
+            Move::Register(register) => write!(answer, "{:?}", self.store.ask(register).await.unwrap()),
+            Move::Beat(beat) => write!(answer, "{:?}", self.store.ask(beat).await.unwrap()),
+            Move::Drain(drain) => write!(answer, "{:?}", self.store.ask(drain).await.unwrap()),
+            Move::Deregister(leave) => write!(answer, "{:?}", self.store.ask(leave).await.unwrap()),
             Move::StandBy { demand: id, worker, types, once } => {
                 let (deliver, deliveries) = unbounded_channel();
                 let demand = Demand { id, worker, types, once, lease_ms: lease_ms(), deliver };

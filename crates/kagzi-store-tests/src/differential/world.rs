@@ -4,7 +4,7 @@ use kagzi_model::{
     Author, Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunKey,
     RunOptions, StartRun, StepRef, StepResult, Timeouts, Timestamp, WorkerId, act,
 };
-use kagzi_store::{Assignment, Beat, SweepKind, WorkerCommand};
+use kagzi_store::{Assignment, Beat, Deregister, Drain, Register, SweepKind};
 
 use crate::Random;
 
@@ -17,7 +17,10 @@ const LEASE_MS: i64 = 20_000;
 #[derive(Debug, Clone)]
 pub enum Move {
     Apply(Vec<Command>),
-    Worker(WorkerCommand),
+    Register(Register),
+    Beat(Beat),
+    Drain(Drain),
+    Deregister(Deregister),
     StandBy {
         demand: u64,
         worker: WorkerId,
@@ -161,7 +164,7 @@ impl World {
         if let Some((id, registration)) = self.workers.last().cloned()
             && self.random.chance(10)
         {
-            return Move::Worker(WorkerCommand::Register { id, registration });
+            return Move::Register(Register { id, registration });
         }
         let id = WorkerId(self.random.uuid());
         let mut workflow_types = vec![Name::from(TYPES[0])];
@@ -179,7 +182,7 @@ impl World {
             labels: Default::default(),
         };
         self.workers.push((id, registration.clone()));
-        Move::Worker(WorkerCommand::Register { id, registration })
+        Move::Register(Register { id, registration })
     }
 
     fn stand_by(&mut self) -> Move {
@@ -204,9 +207,9 @@ impl World {
 
     fn worker_command(&mut self) -> Move {
         let Some((id, _)) = self.recent_worker() else { return self.register() };
-        Move::Worker(match self.random.below(12) {
-            0 => WorkerCommand::Drain { id },
-            1 => WorkerCommand::Deregister { id },
+        match self.random.below(12) {
+            0 => Move::Drain(Drain { id }),
+            1 => Move::Deregister(Deregister { id }),
             _ => {
                 let recent = self.leases.len().saturating_sub(30);
                 let runs = self.leases[recent..]
@@ -216,7 +219,7 @@ impl World {
                     .map(|(_, lease)| lease.clone())
                     .collect();
                 let unlisted_after_ms = self.random.chance(50).then_some(5_000);
-                WorkerCommand::Beat(Beat {
+                Move::Beat(Beat {
                     id,
                     of: None,
                     runs,
@@ -226,7 +229,7 @@ impl World {
                     listed_before: Vec::new(),
                 })
             }
-        })
+        }
     }
 
     fn about_a_run(&mut self) -> Command {

@@ -9,9 +9,7 @@ use crate::{Backend, turn::Done};
 impl<B: Backend> Lane<B> {
     /// After the commit: answer everybody, hand out the runs, tell whoever listens.
     pub(super) fn settle(&mut self, batch: Vec<Message>, done: Done) {
-        for (message, answer) in batch.into_iter().zip(done.answers) {
-            answer.send(message);
-        }
+        batch.into_iter().for_each(Message::send);
         for (demand, assignment) in done.assignments {
             let lease = assignment.lease();
             // The demand is gone after its first undeliverable run; the others of this turn are given back

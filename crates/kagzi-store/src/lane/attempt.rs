@@ -42,7 +42,7 @@ impl<B: Backend> Lane<B> {
         &mut self,
         moment: Moment,
         (returned, unanswered): (&[Command], &[UnansweredLease]),
-        batch: &[Message],
+        batch: &mut [Message],
         manner: Manner,
     ) -> Result<Done, Failed> {
         let (mut conflicts, mut duplicate) = (0, false);
@@ -67,8 +67,9 @@ impl<B: Backend> Lane<B> {
                     // Before the commit was asked for, there is nothing to be in doubt about.
                     let leases = if commit_unanswered { turn.unanswered() } else { Vec::new() };
                     let shared = self.options.shared_poll_ms.is_some();
-                    let changes_controls =
-                        batch.iter().any(|message| matches!(message, Message::Controls { .. }));
+                    let changes_controls = batch
+                        .iter()
+                        .any(|message| matches!(message, Message::Namespace(_) | Message::Gate(_)));
                     let all = !shared || changes_controls || error.is_away();
                     if !all {
                         turn.forget();

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use kagzi_model::GateKey;
 use parking_lot::RwLock;
-use tokio::sync::oneshot;
 use tracing::warn;
 
-use super::{Message, message::Reply, queue::QueueSender};
+use super::{
+    Message,
+    message::{Ask, Request},
+    queue::QueueSender,
+};
 use crate::{LaneStats, QueueKey, ServerControls, StoreError};
 
 /// The sending side of a lane.
@@ -20,11 +23,11 @@ pub struct LaneHandle {
 }
 
 impl LaneHandle {
-    /// Sends a message made with a fresh reply channel and waits for the answer.
-    pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
+    /// Sends a request and waits for the answer.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, StoreError> {
         let stopped = || StoreError::Unavailable("the store has stopped".into());
-        let (reply, answer) = oneshot::channel();
-        let message = message(reply);
+        let (ask, answer) = Ask::new(request);
+        let message = R::message(ask);
         if !matches!(message, Message::Close { .. }) {
             self.stats.undamaged()?;
         }

@@ -2,7 +2,7 @@
 
 use kagzi_model::{Act, Name, Report, StartRun, handler_business_ids};
 
-use super::{Turn, loading::commands};
+use super::Turn;
 use crate::{Backend, FoundBusiness, RunKey, StoreError, fold::Taken, lane::Message};
 
 impl<B: Backend> Turn<'_, B> {
@@ -30,7 +30,7 @@ impl<B: Backend> Turn<'_, B> {
     /// The same for all starts of a batch, and for the handlers of its failures, in one go.
     pub(super) async fn find_all_business(&mut self, batch: &[Message]) -> Result<(), StoreError> {
         let (mut keys, mut handlers) = (Vec::new(), Vec::new());
-        for command in batch.iter().flat_map(commands) {
+        for command in batch.iter().flat_map(Message::commands) {
             if let Act::Start(start) = &command.act
                 && start.has_business_id()
             {

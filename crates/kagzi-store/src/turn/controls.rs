@@ -6,55 +6,53 @@ use kagzi_model::{
 };
 
 use super::Turn;
-use crate::{
-    AsideRow, Backend, ControlCommand, ControlReply, LaneStats, QueueKey, StoreError, hash::HashSet,
-};
+use crate::{AsideRow, Backend, ChangeGate, ChangeNamespace, LaneStats, QueueKey, StoreError, hash::HashSet};
 
 impl<B: Backend> Turn<'_, B> {
-    pub(super) async fn rule(
+    pub(super) async fn change_namespace(
         &mut self,
-        command: &ControlCommand,
-    ) -> Result<Result<ControlReply, ControlRejection>, StoreError> {
-        match command {
-            ControlCommand::Namespace { name, command, gate } => {
-                self.look_up(name).await?;
-                let seen = self.controls.get(name).map(|known| &known.namespace);
-                let changed = match Namespace::decide(self.now, seen, name, command) {
-                    Ok(changed) => changed,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                // Both are decided before either is put: what is refused leaves nothing behind.
-                let gate = match gate {
-                    Some(command) => match self.decide_gate(&GateKey::namespace(name), command) {
-                        Ok(gate) => gate.1,
-                        Err(refused) => return Ok(Err(refused)),
-                    },
-                    None => None,
-                };
-                if let Some(changed) = changed {
-                    self.controls.put(changed);
-                }
-                if let Some(gate) = gate {
-                    self.put_gate(gate);
-                }
-                let now = self.controls.get(name).expect("a decided namespace is known").namespace.clone();
-                Ok(Ok(ControlReply::Namespace(Box::new(now))))
-            }
-            ControlCommand::Gate { key, command } => {
-                self.look_up(&key.namespace).await?;
-                if !self.ensure_namespace(&key.namespace) {
-                    return Ok(Err(ControlRejection::Unknown(key.namespace.clone())));
-                }
-                let (now, changed) = match self.decide_gate(key, command) {
-                    Ok(decided) => decided,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if let Some(changed) = changed {
-                    self.put_gate(changed);
-                }
-                Ok(Ok(ControlReply::Gate(now)))
-            }
+        ChangeNamespace { name, command, gate }: &ChangeNamespace,
+    ) -> Result<Result<Namespace, ControlRejection>, StoreError> {
+        self.look_up(name).await?;
+        let seen = self.controls.get(name).map(|known| &known.namespace);
+        let changed = match Namespace::decide(self.now, seen, name, command) {
+            Ok(changed) => changed,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        // Both are decided before either is put: what is refused leaves nothing behind.
+        let gate = match gate {
+            Some(command) => match self.decide_gate(&GateKey::namespace(name), command) {
+                Ok(gate) => gate.1,
+                Err(refused) => return Ok(Err(refused)),
+            },
+            None => None,
+        };
+        if let Some(changed) = changed {
+            self.controls.put(changed);
         }
+        if let Some(gate) = gate {
+            self.put_gate(gate);
+        }
+        let now = self.controls.get(name).expect("a decided namespace is known").namespace.clone();
+        Ok(Ok(now))
+    }
+
+    pub(super) async fn change_gate(
+        &mut self,
+        ChangeGate { key, command }: &ChangeGate,
+    ) -> Result<Result<Gate, ControlRejection>, StoreError> {
+        self.look_up(&key.namespace).await?;
+        if !self.ensure_namespace(&key.namespace) {
+            return Ok(Err(ControlRejection::Unknown(key.namespace.clone())));
+        }
+        let (now, changed) = match self.decide_gate(key, command) {
+            Ok(decided) => decided,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if let Some(changed) = changed {
+            self.put_gate(changed);
+        }
+        Ok(Ok(now))
     }
 
     /// The gate as it is after the command, and as what is to be written, if anything is.

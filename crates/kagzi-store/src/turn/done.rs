@@ -2,14 +2,12 @@
 
 use kagzi_model::{GateKey, RunId, State, Timestamp, WorkerId};
 
-use super::{Answer, Turn};
+use super::Turn;
 use crate::{Assignment, Backend, Finished, LaneStats, LostLease, QueueKey, Waiting, hash::HashSet};
 
 /// What a committed turn leaves to do.
 #[derive(Default)]
 pub struct Done {
-    /// One per message, in order.
-    pub answers: Vec<Answer>,
     pub assignments: Vec<(u64, Assignment)>,
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
@@ -50,7 +48,7 @@ impl<B: Backend> Turn<'_, B> {
         keys.into_iter().collect()
     }
 
-    pub(super) fn done(&mut self, answers: Vec<Answer>) -> Done {
+    pub(super) fn done(&mut self) -> Done {
         let waiting = self.waiting();
         let opened = self.opened();
         let touched = std::mem::take(&mut self.fold.touched);
@@ -62,7 +60,6 @@ impl<B: Backend> Turn<'_, B> {
         let swept_at = |id: &RunId| self.fold.entry(*id).and_then(|entry| entry.aggregate.run.sweep_at());
         let sweep_at = touched.rows.iter().filter_map(swept_at).min();
         Done {
-            answers,
             assignments,
             finished: touched.finished,
             lost: touched.lost,

@@ -3,7 +3,7 @@
 use kagzi_model::{Act, Command};
 
 use super::Turn;
-use crate::{AsideRow, Backend, LaneStats, Loaded, RunKey, StoreError, lane::Message};
+use crate::{AsideRow, Backend, LaneStats, Loaded, RunKey, StoreError};
 
 impl<B: Backend> Turn<'_, B> {
     /// Loads in one go what the commands need and memory does not have.
@@ -61,21 +61,5 @@ impl<B: Backend> Turn<'_, B> {
             }
         }
         self.load_runs(keys.to_vec()).await
-    }
-}
-
-/// The commands that a message carries.
-pub(super) fn commands(message: &Message) -> &[Command] {
-    match message {
-        Message::Apply { commands, .. } => commands,
-        Message::StandBy { .. }
-        | Message::Withdraw { .. }
-        | Message::Worker { .. }
-        | Message::Schedule { .. }
-        | Message::Controls { .. }
-        | Message::Sweep { .. }
-        | Message::Wake { .. }
-        | Message::Opened { .. }
-        | Message::Close { .. } => &[],
     }
 }

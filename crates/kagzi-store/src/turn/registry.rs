@@ -7,8 +7,8 @@ use kagzi_model::{
 
 use super::Turn;
 use crate::{
-    Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, StoreError, WorkerCommand,
-    WorkerReply, WorkersQuery, hash::HashSet,
+    Backend, Beat, BeatAnswer, CutOff, Demand, LostLease, Outcome, Register, RegistryError, StoreError,
+    WorkersQuery, hash::HashSet,
 };
 
 const FORCED: &str = "an operator took its worker offline";
@@ -87,58 +87,50 @@ impl<B: Backend> Turn<'_, B> {
         Box::pin(self.take_in_all(vec![id])).await
     }
 
-    pub(super) async fn worker(
+    pub(super) async fn register(
         &mut self,
-        command: &WorkerCommand,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
-        match command {
-            WorkerCommand::Register { id, registration } => {
-                self.load_controls(&registration.namespace).await?;
-                if !self.ensure_namespace(&registration.namespace) {
-                    return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
-                }
-                // Known already when the answer was lost and the worker asks again: it may hold runs.
-                self.refresh_worker(*id).await?;
-                if self.is_of_another(*id, (&registration.namespace, &registration.task_queue)) {
-                    return Ok(Err(RegistryError::Taken(*id)));
-                }
-                Ok(Ok(self.register(*id, registration)))
+        Register { id, registration }: &Register,
+    ) -> Result<Result<Worker, RegistryError>, StoreError> {
+        self.load_controls(&registration.namespace).await?;
+        if !self.ensure_namespace(&registration.namespace) {
+            return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
+        }
+        // Known already when the answer was lost and the worker asks again: it may hold runs.
+        self.refresh_worker(*id).await?;
+        if self.is_of_another(*id, (&registration.namespace, &registration.task_queue)) {
+            return Ok(Err(RegistryError::Taken(*id)));
+        }
+        Ok(Ok(self.put_registered(*id, registration)))
+    }
+
+    pub(super) async fn drain(&mut self, id: WorkerId) -> Result<Result<Worker, RegistryError>, StoreError> {
+        self.refresh_worker(id).await?;
+        let status = self.worker_cache.get(id).map(|member| member.worker.status);
+        match status {
+            None => Ok(Err(RegistryError::Unknown(id))),
+            Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(id))),
+            Some(WorkerStatus::Online | WorkerStatus::Draining) => {
+                self.worker_cache.change(id, |worker| worker.status = WorkerStatus::Draining);
+                self.drained.push(id);
+                let worker = self.worker_cache.get(id).expect("loaded above").worker.clone();
+                Ok(Ok(worker))
             }
-            WorkerCommand::Beat(beat) => self.beat(beat).await,
-            WorkerCommand::Drain { id } => {
-                self.refresh_worker(*id).await?;
-                let status = self.worker_cache.get(*id).map(|member| member.worker.status);
-                match status {
-                    None => Ok(Err(RegistryError::Unknown(*id))),
-                    Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(*id))),
-                    Some(WorkerStatus::Online | WorkerStatus::Draining) => {
-                        self.worker_cache.change(*id, |worker| worker.status = WorkerStatus::Draining);
-                        self.drained.push(*id);
-                        let worker = self.worker_cache.get(*id).expect("loaded above").worker.clone();
-                        Ok(Ok(WorkerReply::Draining(worker)))
-                    }
-                }
-            }
-            WorkerCommand::CutOff { id, since } => self.cut_off(*id, *since).await,
-            WorkerCommand::Deregister { id } => self.leave(*id, Leaving::Politely).await,
-            WorkerCommand::Offline { id } => self.leave(*id, Leaving::Forced).await,
         }
     }
 
-    async fn leave(
+    pub(super) async fn leave(
         &mut self,
         id: WorkerId,
         how: Leaving,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
         if self.worker_cache.get(id).is_none() {
             return Ok(Err(RegistryError::Unknown(id)));
         }
-        let released = self.take_offline(id, how).await?;
-        Ok(Ok(WorkerReply::Deregistered { released }))
+        Ok(Ok(self.take_offline(id, how).await?))
     }
 
-    fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
+    fn put_registered(&mut self, id: WorkerId, registration: &Registration) -> Worker {
         self.worker_cache.pay(id);
         let known = self.worker_cache.get(id);
         // Rises even while the clock stands: servers that share a database tell an old registration from a
@@ -155,7 +147,7 @@ impl<B: Backend> Turn<'_, B> {
             deregistered_at: None,
         };
         self.worker_cache.register(worker.clone());
-        WorkerReply::Registered(worker)
+        worker
     }
 
     /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
@@ -164,7 +156,10 @@ impl<B: Backend> Turn<'_, B> {
         registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
     }
 
-    async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+    pub(super) async fn beat(
+        &mut self,
+        beat: &Beat,
+    ) -> Result<Result<BeatAnswer, RegistryError>, StoreError> {
         if let Some((namespace, task_queue)) = &beat.of {
             // Before anything of the worker is touched: its row, its leases and its place.
             self.refresh_worker(beat.id).await?;
@@ -202,7 +197,7 @@ impl<B: Backend> Turn<'_, B> {
         if let Some(after_ms) = beat.unlisted_after_ms {
             self.give_back_unlisted(beat, after_ms).await?;
         }
-        Ok(Ok(WorkerReply::Beat(BeatAnswer { status, lost })))
+        Ok(Ok(BeatAnswer { status, lost }))
     }
 
     /// Renews a lease once less than two thirds of it are left, so that most heartbeats write no run.
@@ -255,11 +250,10 @@ impl<B: Backend> Turn<'_, B> {
     /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared
     /// database it may have reconnected to another server: its row says so, because whoever greets it is
     /// named there.
-    async fn cut_off(
+    pub(super) async fn cut_off(
         &mut self,
-        id: WorkerId,
-        since: Timestamp,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        &CutOff { id, since }: &CutOff,
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
         let Some(member) = self.worker_cache.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
         let gone = member.worker.status != WorkerStatus::Offline
@@ -267,7 +261,7 @@ impl<B: Backend> Turn<'_, B> {
             && !self.board.stands(id)
             && (!self.shared || self.backend.standing(&[id]).await?.contains(&id));
         let runs = if gone { self.take_runs(id, Leaving::CutOff).await? } else { 0 };
-        Ok(Ok(WorkerReply::TakenOver { runs }))
+        Ok(Ok(runs))
     }
 
     async fn take_runs(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
