@@ -8,7 +8,7 @@ use kagzi_model::{
     Act, Author, Command, ControlRejection, Defaults, Gate, GateCommand, GateKey, Name, Namespace,
     NamespaceChange, NamespaceCommand, Rejection, RetryPolicy, RunKey, State, act,
 };
-use kagzi_store::{ChangeGate, ChangeNamespace, LaneStats, Reads, SweepKind};
+use kagzi_store::{ChangeGate, ChangeNamespace, LaneStats, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, complete, namespace, next};
 use tokio_util::sync::CancellationToken;

@@ -105,29 +105,6 @@ pub struct BeatAnswer {
     pub lost: Vec<(LeaseRef, Rejection)>,
 }
 
-/// Why a registry change or a demand is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RegistryError {
-    #[error("worker {0} is not registered; call RegisterWorker first")]
-    Unknown(WorkerId),
-    #[error("worker {0} is offline; call RegisterWorker again")]
-    Offline(WorkerId),
-    #[error("worker {0} is draining and takes no new work")]
-    Draining(WorkerId),
-    #[error("worker {worker} did not register workflow type '{name}'")]
-    UnknownType { worker: WorkerId, name: Name },
-    #[error("worker id {0} is taken by a worker of another namespace or task queue; leave worker_id empty")]
-    Taken(WorkerId),
-    #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
-    UnknownNamespace(Name),
-    #[error(
-        "namespace '{namespace}' has {max} workers online, as many as it may have (worker.online_max); a \
-         worker that is \
-         no longer needed is taken offline with: kagzi worker offline"
-    )]
-    TooMany { namespace: Name, max: u32 },
-}
-
 /// Time leapt forward: what was measured over it is longer than it lasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leap {

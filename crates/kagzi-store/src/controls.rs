@@ -9,8 +9,8 @@ use kagzi_model::{
 
 use crate::StoreError;
 
-/// Creates or changes a namespace. With it, in the same commit, the gate before all its queues may be changed.
-/// Answered with the row as it is now.
+/// Creates or changes a namespace. With it, in the same commit, the gate before all its queues may be
+/// changed. Answered with the row as it is now.
 #[derive(Debug, Clone)]
 pub struct ChangeNamespace {
     pub name: Name,
@@ -46,29 +46,6 @@ impl Default for ServerControls {
             namespaces_made_max: u64::MAX,
             worker_losses_max: kagzi_model::limits::LOSSES_STANDARD,
         }
-    }
-}
-
-/// Rows of namespaces and gates, to be written.
-#[derive(Debug, Default)]
-pub struct ControlSet {
-    /// Made by their first use. Another server may have been first with the very same row.
-    pub implicit: Vec<Namespace>,
-    /// Must not be there yet; else a [`StoreError::Conflict`].
-    pub created: Vec<Namespace>,
-    /// Each replaces the row with this version; another one there is a [`StoreError::Conflict`].
-    pub updated: Vec<(u64, Namespace)>,
-    /// An open gate is deleted.
-    pub gates: Vec<Gate>,
-}
-
-impl ControlSet {
-    /// Nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.implicit.is_empty()
-            && self.created.is_empty()
-            && self.updated.is_empty()
-            && self.gates.is_empty()
     }
 }
 

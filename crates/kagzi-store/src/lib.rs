@@ -31,35 +31,34 @@ mod run_filter;
 mod schedules;
 mod stats;
 mod store;
+mod table;
 mod turn;
 mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use attempts::{AttemptState, StepAttempt, attempts};
 pub use backend::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
+    Backend, Changes, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
     LoadedWorkers, QueueKey, RetireQuery, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
-    Offline, Outcome, Register, RegistryError, Silent, SweepKind, Swept, Waiting,
+    Offline, Outcome, Register, Silent, SweepKind, Swept, Waiting,
 };
-pub use controls::{
-    ChangeGate, ChangeNamespace, ControlBackend, ControlReads, ControlSet, Depth, ServerControls,
-};
+pub use controls::{ChangeGate, ChangeNamespace, ControlBackend, ControlReads, Depth, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
 pub use journal::{Journal, JournalEntry, JournalState, journal};
-pub use kagzi_model::RunKey;
+pub use kagzi_model::{RegistryError, RunKey};
 pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
     Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
-pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
+pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows};
 pub use stats::LaneStats;
 pub use store::Store;

@@ -1,4 +1,31 @@
 //! One turn of a lane: a batch of messages becomes one transaction.
+//!
+//! The phases of [`Turn::run`], in their order:
+//!
+//! ```text
+//! phase                     reads                      changes            why it stands there
+//! load, find_all_business   runs and ids of the batch  cache of runs      in one go, before anything is
+//!                                                                         decided: a round trip each would
+//!                                                                         be the whole lane
+//! look_at_workers           workers of the batch, on   cache of workers   a heartbeat must not be judged
+//!                           a shared database                             by a row that is behind
+//! returned, unanswered      -                          runs               what nobody holds goes back before
+//!                                                                         anybody is given something
+//! answer, one by one        what an answer needs       runs, entities,    in the order in which they came:
+//!                                                      the board          each sees those before it
+//! follow_ends               schedules of ended runs    schedules, runs    any answer may end a run, and what
+//!                                                                         starts here may be claimed below
+//! count_all_leases,         workers and gates of       counts of leases,  after the last phase that ends
+//! unblock_after_ended_...   leases that moved          the board          leases, before room is asked for
+//! warm_up                   workers that stand by and  cache of workers   a worker that is not known has no
+//!                           were forgotten                                room
+//! give_out_fresh            controls                   runs               before the write: what starts and
+//!                                                                         is claimed at once is written once
+//! flush_before_search,      due runs                   runs, the board    the search must see what this
+//! claim_backlog                                                           batch made due
+//! write, require_versions,  -                          the database       last; nothing is answered before
+//! commit                                                                  it, and Done says what is left
+//! ```
 
 mod applying;
 mod business_ids;
@@ -114,9 +141,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     ) -> Self {
         let Memory { cache, worker_cache, board, controls } = memory;
         let shared = options.shared_poll_ms.is_some();
-        if shared {
-            controls.forget_counts();
-        }
+        controls.begin(shared);
         worker_cache.begin();
         Turn {
             now,
@@ -182,7 +207,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.began.elapsed() > HOUSEKEEPING_MAX
     }
 
-    /// Everything between `begin` and the commit's return.
+    /// Everything between `begin` and the commit's return, phase by phase: the table above says why in this
+    /// order.
     pub async fn run(
         &mut self,
         returned: &[Command],
@@ -210,7 +236,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         if claims {
             self.warm_up().await?;
             self.give_out_fresh().await?;
-            self.write().await?;
+            self.flush_before_search().await?;
             self.claim_backlog().await?;
         }
         self.write().await?;
@@ -260,13 +286,20 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
+    /// Writes what this batch has changed so far, because the database is searched next: a search sees rows,
+    /// and not what memory made of them.
+    async fn flush_before_search(&mut self) -> Result<(), StoreError> {
+        self.write().await
+    }
+
     async fn write(&mut self) -> Result<(), StoreError> {
         self.count_all_leases().await?;
         let mut set = self.fold.drain();
         set.workers = self.worker_cache.drain();
         set.leased_to = self.leased_to.drain().collect();
-        set.schedules = self.schedules.drain();
-        set.controls = self.controls.drain();
+        set.schedules = self.schedules.table.drain();
+        set.namespaces = self.controls.namespaces.drain();
+        set.gates = self.controls.gates.drain();
         if set.is_empty() {
             return Ok(());
         }

@@ -63,7 +63,10 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
     let everyone = PageRequest { from: None, direction: Direction::Next, limit: 10_000 };
     let (workers, total) = store.workers(namespace, &WorkerFilter::default(), &everyone).await.unwrap();
     assert_eq!((workers.rows.len() as u64, false), (total.count, total.capped));
-    Dump { runs, workers: workers.rows }
+    let mut workers = workers.rows;
+    // How often a row was written is a store's own affair.
+    workers.iter_mut().for_each(|view| view.worker.row_version = 0);
+    Dump { runs, workers }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.

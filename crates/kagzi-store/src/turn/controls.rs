@@ -14,7 +14,7 @@ impl<B: Backend> Turn<'_, B> {
         ChangeNamespace { name, command, gate }: &ChangeNamespace,
     ) -> Result<Result<Namespace, ControlRejection>, StoreError> {
         self.look_up(name).await?;
-        let seen = self.controls.get(name).map(|known| &known.namespace);
+        let seen = self.controls.get(name);
         let changed = match Namespace::decide(self.now, seen, name, command) {
             Ok(changed) => changed,
             Err(refused) => return Ok(Err(refused)),
@@ -28,12 +28,12 @@ impl<B: Backend> Turn<'_, B> {
             None => None,
         };
         if let Some(changed) = changed {
-            self.controls.put(changed);
+            self.controls.namespaces.put(changed);
         }
         if let Some(gate) = gate {
             self.put_gate(gate);
         }
-        let now = self.controls.get(name).expect("a decided namespace is known").namespace.clone();
+        let now = self.controls.get(name).expect("a decided namespace is known").clone();
         Ok(Ok(now))
     }
 
@@ -112,13 +112,13 @@ impl<B: Backend> Turn<'_, B> {
         if !self.ensure_namespace(namespace) {
             return Ok(Err(Rejection::NamespaceUnknown { namespace: namespace.clone() }));
         }
-        Ok(self.controls.get(namespace).map_or(Ok(()), |known| known.namespace.admit()))
+        Ok(self.controls.get(namespace).map_or(Ok(()), Namespace::admit))
     }
 
     /// The start with what its namespace and this server set; none when they set nothing.
     pub(super) fn fill(&self, start: &StartRun) -> Option<StartRun> {
         let server = &self.controls.server.defaults;
-        let own = self.controls.get(&start.namespace).map(|known| &known.namespace.defaults);
+        let own = self.controls.get(&start.namespace).map(|known| &known.defaults);
         match own.filter(|own| !own.is_empty()) {
             Some(own) => Some(own.or(server).fill(start)),
             None if server.is_empty() => None,
@@ -136,7 +136,7 @@ impl<B: Backend> Turn<'_, B> {
         let may = (server.create_namespaces && room) || **namespace == *DEFAULT_NAMESPACE;
         if may {
             LaneStats::add(&self.stats.namespaces_made, 1);
-            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
+            self.controls.namespaces.put_implicit(Namespace::new(namespace.clone(), self.now));
         }
         may
     }
@@ -167,7 +167,7 @@ impl<B: Backend> Turn<'_, B> {
     pub(super) async fn controls_in_use(&mut self, namespace: &Name) -> Result<(), StoreError> {
         self.load_controls(namespace).await?;
         if self.controls.get(namespace).is_none() {
-            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
+            self.controls.namespaces.put_implicit(Namespace::new(namespace.clone(), self.now));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl<B: Backend> Turn<'_, B> {
         let mut queue = self.backend.handler_queue(namespace).await?;
         if queue.is_none() {
             self.load_controls(namespace).await?;
-            queue = self.controls.get(namespace).and_then(|known| known.namespace.handler_queue.clone());
+            queue = self.controls.get(namespace).and_then(|known| known.handler_queue.clone());
         }
         self.handler_queues.insert(namespace.clone(), queue.clone());
         Ok(queue)
@@ -264,7 +264,7 @@ impl<B: Backend> Turn<'_, B> {
         let versions: Vec<(Name, u64)> = self
             .consulted
             .iter()
-            .filter_map(|name| self.controls.get(name).map(|known| (name.clone(), known.namespace.version)))
+            .filter_map(|name| self.controls.get(name).map(|known| (name.clone(), known.version)))
             .collect();
         if !versions.is_empty() {
             self.backend.require_versions(versions);

@@ -1,14 +1,14 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
 use kagzi_model::{
-    Done, LeaseRef, Name, Reclaimed, Registration, Reply, RunId, RunKey, Timestamp, Worker, WorkerId,
-    WorkerStatus, act,
+    Done, LeaseRef, Name, Reclaimed, RegistryError, Reply, RunId, RunKey, Worker, WorkerCommand, WorkerId,
+    act, renewed_until,
 };
 
 use super::Turn;
 use crate::{
-    Backend, Beat, BeatAnswer, CutOff, Demand, LostLease, Outcome, Register, RegistryError, StoreError,
-    WorkersQuery, hash::HashSet,
+    Backend, Beat, BeatAnswer, CutOff, Demand, LostLease, Outcome, Register, StoreError, WorkersQuery,
+    hash::HashSet,
 };
 
 const FORCED: &str = "an operator took its worker offline";
@@ -33,15 +33,13 @@ impl<B: Backend> Turn<'_, B> {
             true => self.refresh_worker(demand.worker).await?,
             false => self.adopt_worker(demand.worker).await?,
         }
-        let worker = match self.worker_cache.online(demand.worker) {
-            Ok(worker) => worker,
-            Err(refused) => return Ok(Err(refused)),
+        let Some(known) = self.worker_cache.get(demand.worker) else {
+            return Ok(Err(RegistryError::Unknown(demand.worker)));
         };
-        let registration = &worker.registration;
-        if let Some(name) = demand.types.iter().find(|name| !registration.workflow_types.contains(name)) {
-            let name = name.clone();
-            return Ok(Err(RegistryError::UnknownType { worker: demand.worker, name }));
+        if let Err(refused) = known.row.takes(&demand.types) {
+            return Ok(Err(refused));
         }
+        let registration = &known.row.registration;
         self.board.add(&registration.namespace, &registration.task_queue, demand.clone());
         Ok(Ok(()))
     }
@@ -83,7 +81,7 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(());
         }
         // A registration of this very batch must be there to be marked.
-        self.write().await?;
+        self.flush_before_search().await?;
         Box::pin(self.take_in_all(vec![id])).await
     }
 
@@ -97,25 +95,16 @@ impl<B: Backend> Turn<'_, B> {
         }
         // Known already when the answer was lost and the worker asks again: it may hold runs.
         self.refresh_worker(*id).await?;
-        if self.is_of_another(*id, (&registration.namespace, &registration.task_queue)) {
-            return Ok(Err(RegistryError::Taken(*id)));
-        }
-        Ok(Ok(self.put_registered(*id, registration)))
+        Ok(self.worker_cache.decide(self.now, *id, WorkerCommand::Register(registration)).cloned())
     }
 
     pub(super) async fn drain(&mut self, id: WorkerId) -> Result<Result<Worker, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
-        let status = self.worker_cache.get(id).map(|member| member.worker.status);
-        match status {
-            None => Ok(Err(RegistryError::Unknown(id))),
-            Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(id))),
-            Some(WorkerStatus::Online | WorkerStatus::Draining) => {
-                self.worker_cache.change(id, |worker| worker.status = WorkerStatus::Draining);
-                self.drained.push(id);
-                let worker = self.worker_cache.get(id).expect("loaded above").worker.clone();
-                Ok(Ok(worker))
-            }
+        let drained = self.worker_cache.decide(self.now, id, WorkerCommand::Drain).cloned();
+        if drained.is_ok() {
+            self.drained.push(id);
         }
+        Ok(drained)
     }
 
     pub(super) async fn leave(
@@ -124,36 +113,12 @@ impl<B: Backend> Turn<'_, B> {
         how: Leaving,
     ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
-        if self.worker_cache.get(id).is_none() {
-            return Ok(Err(RegistryError::Unknown(id)));
-        }
-        Ok(Ok(self.take_offline(id, how).await?))
-    }
-
-    fn put_registered(&mut self, id: WorkerId, registration: &Registration) -> Worker {
-        self.worker_cache.pay(id);
-        let known = self.worker_cache.get(id);
-        // Rises even while the clock stands: servers that share a database tell an old registration from a
-        // new one by it, and let a drained or lost worker come back only with a new one.
-        let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
-        let worker = Worker {
-            id,
-            registration: registration.clone(),
-            status: WorkerStatus::Online,
-            completed_total: known.map_or(0, |known| known.worker.completed_total),
-            failed_total: known.map_or(0, |known| known.worker.failed_total),
-            registered_at: self.now.max(after),
-            heartbeat_at: self.now,
-            deregistered_at: None,
-        };
-        self.worker_cache.register(worker.clone());
-        worker
+        self.take_offline(id, how).await
     }
 
     /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
     pub(super) fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
-        let registered = self.worker_cache.get(id).map(|member| &member.worker.registration);
-        registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
+        self.worker_cache.get(id).is_some_and(|known| known.row.is_of_another(of))
     }
 
     pub(super) async fn beat(
@@ -179,13 +144,10 @@ impl<B: Backend> Turn<'_, B> {
         } else {
             self.adopt_worker(beat.id).await?;
         }
-        let status = match self.worker_cache.get(beat.id).map(|member| member.worker.status) {
-            None => return Ok(Err(RegistryError::Unknown(beat.id))),
-            Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),
-            Some(status @ (WorkerStatus::Online | WorkerStatus::Draining)) => status,
+        let status = match self.worker_cache.decide(self.now, beat.id, WorkerCommand::Beat) {
+            Ok(worker) => worker.status,
+            Err(refused) => return Ok(Err(refused)),
         };
-        let now = self.now;
-        self.worker_cache.change(beat.id, |worker| worker.heartbeat_at = now);
         // On a shared database they were compared and loaded before the batch.
         self.load_runs(beat.runs.iter().map(LeaseRef::key).collect()).await?;
         let mut lost = Vec::new();
@@ -200,14 +162,10 @@ impl<B: Backend> Turn<'_, B> {
         Ok(Ok(BeatAnswer { status, lost }))
     }
 
-    /// Renews a lease once less than two thirds of it are left, so that most heartbeats write no run.
     async fn renew(&mut self, lease: &LeaseRef, lease_ms: i64) -> Result<Outcome, StoreError> {
         let lease_ms = self.lease_ms(lease.run, lease_ms);
         let held = self.fold.entry(lease.run).and_then(|entry| entry.aggregate.run.lease());
-        let until = match held {
-            Some(held) if held.until.remaining_ms(self.now) > lease_ms * 2 / 3 => held.until,
-            Some(_) | None => self.now.plus_ms(lease_ms),
-        };
+        let until = renewed_until(self.now, held, lease_ms);
         self.apply(&lease.report(act::Renew { until })).await
     }
 
@@ -237,14 +195,16 @@ impl<B: Backend> Turn<'_, B> {
         Ok(())
     }
 
-    pub(super) async fn take_offline(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
-        let now = self.now;
-        self.worker_cache.change(id, |worker| {
-            worker.status = WorkerStatus::Offline;
-            worker.deregistered_at = worker.deregistered_at.or(Some(now));
-        });
+    pub(super) async fn take_offline(
+        &mut self,
+        id: WorkerId,
+        how: Leaving,
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
+        if let Err(refused) = self.worker_cache.decide(self.now, id, WorkerCommand::Leave) {
+            return Ok(Err(refused));
+        }
         self.offline.push(id);
-        self.take_runs(id, how).await
+        Ok(Ok(self.take_runs(id, how).await?))
     }
 
     /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared
@@ -256,8 +216,7 @@ impl<B: Backend> Turn<'_, B> {
     ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
         let Some(member) = self.worker_cache.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
-        let gone = member.worker.status != WorkerStatus::Offline
-            && member.worker.heartbeat_at <= since
+        let gone = member.row.is_cut_off(since)
             && !self.board.stands(id)
             && (!self.shared || self.backend.standing(&[id]).await?.contains(&id));
         let runs = if gone { self.take_runs(id, Leaving::CutOff).await? } else { 0 };
