@@ -258,7 +258,12 @@ mod tests {
         for n in 0..STEPS {
             let (step, position, attempt, elapsed_ms) = (Name::from(format!("look#{n}")), n, 1, 0);
             tell(EventKind::StepCompleted { step, position, attempt, elapsed_ms });
-            tell(EventKind::RunParked { due_at: Some(Timestamp(2)), closes: vec![], opens: vec![], waits: vec![] });
+            tell(EventKind::RunParked {
+                due_at: Some(Timestamp(2)),
+                closes: vec![],
+                opens: vec![],
+                waits: vec![],
+            });
         }
 
         let listed = attempts(&events);

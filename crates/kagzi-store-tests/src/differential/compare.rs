@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId};
+use kagzi_model::{
+    Event, EventKind, Gate, Name, Namespace, Run, State, Timestamp, WorkerId, schedule::Schedule,
+};
 use kagzi_store::{
-    Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView, attempts, journal,
+    Cursor, Depth, Direction, PageRequest, RunFilter, RunView, ScheduleFilter, Store, WorkerFilter,
+    WorkerView, attempts, journal,
 };
 
 use super::world::World;
@@ -15,6 +18,10 @@ use crate::stage::unversioned;
 struct Dump {
     runs: Vec<(RunView, Vec<Event>)>,
     workers: Vec<WorkerView>,
+    schedules: Vec<Schedule>,
+    namespace: Option<Namespace>,
+    gates: Vec<Gate>,
+    depths: Vec<Depth>,
 }
 
 pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
@@ -31,6 +38,10 @@ pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
             invariants(&here.0.run, &here.1, shown);
         }
         assert_eq!(here.workers, there.workers, "different workers; {shown}");
+        assert_eq!(here.schedules, there.schedules, "different schedules; {shown}");
+        assert_eq!(here.namespace, there.namespace, "a namespace differs; {shown}");
+        assert_eq!(here.gates, there.gates, "different gates; {shown}");
+        assert_eq!(here.depths, there.depths, "different queues; {shown}");
         within_limits(&here, shown);
     }
 }
@@ -66,7 +77,12 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
     let mut workers = workers.rows;
     // How often a row was written is a store's own affair.
     workers.iter_mut().for_each(|view| view.worker.row_version = 0);
-    Dump { runs, workers }
+    let schedules = store.schedules(namespace, &ScheduleFilter::default(), &everyone).await.unwrap().rows;
+    let gates = store.gates(namespace).await.unwrap();
+    assert!(gates.iter().all(|gate| !gate.is_open()), "an open gate has no row: {gates:?}");
+    let depths = store.depths(namespace, Timestamp::MAX).await.unwrap();
+    let namespace = store.namespace(namespace).await.unwrap();
+    Dump { runs, workers, schedules, namespace, gates, depths }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.
@@ -99,6 +115,10 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::RunRetried { .. }
             | EventKind::HandlerEnded { .. }
             | EventKind::StepClosed { .. }
+            | EventKind::SignalReceived { .. }
+            | EventKind::WaitBegan { .. }
+            | EventKind::WaitEnded { .. }
+            | EventKind::ChannelClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
             EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),
@@ -110,7 +130,9 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
     let expected = reopened + usize::from(run.state.finished());
     assert_eq!(ends, expected, "{} ended {ends} times; {shown}", run.id);
     let paused = matches!(run.state, State::Paused { .. });
-    let reasons = [run.due_at().is_some(), run.lease().is_some(), paused];
+    // One that waits for a signal has no time at which it goes on by itself.
+    let waits = run.due_at().is_some() || run.state.parked().is_some();
+    let reasons = [waits, run.lease().is_some(), paused];
     let count = reasons.into_iter().filter(|reason| *reason).count();
     assert_eq!(count, usize::from(!run.state.finished()), "{} has {count} reasons; {shown}", run.id);
     // The two views on events must at least hold together.
