@@ -3,7 +3,7 @@
 use kagzi_model::{
     ControlRejection, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, WorkerId,
 };
-use kagzi_store::{ControlCommand, ControlReply, WorkerCommand, WorkerReply};
+use kagzi_store::{ChangeGate, ChangeNamespace, Offline};
 
 use crate::{Engine, EngineError, SessionEvent, explain::ago};
 
@@ -24,11 +24,7 @@ impl Engine {
         command: NamespaceCommand,
         gate: Option<GateCommand>,
     ) -> Result<Namespace, EngineError> {
-        let command = ControlCommand::Namespace { name, command: Box::new(command), gate };
-        match self.store().rule(command).await?? {
-            ControlReply::Namespace(namespace) => Ok(*namespace),
-            ControlReply::Gate(_) => unreachable!("a namespace is answered with its row"),
-        }
+        Ok(self.store().ask(ChangeNamespace { name, command, gate }).await??)
     }
 
     /// One namespace, or a refusal that names it.
@@ -39,27 +35,15 @@ impl Engine {
 
     /// Pauses, resumes or limits what is behind a gate.
     pub async fn change_gate(&self, key: GateKey, command: GateCommand) -> Result<Gate, EngineError> {
-        match self.store().rule(ControlCommand::Gate { key, command }).await?? {
-            ControlReply::Gate(gate) => Ok(gate),
-            ControlReply::Namespace(_) => unreachable!("a gate is answered with its row"),
-        }
+        Ok(self.store().ask(ChangeGate { key, command }).await??)
     }
 
     /// Takes a worker out of the registry although it may live: its runs go to others at once. One that is
     /// connected here is told to stop.
     pub async fn take_offline(&self, id: WorkerId) -> Result<u32, EngineError> {
-        match self.store().worker(WorkerCommand::Offline { id }).await?? {
-            WorkerReply::Deregistered { released } => {
-                self.hub().tell(id, SessionEvent::Drain);
-                Ok(released)
-            }
-            WorkerReply::Registered(_)
-            | WorkerReply::Beat(_)
-            | WorkerReply::Draining(_)
-            | WorkerReply::TakenOver { .. } => {
-                unreachable!("a worker that leaves is answered with what was released")
-            }
-        }
+        let released = self.store().ask(Offline { id }).await??;
+        self.hub().tell(id, SessionEvent::Drain);
+        Ok(released)
     }
 
     /// The gate that keeps a run of this queue and type from being claimed, in words; none when all let it

@@ -7,7 +7,9 @@ use kagzi_model::{
     RunId, RunKey, StartRun, Started, Timestamp, Worker, WorkerId, act,
     schedule::{ScheduleCommand, ScheduleRequest},
 };
-use kagzi_store::{Beat, BeatAnswer, Clock, Outcome, ScheduleReply, Store, WorkerCommand, WorkerReply};
+use kagzi_store::{
+    Beat, BeatAnswer, Clock, CutOff, Deregister, Drain, Outcome, Register, ScheduleReply, Store,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
@@ -28,7 +30,7 @@ pub struct Engine {
 }
 
 struct Inner {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Arc<dyn Clock>,
     hub: Arc<Hub>,
     settings: Settings,
@@ -39,7 +41,7 @@ struct Inner {
 
 impl Engine {
     /// Starts the engine over a store that was opened with the same clock and hub.
-    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hub: Arc<Hub>, settings: Settings) -> Self {
+    pub fn start(store: Arc<Store>, clock: Arc<dyn Clock>, hub: Arc<Hub>, settings: Settings) -> Self {
         store.configure(settings.controls());
         let inner = Inner {
             store,
@@ -72,7 +74,7 @@ impl Engine {
         self.inner.store.close().await;
     }
 
-    pub fn store(&self) -> &dyn Store {
+    pub fn store(&self) -> &Store {
         &*self.inner.store
     }
 
@@ -176,15 +178,7 @@ impl Engine {
     /// Adds a worker to the registry.
     pub async fn register(&self, id: WorkerId, registration: Registration) -> Result<Worker, EngineError> {
         self.has_room_for(id, &registration.namespace).await?;
-        match self.store().worker(WorkerCommand::Register { id, registration }).await?? {
-            WorkerReply::Registered(worker) => Ok(worker),
-            WorkerReply::Beat(_)
-            | WorkerReply::Draining(_)
-            | WorkerReply::Deregistered { .. }
-            | WorkerReply::TakenOver { .. } => {
-                unreachable!("a registration is answered with the worker")
-            }
-        }
+        Ok(self.store().ask(Register { id, registration }).await??)
     }
 
     /// A sign of life. What the worker should know of and does not list is given back, as `delivery` says.
@@ -253,58 +247,25 @@ impl Engine {
     }
 
     async fn send_piece(&self, beat: Beat) -> Result<BeatAnswer, EngineError> {
-        match self.store().worker(WorkerCommand::Beat(beat)).await?? {
-            WorkerReply::Beat(answer) => Ok(answer),
-            WorkerReply::Registered(_)
-            | WorkerReply::Draining(_)
-            | WorkerReply::Deregistered { .. }
-            | WorkerReply::TakenOver { .. } => {
-                unreachable!("a heartbeat is answered with what was lost")
-            }
-        }
+        Ok(self.store().ask(beat).await??)
     }
 
     /// Asks a worker to finish what it has and take nothing new.
     pub async fn drain(&self, id: WorkerId) -> Result<Worker, EngineError> {
-        match self.store().worker(WorkerCommand::Drain { id }).await?? {
-            WorkerReply::Draining(worker) => {
-                self.hub().tell(id, SessionEvent::Drain);
-                Ok(worker)
-            }
-            WorkerReply::Registered(_)
-            | WorkerReply::Beat(_)
-            | WorkerReply::Deregistered { .. }
-            | WorkerReply::TakenOver { .. } => {
-                unreachable!("a drain is answered with the worker")
-            }
-        }
+        let worker = self.store().ask(Drain { id }).await??;
+        self.hub().tell(id, SessionEvent::Drain);
+        Ok(worker)
     }
 
     /// Takes a worker out of the registry; its runs are given back without counting as an attempt.
     pub async fn deregister(&self, id: WorkerId) -> Result<u32, EngineError> {
-        match self.store().worker(WorkerCommand::Deregister { id }).await?? {
-            WorkerReply::Deregistered { released } => Ok(released),
-            WorkerReply::Registered(_)
-            | WorkerReply::Beat(_)
-            | WorkerReply::Draining(_)
-            | WorkerReply::TakenOver { .. } => {
-                unreachable!("a deregistration is answered with what was released")
-            }
-        }
+        Ok(self.store().ask(Deregister { id }).await??)
     }
 
     /// Lets the runs of a worker go on elsewhere whose connection broke at `since`, unless it was heard of
     /// after that.
     pub(crate) async fn take_over(&self, id: WorkerId, since: Timestamp) -> Result<u32, EngineError> {
-        match self.store().worker(WorkerCommand::CutOff { id, since }).await?? {
-            WorkerReply::TakenOver { runs } => Ok(runs),
-            WorkerReply::Registered(_)
-            | WorkerReply::Beat(_)
-            | WorkerReply::Draining(_)
-            | WorkerReply::Deregistered { .. } => {
-                unreachable!("a cut-off is answered with what was taken over")
-            }
-        }
+        Ok(self.store().ask(CutOff { id, since }).await??)
     }
 
     /// Ends a demand whose owner is gone and gives back what never reached it. Called from `Drop`, so it

@@ -10,6 +10,7 @@ mod change;
 pub mod codes;
 mod command;
 mod decide;
+mod entity;
 pub mod event;
 mod failure;
 mod failure_handler;
@@ -41,6 +42,7 @@ pub use command::{
     Act, Author, Command, Duty, Ends, LeaseRef, Order, Report, RunKey, StartRun, StepRef, StepResult,
 };
 pub use decide::decide;
+pub use entity::Entity;
 pub use event::{
     Event, EventKind, Kind, KindInfo, RecordFrame,
     wire::{Field, Proto},
@@ -73,4 +75,4 @@ pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp};
 pub use wait::{Parked, Wait};
-pub use worker::{Registration, Worker, WorkerStatus};
+pub use worker::{Registration, RegistryError, Worker, WorkerCommand, WorkerStatus, renewed_until};

@@ -104,7 +104,7 @@ impl Server {
     ) -> anyhow::Result<Server> {
         settings.check()?;
         let hub = Arc::new(Hub::default());
-        let store: Arc<dyn Store> = match store {
+        let store: Arc<Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),
             #[cfg(feature = "turso")]
             StoreUrl::Turso(path) => Arc::new(TursoStore::open(path, clock.clone(), hub.clone())?),

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kagzi_store::{LaneStats, Store};
+use kagzi_store::LaneStats;
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, complete, record};
 

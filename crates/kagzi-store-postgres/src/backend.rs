@@ -494,7 +494,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn write(&mut self, set: WriteSet) -> Result<(), StoreError> {
-        self.required_versions.change(&set.controls);
+        self.required_versions.change(&set.namespaces);
         self.held_back.push(set);
         Ok(())
     }

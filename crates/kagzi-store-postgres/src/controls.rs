@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use futures_util::future::{try_join, try_join_all};
 use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
+use kagzi_store::{Changes, ControlBackend, ControlReads, Depth, StoreError};
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use crate::{
@@ -159,7 +159,7 @@ const FORGET_WORKERS: &str = "DELETE FROM kagzi.workers
     AND workers.worker_id = old.worker_id
  RETURNING workers.namespace_id, workers.worker_id, task_queue, hostname, pid, version, workflow_types, \
  labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version";
 
 const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(waiting)::bigint, \
                       sum(leased)::bigint, min(oldest)
@@ -217,8 +217,8 @@ impl RequiredVersions {
     }
 
     /// Notes whose controls are written.
-    pub fn change(&mut self, set: &ControlSet) {
-        let created = set.created.iter().chain(set.updated.iter().map(|(_, row)| row));
+    pub fn change(&mut self, namespaces: &Changes<Namespace>) {
+        let created = namespaces.inserted.iter().chain(namespaces.updated.iter().map(|(_, row)| row));
         self.changed.extend(created.map(|row| row.name.clone()));
         self.changed.sort_unstable();
         self.changed.dedup();
@@ -257,13 +257,20 @@ impl RequiredVersions {
 }
 
 /// The statements that write what changed, in order.
-pub fn statements(session: &Session, set: ControlSet) -> Vec<Sending<'_>> {
-    let ControlSet { mut implicit, mut created, mut updated, mut gates } = set;
+pub fn statements(
+    session: &Session,
+    namespaces: Changes<Namespace>,
+    gates: Changes<Gate>,
+) -> Vec<Sending<'_>> {
+    let Changes { deleted, mut implicit, inserted: mut created, mut updated } = namespaces;
+    debug_assert!(deleted.is_empty(), "namespaces stay");
     implicit.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     created.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     updated.sort_unstable_by(|a, b| a.1.name.cmp(&b.1.name));
-    gates.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    let (open, shut): (Vec<Gate>, Vec<Gate>) = gates.into_iter().partition(Gate::is_open);
+    let mut shut: Vec<Gate> = gates.rows().cloned().collect();
+    shut.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    let mut open: Vec<GateKey> = gates.deleted.into_iter().map(|(key, _)| key).collect();
+    open.sort_unstable();
     let mut sending: Vec<Sending<'_>> = Vec::new();
     if !implicit.is_empty() {
         sending.push(Box::pin(async move {
@@ -287,10 +294,7 @@ pub fn statements(session: &Session, set: ControlSet) -> Vec<Sending<'_>> {
         sending.push(Box::pin(async move { send(session, PUT_GATES, gate_columns(&shut)).await }));
     }
     if !open.is_empty() {
-        sending.push(Box::pin(async move {
-            let keys: Vec<GateKey> = open.into_iter().map(|gate| gate.key).collect();
-            send(session, DELETE_GATES, key_columns(&keys)).await
-        }));
+        sending.push(Box::pin(async move { send(session, DELETE_GATES, key_columns(&open)).await }));
     }
     sending
 }

@@ -82,6 +82,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Transaction(include_str!("../migrations/0008_events_by_commit.sql")),
     Migration::Events,
     Migration::Transaction(include_str!("../migrations/0009_levels.sql")),
+    Migration::Transaction(include_str!("../migrations/0010_worker_versions.sql")),
 ];
 
 // From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind

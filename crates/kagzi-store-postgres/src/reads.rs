@@ -59,7 +59,7 @@ const RUNS_BY_PREFIX: &str = "SELECT run_id
 
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version,
         (SELECT count(*) FROM kagzi.runs WHERE runs.lease_worker = workers.worker_id)
    FROM kagzi.workers
   WHERE namespace_id = $1

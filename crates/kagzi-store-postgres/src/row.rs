@@ -62,10 +62,10 @@ pub fn lease_worker(run: &Run) -> Option<Uuid> {
 /// The columns of a worker, in the order that [`worker`] reads them.
 pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, \
                                   workflow_types, labels, \
-     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
+     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version";
 
 /// How many columns a worker has.
-pub const WORKER_WIDTH: usize = 15;
+pub const WORKER_WIDTH: usize = 16;
 
 /// Reads a worker. An unknown status is corruption, never "offline".
 pub fn worker(row: &Row) -> Result<Worker, StoreError> {
@@ -89,6 +89,7 @@ pub fn worker(row: &Row) -> Result<Worker, StoreError> {
         registered_at: Timestamp(get(row, 12)?),
         heartbeat_at: Timestamp(get(row, 13)?),
         deregistered_at: get::<Option<i64>>(row, 14)?.map(Timestamp),
+        row_version: get::<i64>(row, 15)?.cast_unsigned(),
     })
 }
 

@@ -9,7 +9,7 @@ use kagzi_model::{
     schedule::{Schedule, ScheduleKey},
 };
 use kagzi_store::{
-    DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    Changes, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, StoreError,
     listing::{self, POSTGRES},
 };
 use tokio_postgres::Row;
@@ -79,13 +79,12 @@ const UPDATE_SCHEDULES: &str = "WITH done AS (
            paused = new.paused, next_at = new.next_at, updated_at = new.updated_at, input = new.input,
            content_type = new.content_type
       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::boolean[],
-                  $8::bigint[], $9::bigint[], $10::bytea[], $11::text[])
-           AS new (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at, \
-           updated_at,
-                   input, content_type)
+                  $8::bigint[], $9::bigint[], $10::bytea[], $11::text[], $12::bigint[])
+           AS new (namespace_id, schedule_id, version, workflow_type, plan, state, paused, next_at,
+                   updated_at, input, content_type, from_version)
      WHERE schedules.namespace_id = new.namespace_id
        AND schedules.schedule_id = new.schedule_id
-       AND schedules.version = new.version - 1
+       AND schedules.version = new.from_version
  RETURNING 1
 )
 SELECT 1 / (count(*) = cardinality($2))::integer
@@ -96,7 +95,7 @@ const DELETE_SCHEDULES: &str = "WITH done AS (
      USING unnest($1::text[], $2::text[], $3::bigint[]) AS old (namespace_id, schedule_id, version)
      WHERE schedules.namespace_id = old.namespace_id
        AND schedules.schedule_id = old.schedule_id
-       AND schedules.version = old.version - 1
+       AND schedules.version = old.version
  RETURNING 1
 )
 SELECT 1 / (count(*) = cardinality($2))::integer
@@ -153,16 +152,20 @@ impl ScheduleRows for PostgresBackend {
 }
 
 /// The statements for changed schedules, in order.
-pub fn statements(session: &Session, writes: Vec<ScheduleWrite>) -> Vec<Sending<'_>> {
-    let (mut inserted, mut updated, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
-    for write in writes {
-        match write {
-            ScheduleWrite::Insert(row) => inserted.push(*row),
-            ScheduleWrite::Update(row) => updated.push(*row),
-            ScheduleWrite::Delete { key, version } => deleted.push((key, version)),
-        }
-    }
+pub fn statements(session: &Session, changes: Changes<Schedule>) -> Vec<Sending<'_>> {
+    let Changes { deleted, implicit, inserted, updated } = changes;
+    debug_assert!(implicit.is_empty(), "a schedule is made by a person");
     let mut sending: Vec<Sending<'_>> = Vec::new();
+    if !deleted.is_empty() {
+        sending.push(Box::pin(async move {
+            let columns = vec![
+                column(&deleted, |(key, _)| &*key.namespace),
+                column(&deleted, |(key, _)| &*key.id),
+                column(&deleted, |(_, version)| version.cast_signed()),
+            ];
+            send(session, DELETE_SCHEDULES, columns).await
+        }));
+    }
     if !inserted.is_empty() {
         sending.push(Box::pin(async move {
             let mut columns = columns(&inserted);
@@ -172,16 +175,11 @@ pub fn statements(session: &Session, writes: Vec<ScheduleWrite>) -> Vec<Sending<
         }));
     }
     if !updated.is_empty() {
-        sending.push(Box::pin(async move { send(session, UPDATE_SCHEDULES, columns(&updated)).await }));
-    }
-    if !deleted.is_empty() {
         sending.push(Box::pin(async move {
-            let columns = vec![
-                column(&deleted, |(key, _)| &*key.namespace),
-                column(&deleted, |(key, _)| &*key.id),
-                column(&deleted, |(_, version)| version.cast_signed()),
-            ];
-            send(session, DELETE_SCHEDULES, columns).await
+            let (from, rows): (Vec<u64>, Vec<Schedule>) = updated.into_iter().unzip();
+            let mut columns = columns(&rows);
+            columns.push(column(&from, |version| version.cast_signed()));
+            send(session, UPDATE_SCHEDULES, columns).await
         }));
     }
     sending

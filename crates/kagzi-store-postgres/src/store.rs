@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
+use kagzi_store::{Clock, Lane, LaneOptions, Observer, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ impl PostgresStore {
         options: PostgresOptions,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
-    ) -> Result<LaneStore<PostgresReads>, StoreError> {
+    ) -> Result<Store, StoreError> {
         let (config, options) = options::parse(url, &options)?;
         let session = Session::connect(&config, &options, Purpose::Write).await?;
         at_open::check_encoding(&session).await?;
@@ -65,7 +65,7 @@ impl PostgresStore {
         if !options.notify {
             let (lane, handle) = Lane::new(backend, clock, observer, lane_options);
             tokio::spawn(lane.run());
-            return Ok(LaneStore::new(handle, reads, description));
+            return Ok(Store::new(handle, reads, description));
         }
         let server = server.simple().to_string();
         let outbox = Arc::new(Outbox::default());
@@ -79,7 +79,7 @@ impl PostgresStore {
         tokio::spawn(stop.clone().run_until_cancelled_owned(ring));
         tokio::spawn(stop.run_until_cancelled_owned(listen));
         tokio::spawn(lane.run());
-        Ok(LaneStore::new(handle, reads, description))
+        Ok(Store::new(handle, reads, description))
     }
 }
 

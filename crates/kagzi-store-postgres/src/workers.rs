@@ -14,7 +14,7 @@ use crate::{
 
 const LOAD_WORKERS: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version
    FROM kagzi.workers
   WHERE worker_id = ANY($1)";
 
@@ -35,7 +35,7 @@ UPDATE kagzi.workers
 RETURNING workers.namespace_id, workers.worker_id, workers.task_queue, workers.hostname, workers.pid,
           workers.version, workers.workflow_types, workers.labels, workers.max_concurrent, workers.status,
           workers.completed_total, workers.failed_total, workers.registered_at, workers.heartbeat_at,
-          workers.deregistered_at";
+          workers.deregistered_at, workers.row_version";
 
 const STANDING: &str = "SELECT worker_id
    FROM kagzi.workers

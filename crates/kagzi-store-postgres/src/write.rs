@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
 use kagzi_model::{Reason, Run, Worker};
-use kagzi_store::{LabelRow, WriteSet};
+use kagzi_store::{Changes, LabelRow, WriteSet};
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
@@ -61,36 +61,37 @@ const PUT_LABELS: &str =
     SET value = excluded.value,
         finished_at = excluded.finished_at";
 
-const PUT_WORKERS: &str =
-    "INSERT INTO kagzi.workers AS old (namespace_id, worker_id, task_queue, hostname, pid, version, \
-     workflow_types,
+const INSERT_WORKERS: &str =
+    "INSERT INTO kagzi.workers (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types,
                   labels, max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
-                  deregistered_at, handles_failures)
+                  deregistered_at, row_version, handles_failures)
  SELECT *
-   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[], \
-   $8::text[],
-               $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
-               $15::bigint[], $16::boolean[])
-     ON CONFLICT (namespace_id, worker_id) DO UPDATE
-    SET task_queue = excluded.task_queue,
-        hostname = excluded.hostname,
-        pid = excluded.pid,
-        version = excluded.version,
-        workflow_types = excluded.workflow_types,
-        labels = excluded.labels,
-        handles_failures = excluded.handles_failures,
-        max_concurrent = excluded.max_concurrent,
-        registered_at = excluded.registered_at,
-        heartbeat_at = GREATEST(old.heartbeat_at, excluded.heartbeat_at),
-        status = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.status
-                      ELSE GREATEST(old.status, excluded.status) END,
-        completed_total = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.completed_total
-                               ELSE GREATEST(old.completed_total, excluded.completed_total) END,
-        failed_total = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.failed_total
-                            ELSE GREATEST(old.failed_total, excluded.failed_total) END,
-        deregistered_at = CASE WHEN excluded.registered_at > old.registered_at THEN excluded.deregistered_at
-                               ELSE COALESCE(old.deregistered_at, excluded.deregistered_at) END
-  WHERE excluded.registered_at >= old.registered_at";
+   FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[],
+               $8::text[], $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[],
+               $14::bigint[], $15::bigint[], $16::bigint[], $17::boolean[])";
+
+// As with runs: a worker that another server changed since it was read ends the transaction here and now.
+const UPDATE_WORKERS: &str = "WITH done AS (
+    UPDATE kagzi.workers
+       SET task_queue = new.task_queue, hostname = new.hostname, pid = new.pid, version = new.version,
+           workflow_types = new.workflow_types, labels = new.labels, max_concurrent = new.max_concurrent,
+           status = new.status, completed_total = new.completed_total, failed_total = new.failed_total,
+           registered_at = new.registered_at, heartbeat_at = new.heartbeat_at,
+           deregistered_at = new.deregistered_at, row_version = new.row_version,
+           handles_failures = new.handles_failures
+      FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[],
+                  $8::text[], $9::bigint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[],
+                  $14::bigint[], $15::bigint[], $16::bigint[], $17::boolean[], $18::bigint[])
+           AS new (namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
+                   max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
+                   deregistered_at, row_version, handles_failures, from_version)
+     WHERE workers.namespace_id = new.namespace_id
+       AND workers.worker_id = new.worker_id
+       AND workers.row_version = new.from_version
+ RETURNING 1
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM done";
 
 // A worker that stands by at another server by now has its runs counted there: leasing to it here could
 // exceed its limit. As above the division ends the transaction. The lock makes a server that takes the worker
@@ -113,7 +114,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUNS", INSERT_RUNS),
     ("UPDATE_RUNS", UPDATE_RUNS),
     ("PUT_LABELS", PUT_LABELS),
-    ("PUT_WORKERS", PUT_WORKERS),
+    ("INSERT_WORKERS", INSERT_WORKERS),
+    ("UPDATE_WORKERS", UPDATE_WORKERS),
     ("GUARD_WORKERS", GUARD_WORKERS),
 ];
 
@@ -128,17 +130,17 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         mut updated,
         events,
         mut labels,
-        mut workers,
+        workers,
         leased_to,
         schedules,
-        controls,
+        namespaces,
+        gates,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     // In id order, as rows are always locked: two servers that meet wait for each other, and never crosswise.
     inserted.sort_unstable_by_key(|run| run.id);
     updated.sort_unstable_by_key(|run| run.id);
     labels.sort_unstable_by(|a, b| (a.run, &a.name).cmp(&(b.run, &b.name)));
-    workers.sort_unstable_by_key(|worker| worker.id);
     if !leased_to.is_empty() {
         sending.push(Box::pin(async move {
             let namespaces: Vec<&str> = leased_to.iter().map(|(namespace, _)| &**namespace).collect();
@@ -169,11 +171,29 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     if !labels.is_empty() {
         sending.push(Box::pin(async move { send(session, PUT_LABELS, label_columns(&labels)).await }));
     }
-    if !workers.is_empty() {
-        sending.push(Box::pin(async move { send(session, PUT_WORKERS, worker_columns(&workers)).await }));
-    }
+    sending.extend(worker_statements(session, workers));
     sending.extend(schedules::statements(session, schedules));
-    sending.extend(controls::statements(session, controls));
+    sending.extend(controls::statements(session, namespaces, gates));
+    sending
+}
+
+fn worker_statements(session: &Session, changes: Changes<Worker>) -> Vec<Sending<'_>> {
+    let Changes { deleted, implicit, mut inserted, mut updated } = changes;
+    debug_assert!(deleted.is_empty() && implicit.is_empty(), "a worker registers, and a sweep forgets it");
+    inserted.sort_unstable_by_key(|worker| worker.id);
+    updated.sort_unstable_by_key(|(_, worker)| worker.id);
+    let mut sending: Vec<Sending<'_>> = Vec::new();
+    if !inserted.is_empty() {
+        sending.push(Box::pin(async move { send(session, INSERT_WORKERS, worker_columns(&inserted)).await }));
+    }
+    if !updated.is_empty() {
+        sending.push(Box::pin(async move {
+            let (from, rows): (Vec<u64>, Vec<Worker>) = updated.into_iter().unzip();
+            let mut columns = worker_columns(&rows);
+            columns.push(column(&from, |version| version.cast_signed()));
+            send(session, UPDATE_WORKERS, columns).await
+        }));
+    }
     sending
 }
 
@@ -257,6 +277,7 @@ fn worker_columns(workers: &[Worker]) -> Columns<'_> {
         column(workers, |worker| worker.registered_at.0),
         column(workers, |worker| worker.heartbeat_at.0),
         column(workers, |worker| worker.deregistered_at.map(|at| at.0)),
+        column(workers, |worker| worker.row_version.cast_signed()),
         column(workers, |worker| worker.registration.handles_failures()),
     ]
 }

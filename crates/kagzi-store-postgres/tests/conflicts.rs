@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kagzi_model::{Author, Command, RunKey, act};
-use kagzi_store::{LaneStats, Store};
+use kagzi_store::LaneStats;
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, namespace, next, record};
 

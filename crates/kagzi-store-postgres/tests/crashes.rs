@@ -11,7 +11,7 @@ use std::{
 };
 
 use kagzi_model::{Act, Command, RunId, Started, Timestamp, WorkerId};
-use kagzi_store::{Beat, LaneStats, Silent, Store, StoreError, SweepKind, SystemClock, WorkerCommand};
+use kagzi_store::{Beat, LaneStats, Silent, StoreError, SweepKind, SystemClock};
 use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture};
 use stage::{Server, complete, record};
 
@@ -156,7 +156,7 @@ async fn keep_house(server: Arc<Server>, worker: WorkerId, stop: Arc<AtomicBool>
             listed_before: Vec::new(),
         };
         // Away for the moment; the next round does it.
-        let _ = server.store.worker(WorkerCommand::Beat(beat)).await;
+        let _ = server.store.ask(beat).await;
         let _ = server.store.sweep(SweepKind::Expired { now: Timestamp::MAX, leap: None }).await;
     }
 }

@@ -5,10 +5,10 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{
-    Act, Author, Command, ControlRejection, Defaults, Gate, GateCommand, GateKey, Name, NamespaceChange,
-    NamespaceCommand, Rejection, RetryPolicy, RunKey, State, act,
+    Act, Author, Command, ControlRejection, Defaults, Gate, GateCommand, GateKey, Name, Namespace,
+    NamespaceChange, NamespaceCommand, Rejection, RetryPolicy, RunKey, State, act,
 };
-use kagzi_store::{ControlCommand, ControlReply, LaneStats, Reads, Store, SweepKind};
+use kagzi_store::{ChangeGate, ChangeNamespace, LaneStats, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{Server, complete, namespace, next};
 use tokio_util::sync::CancellationToken;
@@ -28,18 +28,11 @@ fn queue() -> GateKey {
 }
 
 async fn gate(server: &Server, key: GateKey, command: GateCommand) -> Gate {
-    match server.store.rule(ControlCommand::Gate { key, command }).await.unwrap() {
-        Ok(ControlReply::Gate(gate)) => gate,
-        other => panic!("{other:?}"),
-    }
+    server.store.ask(ChangeGate { key, command }).await.unwrap().unwrap()
 }
 
-async fn change(server: &Server, command: NamespaceCommand) -> Result<ControlReply, ControlRejection> {
-    server
-        .store
-        .rule(ControlCommand::Namespace { name: namespace(), command: Box::new(command), gate: None })
-        .await
-        .unwrap()
+async fn change(server: &Server, command: NamespaceCommand) -> Result<Namespace, ControlRejection> {
+    server.store.ask(ChangeNamespace { name: namespace(), command, gate: None }).await.unwrap()
 }
 
 fn pause() -> GateCommand {
@@ -160,7 +153,7 @@ async fn a_slot_freed_on_one_server_goes_to_a_worker_of_the_other() {
     one.start("charge").await;
     let lease = next(&mut first, SOON).await.lease();
     // The worker here takes nothing more; the one there waits before the full gate.
-    one.store.worker(kagzi_store::WorkerCommand::Drain { id: here }).await.unwrap().unwrap();
+    one.store.ask(kagzi_store::Drain { id: here }).await.unwrap().unwrap();
     let there = two.register("charge", 1).await;
     let mut second = two.stand_by(there, "charge").await;
     let run = two.start("charge").await;
@@ -205,14 +198,10 @@ async fn a_namespace_is_created_by_one_of_two_servers() {
     let create = |server: &'static str| {
         let description = Some(server.to_owned());
         let change = NamespaceChange { description, ..NamespaceChange::default() };
-        ControlCommand::Namespace {
-            name: "shop".into(),
-            command: Box::new(NamespaceCommand::Create(change)),
-            gate: None,
-        }
+        ChangeNamespace { name: "shop".into(), command: NamespaceCommand::Create(change), gate: None }
     };
 
-    let (first, second) = tokio::join!(one.store.rule(create("one")), two.store.rule(create("two")));
+    let (first, second) = tokio::join!(one.store.ask(create("one")), two.store.ask(create("two")));
 
     let exists = Err(ControlRejection::Exists("shop".into()));
     let answers = [first.unwrap(), second.unwrap()];
@@ -233,12 +222,8 @@ async fn two_servers_delete_what_is_past_a_retention_together_and_each_run_once(
     let (url, one, two) = pair().await;
     let shop = Name::from("shop");
     let keep = NamespaceChange { retention_ms: Some(1), ..NamespaceChange::default() };
-    let command = Box::new(NamespaceCommand::Create(keep));
-    one.store
-        .rule(ControlCommand::Namespace { name: shop.clone(), command, gate: None })
-        .await
-        .unwrap()
-        .unwrap();
+    let command = NamespaceCommand::Create(keep);
+    one.store.ask(ChangeNamespace { name: shop.clone(), command, gate: None }).await.unwrap().unwrap();
     for (namespace, count) in [(&shop, OLD), (&namespace(), 10)] {
         let starts: Vec<_> = (0..count).map(|_| stage::start_in(namespace, "charge")).collect();
         let cancel =

@@ -38,7 +38,7 @@ async fn complete(stage: &Stage, runs: usize) {
     }
     // The run after the last one was claimed with it.
     let next = standing.next().await;
-    let leave = kagzi_store::WorkerCommand::Deregister { id: standing.worker };
+    let leave = kagzi_store::Deregister { id: standing.worker };
     stage.worker(leave).await.unwrap();
     assert_eq!(stage.run(next.run.id).await.epoch, next.run.epoch, "it is given back");
 }
@@ -80,7 +80,7 @@ async fn complete_and_beat(stage: &Stage, runs: usize) -> usize {
         stage.ok(stage.complete(&lease)).await;
     }
     standing.next().await;
-    stage.worker(kagzi_store::WorkerCommand::Deregister { id: standing.worker }).await.unwrap();
+    stage.worker(kagzi_store::Deregister { id: standing.worker }).await.unwrap();
     beats
 }
 

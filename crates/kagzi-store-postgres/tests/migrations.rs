@@ -4,12 +4,12 @@ mod stage;
 
 use std::sync::Arc;
 
-use kagzi_store::{LaneStore, Reads, Silent, StoreError, SystemClock};
-use kagzi_store_postgres::{PostgresOptions, PostgresReads, PostgresStore, bouncer, fixture};
+use kagzi_store::{Silent, Store, StoreError, SystemClock};
+use kagzi_store_postgres::{PostgresOptions, PostgresStore, bouncer, fixture};
 use stage::{Server, connect, until};
 use tokio_postgres::Client;
 
-async fn open(url: &str) -> Result<LaneStore<PostgresReads>, StoreError> {
+async fn open(url: &str) -> Result<Store, StoreError> {
     let clock = Arc::new(SystemClock::new());
     PostgresStore::open(url, PostgresOptions::default(), clock, Arc::new(Silent)).await
 }

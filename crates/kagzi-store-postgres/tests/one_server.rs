@@ -5,7 +5,7 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{Act, Author, Rejection, RunKey, Status, act};
-use kagzi_store::{LaneStats, Reads, Silent, Store, StoreError, SystemClock};
+use kagzi_store::{LaneStats, Silent, StoreError, SystemClock};
 use kagzi_store_postgres::{
     EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, PostgresStore,
     READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS,

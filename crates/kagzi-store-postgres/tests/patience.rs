@@ -5,9 +5,7 @@ mod stage;
 use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{Author, RunKey, Timestamp, act};
-use kagzi_store::{
-    Clock, Direction, LaneStats, ManualClock, PageRequest, Reads, RunFilter, Store, StoreError,
-};
+use kagzi_store::{Clock, Direction, LaneStats, ManualClock, PageRequest, RunFilter, StoreError};
 use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresStore, bouncer, fixture};
 use stage::{Server, complete, connect, namespace, next, until};
 

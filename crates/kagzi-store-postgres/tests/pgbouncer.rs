@@ -24,7 +24,7 @@ impl Pooled {
 
 #[async_trait]
 impl StoreFactory for Pooled {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store> {
         let options = PostgresOptions::default();
         Arc::new(PostgresStore::open(&self.url, options, clock, observer).await.expect("the database opens"))
     }

@@ -12,7 +12,7 @@ use kagzi_model::{
     Command, Failure, Payload, WorkerId, act,
     schedule::{NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
-use kagzi_store::{Beat, LaneStats, Store, SweepKind, WorkerCommand, WorkerReply};
+use kagzi_store::{Beat, LaneStats, Store, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use kagzi_store_tests::Stage;
 use stage::{LEASE_MS, Server, namespace, next};
@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(20);
 const MANY: usize = 1_000;
 
 /// Commits and round trips of what is done.
-async fn counted(store: &dyn Store, done: impl Future<Output = ()>) -> (u64, u64) {
+async fn counted(store: &Store, done: impl Future<Output = ()>) -> (u64, u64) {
     let stats = store.stats();
     let before = (LaneStats::get(&stats.commits), LaneStats::get(&stats.round_trips));
     done.await;
@@ -67,13 +67,9 @@ fn beat(id: WorkerId, runs: Vec<kagzi_model::LeaseRef>) -> Beat {
 }
 
 async fn beat_all(server: &Server, beats: Vec<Beat>) {
-    let answers =
-        join_all(beats.into_iter().map(|beat| server.store.worker(WorkerCommand::Beat(beat)))).await;
+    let answers = join_all(beats.into_iter().map(|beat| server.store.ask(beat))).await;
     for answer in answers {
-        match answer.unwrap().unwrap() {
-            WorkerReply::Beat(answer) => assert_eq!(answer.lost.len(), 0),
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(answer.unwrap().unwrap().lost.len(), 0);
     }
 }
 

@@ -12,9 +12,7 @@ use kagzi_model::{
     Act, Author, Command, Done, Rejection, Reply, RunId, RunKey, Started, Status, Timestamp, WorkerId,
     WorkerStatus, act,
 };
-use kagzi_store::{
-    Beat, Finished, LaneStats, LostLease, Observer, Reads, Store, SweepKind, WorkerCommand, WorkerReply,
-};
+use kagzi_store::{Beat, CutOff, Deregister, Drain, Finished, LaneStats, LostLease, Observer, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
 use stage::{LEASE_MS, Server, complete, namespace, next, record};
 
@@ -126,7 +124,7 @@ async fn a_worker_that_moves_to_the_other_server_keeps_its_lease() {
     // The first server remembers the run as leased under the old epoch.
     one.apply(record(old.clone(), "first", 0)).await.unwrap();
 
-    two.store.worker(WorkerCommand::Deregister { id: first }).await.unwrap().unwrap();
+    two.store.ask(Deregister { id: first }).await.unwrap().unwrap();
     let second = two.register("charge", 1).await;
     let mut assignments = two.stand_by(second, "charge").await;
     let new = next(&mut assignments, SOON).await.lease();
@@ -146,7 +144,7 @@ async fn a_heartbeat_hears_of_what_the_other_server_did() {
     let leases = [next(&mut assignments, SOON).await.lease(), next(&mut assignments, SOON).await.lease()];
 
     two.apply(RunKey::new(namespace(), lost).order(Author::new("tester", "no"), act::Cancel)).await.unwrap();
-    two.store.worker(WorkerCommand::Drain { id: worker }).await.unwrap().unwrap();
+    two.store.ask(Drain { id: worker }).await.unwrap().unwrap();
     let beat = Beat {
         id: worker,
         of: None,
@@ -156,9 +154,8 @@ async fn a_heartbeat_hears_of_what_the_other_server_did() {
         reconnected: false,
         listed_before: Vec::new(),
     };
-    let answer = one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+    let answer = one.store.ask(beat).await.unwrap().unwrap();
 
-    let WorkerReply::Beat(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(answer.lost.iter().map(|(lease, _)| lease.run).collect::<Vec<_>>(), [lost]);
     assert_eq!(answer.status, WorkerStatus::Draining);
     let view = one.store.worker_by_id(&namespace(), worker).await.unwrap().unwrap();
@@ -185,7 +182,7 @@ async fn a_slot_freed_by_the_other_server_is_used_again() {
         reconnected: false,
         listed_before: Vec::new(),
     };
-    one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+    one.store.ask(beat).await.unwrap().unwrap();
 
     assert_eq!(next(&mut assignments, SOON).await.run.id, second);
 }
@@ -237,7 +234,7 @@ async fn a_living_stream_takes_its_place_back_with_its_heartbeat() {
         reconnected: false,
         listed_before: Vec::new(),
     };
-    one.store.worker(WorkerCommand::Beat(beat)).await.unwrap().unwrap();
+    one.store.ask(beat).await.unwrap().unwrap();
 
     assert_eq!(next(&mut assignments, SOON).await.run.id, run);
 }
@@ -436,10 +433,8 @@ async fn a_worker_whose_connection_broke_here_keeps_its_runs_if_it_stands_by_at_
 
     let mut runs = Vec::new();
     for id in [moved, lost] {
-        let cut_off = WorkerCommand::CutOff { id, since: Timestamp::MAX };
-        let reply = one.store.worker(cut_off).await.unwrap().unwrap();
-        let WorkerReply::TakenOver { runs: count } = reply else { panic!("{reply:?}") };
-        runs.push(count);
+        let cut_off = CutOff { id, since: Timestamp::MAX };
+        runs.push(one.store.ask(cut_off).await.unwrap().unwrap());
     }
 
     assert_eq!(runs, [0, 1]);

@@ -9,7 +9,7 @@ use kagzi_model::{
     Command, LeaseRef, Name, Payload, Registration, RunId, RunOptions, StartRun, StepRef, StepResult,
     WorkerId, act,
 };
-use kagzi_store::{Demand, LaneStats, Silent, Store, SystemClock, WorkerCommand};
+use kagzi_store::{Demand, LaneStats, Register, Silent, Store, SystemClock};
 use kagzi_store_sqlite::SqliteStore;
 use tokio::{sync::mpsc::unbounded_channel, task::JoinSet};
 use uuid::Uuid;
@@ -63,7 +63,7 @@ async fn main() {
     store.close().await;
 }
 
-async fn register(store: &impl Store, slots: usize) -> WorkerId {
+async fn register(store: &Store, slots: usize) -> WorkerId {
     let id = WorkerId(Uuid::now_v7());
     let registration = Registration {
         namespace: "default".into(),
@@ -75,7 +75,7 @@ async fn register(store: &impl Store, slots: usize) -> WorkerId {
         max_concurrent: u32::try_from(slots).expect("not that many"),
         labels: Default::default(),
     };
-    let registered = store.worker(WorkerCommand::Register { id, registration }).await;
+    let registered = store.ask(Register { id, registration }).await;
     registered.expect("the store works").expect("the registration is valid");
     id
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use kagzi_model::{Aggregate, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId};
 use kagzi_store::{
-    Backend, DueKey, DueQuery, DueRun, FoundBusiness, LabelRow, Loaded, LoadedWorker, LoadedWorkers,
+    Backend, Changes, DueKey, DueQuery, DueRun, FoundBusiness, LabelRow, Loaded, LoadedWorker, LoadedWorkers,
     QueueKey, RetireQuery, RunKey, StoreError, WorkersQuery, WriteSet,
 };
 
@@ -78,7 +78,7 @@ const NEXT_SWEEP: &str = "SELECT sweep_at, run_id
 
 const LOAD_WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version
    FROM workers
   WHERE worker_id = ?1";
 
@@ -133,11 +133,19 @@ const PUT_LABEL: &str = "INSERT INTO run_labels (run_id, name, namespace_id, val
     SET value = excluded.value,
         finished_at = excluded.finished_at";
 
-const PUT_WORKER: &str =
-    "INSERT OR REPLACE INTO workers (namespace_id, worker_id, task_queue, hostname, pid, version,
-                  workflow_types, labels, max_concurrent, status, completed_total, failed_total,
-                  registered_at, heartbeat_at, deregistered_at, handles_failures)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+const INSERT_WORKER: &str =
+    "INSERT INTO workers (worker_id, namespace_id, task_queue, hostname, pid, version, workflow_types, labels,
+                     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at,
+                     deregistered_at, row_version, handles_failures)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+
+const UPDATE_WORKER: &str = "UPDATE workers
+    SET namespace_id = ?2, task_queue = ?3, hostname = ?4, pid = ?5, version = ?6, workflow_types = ?7,
+        labels = ?8, max_concurrent = ?9, status = ?10, completed_total = ?11, failed_total = ?12,
+        registered_at = ?13, heartbeat_at = ?14, deregistered_at = ?15, row_version = ?16,
+        handles_failures = ?17
+  WHERE worker_id = ?1
+    AND row_version = ?18";
 
 /// Every statement of the write path; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -157,7 +165,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT_RUN", INSERT_RUN),
     ("UPDATE_RUN", UPDATE_RUN),
     ("PUT_LABEL", PUT_LABEL),
-    ("PUT_WORKER", PUT_WORKER),
+    ("INSERT_WORKER", INSERT_WORKER),
+    ("UPDATE_WORKER", UPDATE_WORKER),
 ];
 
 /// The connection that writes, and the lock that makes it the only one.
@@ -185,29 +194,48 @@ impl SqliteBackend {
         Ok(Some(aggregate))
     }
 
-    fn put_worker(&self, worker: &Worker) -> Result<usize, StoreError> {
+    fn write_workers(&self, changes: &Changes<Worker>) -> Result<(), StoreError> {
+        let Changes { deleted, implicit, inserted, updated } = changes;
+        debug_assert!(
+            deleted.is_empty() && implicit.is_empty(),
+            "a worker registers, and a sweep forgets it"
+        );
+        for worker in inserted {
+            self.put_worker(INSERT_WORKER, worker, None)?;
+        }
+        for (from, worker) in updated {
+            if self.put_worker(UPDATE_WORKER, worker, Some(*from))? != 1 {
+                return Err(StoreError::Conflict("a worker has another version than memory says".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn put_worker(&self, sql: &str, worker: &Worker, from: Option<u64>) -> Result<usize, StoreError> {
         let registration = &worker.registration;
-        self.db.execute(
-            PUT_WORKER,
-            bind![
-                registration.namespace,
-                worker.id,
-                registration.task_queue,
-                registration.hostname,
-                registration.pid,
-                registration.version,
-                json(&registration.workflow_types),
-                json(&registration.labels),
-                registration.max_concurrent,
-                worker.status as u8,
-                worker.completed_total,
-                worker.failed_total,
-                worker.registered_at,
-                worker.heartbeat_at,
-                worker.deregistered_at,
-                registration.handles_failures(),
-            ],
-        )
+        let (types, labels) = (json(&registration.workflow_types), json(&registration.labels));
+        let (status, handles_failures) = (worker.status as u8, registration.handles_failures());
+        let values = bind![
+            worker.id,
+            registration.namespace,
+            registration.task_queue,
+            registration.hostname,
+            registration.pid,
+            registration.version,
+            types,
+            labels,
+            registration.max_concurrent,
+            status,
+            worker.completed_total,
+            worker.failed_total,
+            worker.registered_at,
+            worker.heartbeat_at,
+            worker.deregistered_at,
+            worker.row_version,
+            handles_failures,
+            from,
+        ];
+        self.db.execute(sql, &values[..values.len() - usize::from(from.is_none())])
     }
 }
 
@@ -385,11 +413,9 @@ impl Backend for SqliteBackend {
             let LabelRow { namespace, run, name, value, created_at, finished_at } = label;
             self.db.execute(PUT_LABEL, bind![run, name, namespace, value, created_at, finished_at])?;
         }
-        for worker in &set.workers {
-            self.put_worker(worker)?;
-        }
-        set.schedules.iter().try_for_each(|write| schedules::write(&self.db, write))?;
-        crate::controls::write(&self.db, &set.controls)
+        self.write_workers(&set.workers)?;
+        schedules::write(&self.db, &set.schedules)?;
+        crate::controls::write(&self.db, &set.namespaces, &set.gates)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
+use kagzi_store::{Changes, ControlBackend, ControlReads, Depth, StoreError};
 
 use crate::{
     backend::SqliteBackend,
@@ -68,7 +68,7 @@ const DELETE_GATE: &str = "DELETE FROM gates
 
 const LONG_OFFLINE: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version
    FROM workers INDEXED BY workers_offline
   WHERE status = 3
     AND deregistered_at < ?1
@@ -134,27 +134,29 @@ impl ControlBackend for SqliteBackend {
 }
 
 /// Writes what changed. We are alone on the file, so a row that is not as memory says means: reload.
-pub fn write(db: &Db, set: &ControlSet) -> Result<(), StoreError> {
+pub fn write(db: &Db, namespaces: &Changes<Namespace>, gates: &Changes<Gate>) -> Result<(), StoreError> {
     let conflict = |what: &str| Err(StoreError::Conflict(format!("{what} is not as memory says")));
-    for row in &set.implicit {
+    let Changes { deleted, implicit, inserted, updated } = namespaces;
+    debug_assert!(deleted.is_empty(), "namespaces stay");
+    for row in implicit {
         put_namespace(db, FIND_NAMESPACE, row, None)?;
     }
-    for row in &set.created {
+    for row in inserted {
         if put_namespace(db, FIND_NAMESPACE, row, None)? != 1 {
             return conflict("a new namespace");
         }
     }
-    for (from, row) in &set.updated {
+    for (from, row) in updated {
         if put_namespace(db, UPDATE_NAMESPACE, row, Some(*from))? != 1 {
             return conflict("a namespace");
         }
     }
-    for gate in &set.gates {
+    for (key, _) in &gates.deleted {
+        let (queue, kind) = key.columns();
+        db.execute(DELETE_GATE, bind![key.namespace, queue, kind])?;
+    }
+    for gate in gates.rows() {
         let (queue, kind) = gate.key.columns();
-        if gate.is_open() {
-            db.execute(DELETE_GATE, bind![gate.key.namespace, queue, kind])?;
-            continue;
-        }
         let paused = gate.paused.as_ref();
         db.execute(
             PUT_GATE,

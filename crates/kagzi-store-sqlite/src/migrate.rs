@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_failure_handlers.sql"),
     EVENTS_BY_COMMIT,
     include_str!("../migrations/0009_levels.sql"),
+    include_str!("../migrations/0010_worker_versions.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

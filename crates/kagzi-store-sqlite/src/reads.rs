@@ -45,7 +45,7 @@ const RUNS_BY_PREFIX: &str = "SELECT run_id
 
 const WORKER: &str =
     "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at,
+        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version,
         (SELECT count(*)
            FROM runs
           WHERE runs.lease_worker = workers.worker_id
@@ -285,7 +285,7 @@ fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, Sto
 }
 
 fn worker_view(row: &Row<'_>) -> Result<WorkerView, StoreError> {
-    Ok(WorkerView { worker: row::worker(row)?, active: row.get(15)? })
+    Ok(WorkerView { worker: row::worker(row)?, active: row.get(row::WORKER_WIDTH)? })
 }
 
 /// Columns that say which table they are of: a listing may join.

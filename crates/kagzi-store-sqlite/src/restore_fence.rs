@@ -4,9 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use kagzi_model::{LeaseRef, WorkerId, act};
-use kagzi_store::{
-    Clock, Lane, LaneOptions, LaneStore, Silent, Store, StoreError, SystemClock, WorkerCommand,
-};
+use kagzi_store::{Clock, Deregister, Lane, LaneOptions, Silent, Store, StoreError, SystemClock};
 
 use crate::{
     backend::SqliteBackend,
@@ -55,7 +53,7 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     let backend = SqliteBackend::new(writer, lock, Check::default());
     let (lane, handle) = Lane::new(backend, Arc::new(clock), Arc::new(Silent), LaneOptions::default());
     let pool = ReadPool::over(Connections { looking: vec![], dispatch: vec![] }, handle.stats())?;
-    let store = LaneStore::new(handle, SqliteReads::new(pool), String::new());
+    let store = Store::new(handle, SqliteReads::new(pool), String::new());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime =
         runtime.map_err(|error| StoreError::Unavailable(format!("could not make a runtime: {error}")))?;
@@ -70,11 +68,7 @@ pub fn fence(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-async fn release(
-    store: &impl Store,
-    leases: Vec<LeaseRef>,
-    workers: Vec<WorkerId>,
-) -> Result<(), StoreError> {
+async fn release(store: &Store, leases: Vec<LeaseRef>, workers: Vec<WorkerId>) -> Result<(), StoreError> {
     let release = |lease: &LeaseRef| lease.report(act::Release { why: WHY.to_owned() });
     for chunk in leases.chunks(CHUNK) {
         for outcome in store.apply(chunk.iter().map(release).collect()).await? {
@@ -82,7 +76,7 @@ async fn release(
         }
     }
     for id in workers {
-        let left = store.worker(WorkerCommand::Deregister { id }).await?;
+        let left = store.ask(Deregister { id }).await?;
         left.map_err(|refused| StoreError::Bug(format!("could not take a worker offline: {refused}")))?;
     }
     Ok(())

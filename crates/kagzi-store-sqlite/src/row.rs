@@ -59,7 +59,10 @@ pub fn lease_worker(run: &Run) -> Option<&[u8]> {
 /// The columns of a worker, in the order that [`worker`] reads them.
 pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, \
                                   workflow_types, labels, \
-     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at";
+     max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version";
+
+/// How many columns a worker has.
+pub const WORKER_WIDTH: usize = 16;
 
 /// Reads a worker. An unknown status is corruption, never "offline".
 pub fn worker(row: &Row<'_>) -> Result<Worker, StoreError> {
@@ -83,5 +86,6 @@ pub fn worker(row: &Row<'_>) -> Result<Worker, StoreError> {
         registered_at: row.get(12)?,
         heartbeat_at: row.get(13)?,
         deregistered_at: row.get(14)?,
+        row_version: row.get(15)?,
     })
 }

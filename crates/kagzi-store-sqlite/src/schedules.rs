@@ -6,7 +6,7 @@ use kagzi_model::{
     schedule::{Schedule, ScheduleKey},
 };
 use kagzi_store::{
-    DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite, StoreError,
+    Changes, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, StoreError,
     listing::{self, SQLITE},
 };
 use uuid::Uuid;
@@ -53,12 +53,12 @@ const UPDATE_SCHEDULE: &str = "UPDATE schedules
         input = ?10, content_type = ?11
   WHERE namespace_id = ?1
     AND schedule_id = ?2
-    AND version = ?3 - 1";
+    AND version = ?12";
 
 const DELETE_SCHEDULE: &str = "DELETE FROM schedules
   WHERE namespace_id = ?1
     AND schedule_id = ?2
-    AND version = ?3 - 1";
+    AND version = ?3";
 
 /// Every fixed statement about schedules; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
@@ -111,10 +111,15 @@ impl ScheduleRows for SqliteBackend {
     }
 }
 
-/// Writes one change of a schedule.
-pub fn write(db: &Db, write: &ScheduleWrite) -> Result<(), StoreError> {
-    let changed = match write {
-        ScheduleWrite::Insert(row) => db.execute(
+/// Writes what changed. We are alone on the file, so a row that is not as memory says means: reload.
+pub fn write(db: &Db, changes: &Changes<Schedule>) -> Result<(), StoreError> {
+    let Changes { deleted, implicit, inserted, updated } = changes;
+    debug_assert!(implicit.is_empty(), "a schedule is made by a person");
+    for (key, from) in deleted {
+        one(db.execute(DELETE_SCHEDULE, bind![key.namespace, key.id, *from])?)?;
+    }
+    for row in inserted {
+        one(db.execute(
             INSERT_SCHEDULE,
             bind![
                 row.namespace,
@@ -131,8 +136,10 @@ pub fn write(db: &Db, write: &ScheduleWrite) -> Result<(), StoreError> {
                 *row.input.data,
                 row.input.content_type,
             ],
-        )?,
-        ScheduleWrite::Update(row) => db.execute(
+        )?)?;
+    }
+    for (from, row) in updated {
+        one(db.execute(
             UPDATE_SCHEDULE,
             bind![
                 row.namespace,
@@ -146,12 +153,14 @@ pub fn write(db: &Db, write: &ScheduleWrite) -> Result<(), StoreError> {
                 row.updated_at,
                 *row.input.data,
                 row.input.content_type,
+                *from,
             ],
-        )?,
-        ScheduleWrite::Delete { key, version } => {
-            db.execute(DELETE_SCHEDULE, bind![key.namespace, key.id, *version])?
-        }
-    };
+        )?)?;
+    }
+    Ok(())
+}
+
+fn one(changed: usize) -> Result<(), StoreError> {
     match changed {
         1 => Ok(()),
         _ => Err(StoreError::Conflict("a schedule has another version than memory says".into())),

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, thread};
 
-use kagzi_store::{Clock, Lane, LaneOptions, LaneStore, Observer, StoreError};
+use kagzi_store::{Clock, Lane, LaneOptions, Observer, Store, StoreError};
 
 #[cfg(feature = "turso")]
 use crate::turso;
@@ -37,7 +37,7 @@ impl SqliteStore {
         path: &Path,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
-    ) -> Result<LaneStore<SqliteReads>, StoreError> {
+    ) -> Result<Store, StoreError> {
         let mut lock = claim_file(path)?;
         let name = format!("sqlite:{}", path.display());
         let path = lock.database().to_owned();
@@ -66,7 +66,7 @@ impl TursoStore {
         path: &Path,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
-    ) -> Result<LaneStore<SqliteReads>, StoreError> {
+    ) -> Result<Store, StoreError> {
         let lock = claim_file(path)?;
         let database = turso::open(path)?;
         let writer = turso::writer(&database)?;
@@ -101,7 +101,7 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
     opened: Opened<'_, R>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
-) -> Result<LaneStore<SqliteReads>, StoreError> {
+) -> Result<Store, StoreError> {
     let Opened { name, lock, writer, reader, check } = opened;
     let read = sound::read_tables(&writer).and_then(|()| newest(&writer));
     let kinds_level = match migrate::kinds_level(&writer) {
@@ -136,5 +136,5 @@ fn start<R: Fn() -> Result<Db, StoreError>>(
             runtime.block_on(lane.run());
         })
         .map_err(|error| StoreError::Unavailable(format!("could not start the writer: {error}")))?;
-    Ok(LaneStore::new(handle, SqliteReads::new(pool), name))
+    Ok(Store::new(handle, SqliteReads::new(pool), name))
 }

@@ -5,7 +5,7 @@ use kagzi_model::{
     Author, Done, EventKind, LeaseRef, OnFailure, Ordered, Payload, Rejection, Reply, RunId, RunKey, State,
     Status, StepRef, StepResult, act,
 };
-use kagzi_store::WorkerCommand;
+use kagzi_store::Deregister;
 
 use crate::{Stage, Standing};
 
@@ -169,7 +169,7 @@ pub async fn a_run_whose_id_looks_like_a_handlers_has_its_own_handler(stage: Sta
 pub async fn the_namespaces_handler_is_known_even_when_its_worker_has_left(stage: Stage) {
     let handler = kagzi_model::FAILURE_HANDLER;
     let left = stage.register_for(&[handler], 1).await;
-    stage.worker(WorkerCommand::Deregister { id: left }).await.unwrap();
+    stage.worker(Deregister { id: left }).await.unwrap();
     let (run, lease, _standing) = leased(&stage).await;
 
     stage.ok(stage.fail(&lease)).await;

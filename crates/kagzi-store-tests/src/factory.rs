@@ -14,7 +14,7 @@ use kagzi_store::{Clock, MemoryStore, Observer, Store};
 /// - The store takes its time from the given clock, which stands still unless a check moves it.
 #[async_trait]
 pub trait StoreFactory: Send + Sync + 'static {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store>;
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store>;
 
     /// Executes a statement on the database itself, while no store of the factory is open.
     async fn execute(&self, sql: &str) {
@@ -27,7 +27,7 @@ pub struct MemoryFactory;
 
 #[async_trait]
 impl StoreFactory for MemoryFactory {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store> {
         Arc::new(MemoryStore::open(clock, observer))
     }
 }

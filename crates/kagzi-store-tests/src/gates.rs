@@ -3,7 +3,7 @@
 use kagzi_model::{
     Author, Command, GateCommand, GateKey, LeaseRef, Name, RunId, RunKey, StartRun, State, act,
 };
-use kagzi_store::{Depth, LaneStats, WorkerCommand};
+use kagzi_store::{Depth, LaneStats, Register};
 
 use crate::{
     Stage, TYPE,
@@ -130,7 +130,7 @@ pub async fn a_namespace_limit_holds_over_all_queues(stage: Stage) {
     let mut elsewhere = stage.registration(&[TYPE], 10);
     elsewhere.task_queue = "slow".into();
     let slow = kagzi_model::WorkerId(uuid::Uuid::now_v7());
-    stage.worker(WorkerCommand::Register { id: slow, registration: elsewhere }).await.unwrap();
+    stage.worker(Register { id: slow, registration: elsewhere }).await.unwrap();
     let mut slow = stage.stand_by_as(slow, &[TYPE]).await;
     for number in 0..10 {
         let task_queue: Name = if number % 2 == 0 { "slow" } else { "default" }.into();

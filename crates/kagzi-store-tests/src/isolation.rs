@@ -146,7 +146,7 @@ pub async fn queues_behind_one_limit_are_served_in_the_order_they_came(stage: St
         let id = kagzi_model::WorkerId(Uuid::now_v7());
         let registration =
             kagzi_model::Registration { task_queue: queue.clone(), ..stage.registration(&[TYPE], 10) };
-        stage.worker(kagzi_store::WorkerCommand::Register { id, registration }).await.unwrap();
+        stage.worker(kagzi_store::Register { id, registration }).await.unwrap();
         stage.stand_by_as(id, &[TYPE]).await
     };
     let (mut a, mut b) = (stand_by(&first).await, stand_by(&second).await);

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use kagzi_model::{Run, RunId, Status, WorkerStatus};
-use kagzi_store::{Cursor, Direction, Page, PageRequest, RunFilter, WorkerCommand, WorkerFilter, WorkerView};
+use kagzi_store::{
+    Cursor, Deregister, Direction, Drain, Page, PageRequest, RunFilter, WorkerFilter, WorkerView,
+};
 
 use crate::{Stage, TYPE};
 
@@ -103,10 +105,10 @@ pub async fn workers_are_listed_counted_and_filtered(stage: Stage) {
     standing.next().await;
     stage.pass_ms(1);
     let draining = stage.register(1).await;
-    stage.worker(WorkerCommand::Drain { id: draining }).await.unwrap();
+    stage.worker(Drain { id: draining }).await.unwrap();
     stage.pass_ms(1);
     let offline = stage.register(1).await;
-    stage.worker(WorkerCommand::Deregister { id: offline }).await.unwrap();
+    stage.worker(Deregister { id: offline }).await.unwrap();
 
     let list = async |filter: WorkerFilter, page: PageRequest| {
         let (page, total) = stage.store.workers(&stage.namespace, &filter, &page).await.unwrap();

@@ -4,7 +4,7 @@ use kagzi_model::{
     Author, Begin, OnFailure, Reply, RetryPolicy, RunId, RunKey, RunOptions, State, Status, Timestamp,
     WorkerId, WorkerStatus, act, limits::RELEASES_MAX,
 };
-use kagzi_store::{RegistryError, WorkerCommand, WorkerReply};
+use kagzi_store::{CutOff, RegistryError};
 use uuid::Uuid;
 
 use crate::{Stage, Standing, TYPE};
@@ -160,10 +160,7 @@ pub async fn an_execution_of_a_step_that_began_and_died_has_its_number(stage: St
 
 /// Says that the worker's connection broke at `since`, and answers how many runs were taken over.
 async fn cut_off(stage: &Stage, id: WorkerId, since: Timestamp) -> u32 {
-    match stage.worker(WorkerCommand::CutOff { id, since }).await.unwrap() {
-        WorkerReply::TakenOver { runs } => runs,
-        other => panic!("a cut-off was answered with {other:?}"),
-    }
+    stage.worker(CutOff { id, since }).await.unwrap()
 }
 
 pub async fn the_runs_of_a_worker_that_was_cut_off_go_on_elsewhere_without_backoff(stage: Stage) {

@@ -4,9 +4,7 @@ use kagzi_model::{
     Author, Command, ControlRejection, Defaults, FAILURE_HANDLER, LeaseRef, Name, NamespaceChange,
     NamespaceCommand, Rejection, Reply, RetryPolicy, RunKey, Started, State, Timeouts, WorkerId, act,
 };
-use kagzi_store::{
-    Direction, PageRequest, RegistryError, RunFilter, ServerControls, WorkerCommand, WorkerFilter,
-};
+use kagzi_store::{Direction, PageRequest, Register, RegistryError, RunFilter, ServerControls, WorkerFilter};
 use uuid::Uuid;
 
 use crate::{Stage, TYPE};
@@ -100,10 +98,7 @@ pub async fn a_namespace_is_made_by_its_first_use(stage: Stage) {
 pub async fn an_unknown_namespace_is_refused_where_the_server_says_so(stage: Stage) {
     stage.store.configure(ServerControls { create_namespaces: false, ..ServerControls::default() });
     let namespace = stage.namespace.clone();
-    let register = || WorkerCommand::Register {
-        id: WorkerId(Uuid::now_v7()),
-        registration: stage.registration(&[TYPE], 1),
-    };
+    let register = || Register { id: WorkerId(Uuid::now_v7()), registration: stage.registration(&[TYPE], 1) };
 
     let start = stage.apply(Command::start(stage.new_run("order-1"))).await;
     let worker = stage.worker(register()).await.unwrap_err();

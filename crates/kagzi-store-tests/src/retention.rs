@@ -5,7 +5,7 @@ use kagzi_model::{
     Author, Command, Name, NamespaceChange, NamespaceCommand, NamespaceField, OnFailure, RunId, RunKey,
     StartRun, act,
 };
-use kagzi_store::{ControlCommand, LaneStats, RunFilter, SweepKind};
+use kagzi_store::{ChangeNamespace, LaneStats, RunFilter, SweepKind};
 
 use crate::{Stage, stage::in_time};
 
@@ -25,8 +25,8 @@ fn space(stage: &Stage, name: &str) -> Name {
 }
 
 async fn change(stage: &Stage, name: &Name, command: NamespaceCommand) {
-    let command = ControlCommand::Namespace { name: name.clone(), command: Box::new(command), gate: None };
-    in_time("an answer", stage.store.rule(command)).await.unwrap().unwrap();
+    let command = ChangeNamespace { name: name.clone(), command, gate: None };
+    in_time("an answer", stage.store.ask(command)).await.unwrap().unwrap();
 }
 
 fn keep_days(days: i64) -> NamespaceChange {

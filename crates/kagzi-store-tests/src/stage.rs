@@ -15,8 +15,8 @@ use kagzi_model::{
     Started, StepRef, StepResult, Timestamp, Worker, WorkerId, act,
 };
 use kagzi_store::{
-    Assignment, Beat, BeatAnswer, Clock, ControlCommand, ControlReply, Demand, ManualClock, Outcome,
-    RegistryError, Store, SweepKind, WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, ChangeGate, ChangeNamespace, Clock, Demand, ManualClock, Outcome, Register,
+    RegistryError, Request, Store, SweepKind,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
 use uuid::Uuid;
@@ -43,7 +43,7 @@ pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 /// One open store with everything a check needs.
 pub struct Stage {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     pub clock: ManualClock,
     pub told: Arc<Recorder>,
     pub namespace: Name,
@@ -225,8 +225,12 @@ impl Stage {
         }
     }
 
-    pub async fn worker(&self, command: WorkerCommand) -> Result<WorkerReply, RegistryError> {
-        in_time("an answer", self.store.worker(command)).await.expect("the store works")
+    /// Changes the worker registry.
+    pub async fn worker<T: Send, R>(&self, request: R) -> Result<T, RegistryError>
+    where
+        R: Request<Answer = Result<T, RegistryError>>,
+    {
+        in_time("an answer", self.store.ask(request)).await.expect("the store works")
     }
 
     /// Registers a worker of the stage's type.
@@ -237,7 +241,7 @@ impl Stage {
     pub async fn register_for(&self, types: &[&str], max_concurrent: u32) -> WorkerId {
         let id = WorkerId(Uuid::now_v7());
         let registration = self.registration(types, max_concurrent);
-        self.worker(WorkerCommand::Register { id, registration }).await.expect("a new worker is welcome");
+        self.worker(Register { id, registration }).await.expect("a new worker is welcome");
         id
     }
 
@@ -286,34 +290,21 @@ impl Stage {
     }
 
     pub async fn beat_with(&self, beat: Beat) -> Result<BeatAnswer, RegistryError> {
-        match self.worker(WorkerCommand::Beat(beat)).await? {
-            WorkerReply::Beat(answer) => Ok(answer),
-            other => panic!("a heartbeat was answered with {other:?}"),
-        }
+        self.worker(beat).await
     }
 
     // Rules.
 
     /// Changes the stage's namespace.
     pub async fn change(&self, command: NamespaceCommand) -> Result<Namespace, ControlRejection> {
-        let command = ControlCommand::Namespace {
-            name: self.namespace.clone(),
-            command: Box::new(command),
-            gate: None,
-        };
-        match in_time("an answer", self.store.rule(command)).await.expect("the store works")? {
-            ControlReply::Namespace(namespace) => Ok(*namespace),
-            ControlReply::Gate(gate) => panic!("a namespace was answered with {gate:?}"),
-        }
+        let request = ChangeNamespace { name: self.namespace.clone(), command, gate: None };
+        in_time("an answer", self.store.ask(request)).await.expect("the store works")
     }
 
     /// Changes a gate.
     pub async fn gate(&self, key: GateKey, command: GateCommand) -> Gate {
-        let command = ControlCommand::Gate { key, command };
-        match in_time("an answer", self.store.rule(command)).await.expect("the store works") {
-            Ok(ControlReply::Gate(gate)) => gate,
-            other => panic!("a gate was answered with {other:?}"),
-        }
+        let changed = in_time("an answer", self.store.ask(ChangeGate { key, command })).await;
+        changed.expect("the store works").expect("the gate is changed")
     }
 
     /// The gate before the stage's queue.

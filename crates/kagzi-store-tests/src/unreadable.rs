@@ -37,7 +37,7 @@ async fn only_the_victim_stands_still(stage: &Stage, victim: RunId, neighbour: R
     assert!(named[0].0.to_string().contains(&victim.to_string()), "{named:?}");
     let refused = stage.apply(stage.cancel(victim)).await;
     assert!(matches!(refused, Err(Rejection::Unreadable { .. })), "{refused:?}");
-    stage.worker(kagzi_store::WorkerCommand::Deregister { id: standing.worker }).await.unwrap();
+    stage.worker(kagzi_store::Deregister { id: standing.worker }).await.unwrap();
 }
 
 pub async fn an_event_of_a_kind_that_only_a_newer_server_knows_stops_nobody(mut stage: Stage) {

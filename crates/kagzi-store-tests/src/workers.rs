@@ -1,7 +1,7 @@
 //! The registry: who is there, and how they leave.
 
 use kagzi_model::{FAILURE_HANDLER, Registration, State, WorkerStatus};
-use kagzi_store::{Beat, RegistryError, SweepKind, WorkerCommand, WorkerReply};
+use kagzi_store::{Beat, Deregister, Drain, Offline, Register, RegistryError, SweepKind};
 
 use crate::{LEASE_MS, Stage, TYPE};
 
@@ -9,10 +9,9 @@ pub async fn a_registered_worker_reads_back_as_it_came(stage: Stage) {
     let registration = stage.registration(&[TYPE, "refund"], 7);
     let id = kagzi_model::WorkerId(uuid::Uuid::now_v7());
 
-    let command = WorkerCommand::Register { id, registration: registration.clone() };
-    let reply = stage.worker(command).await.unwrap();
+    let command = Register { id, registration: registration.clone() };
+    let worker = stage.worker(command).await.unwrap();
 
-    let WorkerReply::Registered(worker) = reply else { panic!("{reply:?}") };
     assert_eq!(worker.registration, registration);
     assert_eq!(stage.worker_row(id).await, worker);
     assert_eq!((worker.status, worker.registered_at), (WorkerStatus::Online, stage.now()));
@@ -23,7 +22,7 @@ pub async fn a_draining_worker_gets_nothing_new_and_finishes_what_it_has(stage: 
     stage.start("order-1").await;
     let lease = standing.next().await.lease();
 
-    stage.worker(WorkerCommand::Drain { id: standing.worker }).await.unwrap();
+    stage.worker(Drain { id: standing.worker }).await.unwrap();
     let waiting = stage.start("order-2").await;
     stage.settle().await;
 
@@ -43,9 +42,9 @@ pub async fn a_worker_that_leaves_gives_its_runs_back_without_counting_as_an_att
     leaving.next().await;
     let mut heir = stage.stand_by(2).await;
 
-    let reply = stage.worker(WorkerCommand::Deregister { id: leaving.worker }).await.unwrap();
+    let released = stage.worker(Deregister { id: leaving.worker }).await.unwrap();
 
-    assert!(matches!(reply, WorkerReply::Deregistered { released: 2 }), "{reply:?}");
+    assert_eq!(released, 2);
     let row = stage.worker_row(leaving.worker).await;
     assert_eq!((row.status, row.deregistered_at), (WorkerStatus::Offline, Some(stage.now())));
     let mut taken = [heir.next().await.run, heir.next().await.run];
@@ -77,7 +76,7 @@ pub async fn a_worker_id_is_of_no_use_to_another_namespace_or_queue(stage: Stage
         };
         let greeted = stage.beat_with(greeting).await.unwrap_err();
         let registration = Registration { namespace, task_queue, ..own.clone() };
-        let register = WorkerCommand::Register { id: standing.worker, registration };
+        let register = Register { id: standing.worker, registration };
         let registered = stage.worker(register).await.unwrap_err();
 
         let taken = RegistryError::Taken(standing.worker);
@@ -116,21 +115,21 @@ pub async fn leaving_twice_is_leaving_once(stage: Stage) {
     let worker = stage.register(1).await;
 
     for _ in 0..2 {
-        let reply = stage.worker(WorkerCommand::Deregister { id: worker }).await.unwrap();
-        assert!(matches!(reply, WorkerReply::Deregistered { released: 0 }), "{reply:?}");
+        let released = stage.worker(Deregister { id: worker }).await.unwrap();
+        assert_eq!(released, 0);
     }
     let unknown = kagzi_model::WorkerId(uuid::Uuid::now_v7());
-    let refused = stage.worker(WorkerCommand::Deregister { id: unknown }).await.unwrap_err();
+    let refused = stage.worker(Deregister { id: unknown }).await.unwrap_err();
     assert_eq!(refused, RegistryError::Unknown(unknown));
 }
 
 pub async fn draining_needs_a_worker_that_is_there(stage: Stage) {
     let worker = stage.register(1).await;
-    stage.worker(WorkerCommand::Deregister { id: worker }).await.unwrap();
+    stage.worker(Deregister { id: worker }).await.unwrap();
     let unknown = kagzi_model::WorkerId(uuid::Uuid::now_v7());
 
-    let offline = stage.worker(WorkerCommand::Drain { id: worker }).await.unwrap_err();
-    let missing = stage.worker(WorkerCommand::Drain { id: unknown }).await.unwrap_err();
+    let offline = stage.worker(Drain { id: worker }).await.unwrap_err();
+    let missing = stage.worker(Drain { id: unknown }).await.unwrap_err();
 
     assert_eq!((offline, missing), (RegistryError::Offline(worker), RegistryError::Unknown(unknown)));
 }
@@ -142,7 +141,7 @@ pub async fn registering_again_does_not_forget_what_the_worker_holds(stage: Stag
     standing.next().await;
     let registration = stage.registration(&[TYPE], 1);
 
-    stage.worker(WorkerCommand::Register { id: standing.worker, registration }).await.unwrap();
+    stage.worker(Register { id: standing.worker, registration }).await.unwrap();
     stage.start("order-2").await;
     stage.settle().await;
 
@@ -179,9 +178,9 @@ pub async fn a_worker_taken_offline_loses_its_runs_at_once_and_is_told(stage: St
     let stale = standing.next().await.lease();
     let mut heir = stage.stand_by(1).await;
 
-    let reply = stage.worker(WorkerCommand::Offline { id: standing.worker }).await.unwrap();
+    let released = stage.worker(Offline { id: standing.worker }).await.unwrap();
 
-    assert!(matches!(reply, WorkerReply::Deregistered { released: 1 }), "{reply:?}");
+    assert_eq!(released, 1);
     let taken = heir.next().await.run;
     assert_eq!((taken.id, taken.attempts, taken.crashes, taken.epoch), (run, 0, 0, 2));
     let told = stage.told.lost(run).await;
@@ -195,10 +194,10 @@ pub async fn a_worker_taken_offline_loses_its_runs_at_once_and_is_told(stage: St
 
 pub async fn workers_long_offline_are_forgotten_and_others_are_not(stage: Stage) {
     let gone = stage.register(1).await;
-    stage.worker(WorkerCommand::Deregister { id: gone }).await.unwrap();
+    stage.worker(Deregister { id: gone }).await.unwrap();
     stage.pass_ms(1_000);
     let lately = stage.register(1).await;
-    stage.worker(WorkerCommand::Deregister { id: lately }).await.unwrap();
+    stage.worker(Deregister { id: lately }).await.unwrap();
     let online = stage.register(1).await;
 
     stage.sweep(SweepKind::OfflineWorkers { before: stage.now() }).await;
@@ -209,7 +208,7 @@ pub async fn workers_long_offline_are_forgotten_and_others_are_not(stage: Stage)
 
 pub async fn the_queue_of_a_forgotten_failure_handler_is_remembered(stage: Stage) {
     let handler = stage.register_for(&[FAILURE_HANDLER], 1).await;
-    stage.worker(WorkerCommand::Deregister { id: handler }).await.unwrap();
+    stage.worker(Deregister { id: handler }).await.unwrap();
     stage.pass_ms(1_000);
 
     stage.sweep(SweepKind::OfflineWorkers { before: stage.now() }).await;

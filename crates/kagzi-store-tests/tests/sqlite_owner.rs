@@ -4,11 +4,11 @@ mod sqlite_file;
 
 use std::sync::Arc;
 
-use kagzi_store::{LaneStore, Silent, Store, StoreError, SystemClock};
-use kagzi_store_sqlite::{SqliteReads, SqliteStore};
+use kagzi_store::{Silent, Store, StoreError, SystemClock};
+use kagzi_store_sqlite::SqliteStore;
 use sqlite_file::SqliteFile;
 
-fn open(file: &SqliteFile) -> Result<LaneStore<SqliteReads>, StoreError> {
+fn open(file: &SqliteFile) -> Result<Store, StoreError> {
     SqliteStore::open(&file.path(), Arc::new(SystemClock::new()), Arc::new(Silent))
 }
 

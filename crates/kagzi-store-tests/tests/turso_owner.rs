@@ -5,12 +5,12 @@ mod turso_file;
 use std::sync::Arc;
 
 use kagzi_model::Command;
-use kagzi_store::{LaneStore, Reads, Silent, Store, StoreError, SystemClock};
+use kagzi_store::{Reads, Silent, Store, StoreError, SystemClock};
 use kagzi_store_sqlite::{SqliteReads, SqliteStore, TursoStore};
 use kagzi_store_tests::Stage;
 use turso_file::TursoFile;
 
-fn open(file: &TursoFile) -> Result<LaneStore<SqliteReads>, StoreError> {
+fn open(file: &TursoFile) -> Result<Store, StoreError> {
     TursoStore::open(&file.path(), Arc::new(SystemClock::new()), Arc::new(Silent))
 }
 

@@ -3,10 +3,11 @@
 use std::future::Future;
 
 use kagzi_model::{
-    Aggregate, Event, Millis, Name, Namespace, Payload, Run, RunId, RunKey, Timestamp, Worker, WorkerId,
+    Aggregate, Entity, Event, Gate, Millis, Name, Namespace, Payload, Run, RunId, RunKey, Timestamp, Worker,
+    WorkerId, schedule::Schedule,
 };
 
-use crate::{ControlBackend, ControlSet, ScheduleRows, ScheduleWrite, StoreError};
+use crate::{ControlBackend, ScheduleRows, StoreError};
 
 /// Where a run waits: claims are made per key, so a type that nobody registers never stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,6 +154,41 @@ pub struct LabelRow {
     pub finished_at: Option<Timestamp>,
 }
 
+/// Changed rows of one kind, to be written in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changes<E: Entity> {
+    /// Each deletes the row with this version; another one there is a [`StoreError::Conflict`].
+    pub deleted: Vec<(E::Key, u64)>,
+    /// Made by their first use. Another server may have been first with the very same row.
+    pub implicit: Vec<E>,
+    /// Must not be there yet; else a [`StoreError::Conflict`].
+    pub inserted: Vec<E>,
+    /// Each replaces the row with this version; another one there is a [`StoreError::Conflict`].
+    pub updated: Vec<(u64, E)>,
+}
+
+impl<E: Entity> Default for Changes<E> {
+    fn default() -> Self {
+        Changes { deleted: Vec::new(), implicit: Vec::new(), inserted: Vec::new(), updated: Vec::new() }
+    }
+}
+
+impl<E: Entity> Changes<E> {
+    /// Every row that is there afterwards, for tables whose rows are guarded by another one's version.
+    pub fn rows(&self) -> impl Iterator<Item = &E> {
+        let updated = self.updated.iter().map(|(_, row)| row);
+        self.implicit.iter().chain(&self.inserted).chain(updated)
+    }
+
+    /// Nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.deleted.is_empty()
+            && self.implicit.is_empty()
+            && self.inserted.is_empty()
+            && self.updated.is_empty()
+    }
+}
+
 /// The final rows of a batch.
 #[derive(Debug, Default)]
 pub struct WriteSet {
@@ -164,12 +200,14 @@ pub struct WriteSet {
     pub events: Vec<EventRow>,
     /// Labels of runs that were labelled or that ended: each replaces the row of the same run and name.
     pub labels: Vec<LabelRow>,
-    pub workers: Vec<Worker>,
+    pub workers: Changes<Worker>,
     /// Workers that these rows lease runs to, on a shared database. One that stands by at another server by
     /// now is a [`StoreError::Conflict`]: its runs are counted there.
     pub leased_to: Vec<(Name, WorkerId)>,
-    pub schedules: Vec<ScheduleWrite>,
-    pub controls: ControlSet,
+    pub schedules: Changes<Schedule>,
+    pub namespaces: Changes<Namespace>,
+    /// Guarded by the versions of their namespaces.
+    pub gates: Changes<Gate>,
 }
 
 impl WriteSet {
@@ -181,7 +219,8 @@ impl WriteSet {
             && self.labels.is_empty()
             && self.workers.is_empty()
             && self.schedules.is_empty()
-            && self.controls.is_empty()
+            && self.namespaces.is_empty()
+            && self.gates.is_empty()
     }
 }
 

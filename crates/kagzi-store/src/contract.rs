@@ -1,64 +1,17 @@
 //! What the engine may ask of a store.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use kagzi_model::{
-    Command, ControlRejection, GateKey, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run,
-    RunId, Timestamp, Worker, WorkerId, WorkerStatus,
-    schedule::{ScheduleRejection, ScheduleRequest},
+    GateKey, LeaseRef, Millis, Name, Payload, Registration, Rejection, Reply, Run, RunId, Timestamp,
+    WorkerId, WorkerStatus,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{
-    ControlCommand, ControlReply, LaneStats, QueueKey, Reads, ScheduleReply, ServerControls, StoreError,
-};
+use crate::QueueKey;
 
 /// The answer to one command: accepted, or refused with the reason.
 pub type Outcome = Result<Reply, Rejection>;
-
-/// A durable store.
-///
-/// - Nothing is answered before it is durable; an error means that nothing of the call was written, or that
-///   it is not known, and every command may be sent again.
-/// - Commands of one call are applied in order, each on its own: a refused one changes nothing and does not
-///   disturb its neighbours.
-#[async_trait]
-pub trait Store: Reads {
-    /// Applies commands and answers each.
-    async fn apply(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, StoreError>;
-    /// Lets a worker stand by for runs. They are delivered as they are leased to it, never more at once than
-    /// the worker's `max_concurrent`.
-    async fn stand_by(&self, demand: Demand) -> Result<Result<(), RegistryError>, StoreError>;
-    /// Ends a demand. What was delivered before stays leased.
-    async fn withdraw(&self, demand: u64) -> Result<(), StoreError>;
-    /// Changes the worker registry.
-    async fn worker(&self, command: WorkerCommand) -> Result<Result<WorkerReply, RegistryError>, StoreError>;
-    /// Changes a schedule, or starts a run of one.
-    async fn schedule(
-        &self,
-        request: ScheduleRequest,
-    ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError>;
-    /// Changes a namespace or a gate.
-    async fn rule(
-        &self,
-        command: ControlCommand,
-    ) -> Result<Result<ControlReply, ControlRejection>, StoreError>;
-    /// Says what this server adds to the rules; before anything starts.
-    fn configure(&self, controls: ServerControls);
-    /// One bounded round of housekeeping.
-    async fn sweep(&self, kind: SweepKind) -> Result<Swept, StoreError>;
-    /// Counters of the write path.
-    fn stats(&self) -> Arc<LaneStats>;
-    /// Other servers may change the same runs: not every end of a run started here passes through here.
-    fn shared(&self) -> bool {
-        false
-    }
-    /// What and where it is, for people: `sqlite:.kagzi/kagzi.db`.
-    fn describe(&self) -> String;
-    /// Stops after the commit in flight; later calls are refused.
-    async fn close(&self);
-}
 
 /// A worker that stands by for runs.
 #[derive(Debug, Clone)]
@@ -91,35 +44,41 @@ impl Assignment {
     }
 }
 
-/// A change of the worker registry.
+/// Adds a worker to the registry, or lets it come back.
 #[derive(Debug, Clone)]
-pub enum WorkerCommand {
-    Register {
-        id: WorkerId,
-        registration: Registration,
-    },
-    /// A sign of life; renews the leases it lists.
-    Beat(Beat),
-    Drain {
-        id: WorkerId,
-    },
-    /// Its connection to this server broke at `since`: unless it was heard of after that, here or at another
-    /// server, its runs go on elsewhere. It stays in the registry until it has been silent for long enough.
-    CutOff {
-        id: WorkerId,
-        since: Timestamp,
-    },
-    /// Takes the worker out and gives its runs back without counting as an attempt.
-    Deregister {
-        id: WorkerId,
-    },
-    /// The same by an operator's word: the worker is told that it has lost its runs.
-    Offline {
-        id: WorkerId,
-    },
+pub struct Register {
+    pub id: WorkerId,
+    pub registration: Registration,
 }
 
-/// A heartbeat.
+/// Asks a worker to finish what it has and to take nothing new.
+#[derive(Debug, Clone, Copy)]
+pub struct Drain {
+    pub id: WorkerId,
+}
+
+/// Its connection to this server broke at `since`: unless it was heard of after that, here or at another
+/// server, its runs go on elsewhere. It stays in the registry until it has been silent for long enough.
+/// Answered with how many runs go on.
+#[derive(Debug, Clone, Copy)]
+pub struct CutOff {
+    pub id: WorkerId,
+    pub since: Timestamp,
+}
+
+/// Takes the worker out and gives its runs back without counting as an attempt. Answered with how many.
+#[derive(Debug, Clone, Copy)]
+pub struct Deregister {
+    pub id: WorkerId,
+}
+
+/// The same by an operator's word: the worker is told that it has lost its runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Offline {
+    pub id: WorkerId,
+}
+
+/// A heartbeat: a sign of life that renews the leases it lists.
 #[derive(Debug, Clone)]
 pub struct Beat {
     pub id: WorkerId,
@@ -138,45 +97,12 @@ pub struct Beat {
     pub reconnected: bool,
 }
 
-/// What a registry change answers.
-#[derive(Debug, Clone)]
-pub enum WorkerReply {
-    Registered(Worker),
-    Beat(BeatAnswer),
-    Draining(Worker),
-    Deregistered { released: u32 },
-    TakenOver { runs: u32 },
-}
-
 /// The answer to a heartbeat.
 #[derive(Debug, Clone)]
 pub struct BeatAnswer {
     pub status: WorkerStatus,
     /// Listed, but no longer the worker's, and why.
     pub lost: Vec<(LeaseRef, Rejection)>,
-}
-
-/// Why a registry change or a demand is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RegistryError {
-    #[error("worker {0} is not registered; call RegisterWorker first")]
-    Unknown(WorkerId),
-    #[error("worker {0} is offline; call RegisterWorker again")]
-    Offline(WorkerId),
-    #[error("worker {0} is draining and takes no new work")]
-    Draining(WorkerId),
-    #[error("worker {worker} did not register workflow type '{name}'")]
-    UnknownType { worker: WorkerId, name: Name },
-    #[error("worker id {0} is taken by a worker of another namespace or task queue; leave worker_id empty")]
-    Taken(WorkerId),
-    #[error("there is no namespace '{0}'; create it with: kagzi ns create {0}")]
-    UnknownNamespace(Name),
-    #[error(
-        "namespace '{namespace}' has {max} workers online, as many as it may have (worker.online_max); a \
-         worker that is \
-         no longer needed is taken offline with: kagzi worker offline"
-    )]
-    TooMany { namespace: Name, max: u32 },
 }
 
 /// Time leapt forward: what was measured over it is longer than it lasted.

@@ -1,144 +1,129 @@
-//! The controls as the lane knows them: namespaces that were used, their gates, and what of it is not written
-//! yet.
+//! The controls as the lane knows them: namespaces that were used, their gates, and how many runs are leased
+//! behind these.
 
 use std::sync::Arc;
 
-use kagzi_model::{Gate, GateKey, GateScope, Name, Namespace};
+use kagzi_model::{Gate, GateKey, Name, Namespace};
 
 use crate::{
-    ControlSet, QueueKey, ServerControls,
+    QueueKey, ServerControls,
     fold::LeaseMove,
     hash::{HashMap, HashSet},
+    table::Table,
 };
 
 /// Namespaces that are remembered.
 const NAMESPACES_MAX: usize = 10_000;
 
-/// What is set for one namespace.
-pub struct Known {
-    pub namespace: Namespace,
-    gates: HashMap<GateScope, Gate>,
-}
-
-/// How a changed namespace is written.
-enum Write {
-    Implicit,
-    Created,
-    Updated { from: u64 },
-}
-
 /// Everything known so far. Dropped whole when a commit fails.
 #[derive(Default)]
 pub struct ControlCache {
     pub server: Arc<ServerControls>,
-    known: HashMap<Name, Known>,
+    pub namespaces: Table<Namespace>,
+    /// All gates of the namespaces that are known.
+    pub gates: Table<Gate>,
+    /// Namespaces that have gates. Hardly any has one, so asking costs nothing.
+    gated: HashSet<Name>,
     /// Runs leased behind gates with a limit, as of this moment of the batch.
     leased: HashMap<GateKey, u32>,
-    namespaces: HashMap<Name, Write>,
-    gates: HashSet<GateKey>,
 }
 
 impl ControlCache {
-    pub fn get(&self, namespace: &Name) -> Option<&Known> {
-        self.known.get(namespace)
+    /// A turn begins.
+    pub fn begin(&mut self, shared: bool) {
+        self.namespaces.begin();
+        self.gates.begin();
+        if shared {
+            // Other servers lease too.
+            self.leased.clear();
+        }
+    }
+
+    pub fn get(&self, namespace: &Name) -> Option<&Namespace> {
+        self.namespaces.get(namespace)
     }
 
     /// Adds what was loaded.
     pub fn know(&mut self, namespace: Namespace, gates: Vec<Gate>) {
-        let gates = gates.into_iter().map(|gate| (gate.key.scope.clone(), gate)).collect();
-        self.known.insert(namespace.name.clone(), Known { namespace, gates });
-    }
-
-    /// Adds a namespace that is used for the first time.
-    pub fn add_implicit(&mut self, namespace: Namespace) {
-        self.namespaces.insert(namespace.name.clone(), Write::Implicit);
-        self.know(namespace, Vec::new());
+        if !gates.is_empty() {
+            self.gated.insert(namespace.name.clone());
+        }
+        gates.into_iter().for_each(|gate| self.gates.know(gate, ()));
+        self.namespaces.know(namespace, ());
     }
 
     /// Forgets a namespace without unwritten changes, so that it is loaded again.
     pub fn evict(&mut self, namespace: &Name) {
-        if !self.namespaces.contains_key(namespace) {
-            self.known.remove(namespace);
+        if self.namespaces.evict(namespace) {
+            self.forget_gates(namespace);
         }
     }
 
     /// A turn failed: what it relied on is looked up again, and what it changed is not true.
     pub fn forget_turn(&mut self, consulted: &HashSet<Name>) {
-        consulted.iter().chain(self.namespaces.keys()).for_each(|name| drop(self.known.remove(name)));
-        self.namespaces.clear();
-        self.gates.clear();
+        let changed = self.namespaces.forget_turn();
+        self.gates.forget_turn();
+        for name in consulted.iter().chain(&changed) {
+            self.namespaces.forget(name);
+            self.forget_gates(name);
+        }
         self.leased.clear();
+    }
+
+    fn forget_gates(&mut self, namespace: &Name) {
+        if self.gated.remove(namespace) {
+            let gone: Vec<GateKey> =
+                self.gates.keys().filter(|key| key.namespace == *namespace).cloned().collect();
+            gone.iter().for_each(|key| self.gates.forget(key));
+        }
     }
 
     /// Forgets namespaces when there are too many: any client may name new ones. Between turns only.
     pub fn make_room(&mut self) {
-        if self.known.len() > NAMESPACES_MAX {
-            self.known.clear();
-            self.leased.clear();
+        if self.namespaces.len() > NAMESPACES_MAX {
+            self.clear();
         }
     }
 
-    /// Takes over a namespace that was created or changed; it is written with the batch.
-    pub fn put(&mut self, namespace: Namespace) {
-        let name = namespace.name.clone();
-        let from = self.known.get(&name).map(|known| known.namespace.version);
-        let write = match (self.namespaces.remove(&name), from) {
-            (Some(Write::Updated { from }), _) | (None, Some(from)) => Write::Updated { from },
-            (Some(Write::Implicit | Write::Created), _) | (None, None) => Write::Created,
-        };
-        self.namespaces.insert(name.clone(), write);
-        match self.known.get_mut(&name) {
-            Some(known) => known.namespace = namespace,
-            None => self.know(namespace, Vec::new()),
-        }
-    }
-
-    /// Takes over a changed gate. Its namespace gets a new version, so that other servers notice.
+    /// Takes over a changed gate; one that lets everything through is deleted. Its namespace gets a new
+    /// version, so that other servers notice.
     pub fn put_gate(&mut self, gate: Gate) {
-        let known = self.known.get_mut(&gate.key.namespace).expect("the namespace of a gate is known");
-        let namespace = Namespace { version: known.namespace.version + 1, ..known.namespace.clone() };
+        let namespace = gate.key.namespace.clone();
+        self.namespaces.change(&namespace, |row| row.version += 1);
         self.leased.remove(&gate.key);
-        self.gates.insert(gate.key.clone());
-        known.gates.insert(gate.key.scope.clone(), gate);
-        self.put(namespace);
+        self.gated.insert(namespace);
+        match gate.is_open() {
+            true => self.gates.delete(&gate.key),
+            false => self.gates.put(gate),
+        }
     }
 
     /// Takes over gates as another server may have left them, and what is leased behind them.
     pub fn refresh(&mut self, locked: &[GateKey], found: Vec<(Gate, u32)>) {
-        for key in locked {
-            if let Some(known) = self.known.get_mut(&key.namespace) {
-                known.gates.remove(&key.scope);
-            }
-        }
+        locked.iter().for_each(|key| self.gates.forget(key));
         for (gate, leased) in found {
             self.leased.insert(gate.key.clone(), leased);
-            if let Some(known) = self.known.get_mut(&gate.key.namespace) {
-                known.gates.insert(gate.key.scope.clone(), gate);
-            }
+            self.gates.know(gate, ());
         }
     }
 
     pub fn gate(&self, key: &GateKey) -> Option<&Gate> {
-        self.known.get(&key.namespace)?.gates.get(&key.scope)
+        self.gates.get(key)
     }
 
     /// How many gates stand in a namespace.
     pub fn gates_len(&self, namespace: &Name) -> usize {
-        self.known
-            .get(namespace)
-            .map_or(0, |known| known.gates.values().filter(|gate| !gate.is_open()).count())
+        self.gates.keys().filter(|key| key.namespace == *namespace).count()
     }
 
-    /// The gates before a key that stop or limit it. Hardly any namespace has one, so asking costs nothing.
+    /// The gates before a key that stop or limit it.
     pub fn before(&self, key: &QueueKey) -> Vec<&Gate> {
         let QueueKey { namespace, task_queue, workflow_type } = key;
-        match self.known.get(namespace) {
-            Some(known) if !known.gates.is_empty() => {
-                let gates = GateKey::before(namespace, task_queue, workflow_type).into_iter();
-                gates.filter_map(|key| known.gates.get(&key.scope)).filter(|gate| !gate.is_open()).collect()
-            }
-            Some(_) | None => Vec::new(),
+        if !self.gated.contains(namespace) {
+            return Vec::new();
         }
+        let gates = GateKey::before(namespace, task_queue, workflow_type);
+        gates.iter().filter_map(|key| self.gates.get(key)).collect()
     }
 
     /// How many runs of a key the gates let through. Their leases must have been counted.
@@ -173,34 +158,6 @@ impl ControlCache {
                 *leased = if moved.begun { *leased + 1 } else { leased.saturating_sub(1) };
             }
         }
-    }
-
-    /// Forgets the counts: other servers lease too.
-    pub fn forget_counts(&mut self) {
-        self.leased.clear();
-    }
-
-    /// The rows that changed.
-    pub fn drain(&mut self) -> ControlSet {
-        let mut set = ControlSet::default();
-        for (name, write) in self.namespaces.drain() {
-            let Some(known) = self.known.get(&name) else { continue };
-            let row = known.namespace.clone();
-            match write {
-                Write::Implicit => set.implicit.push(row),
-                Write::Created => set.created.push(row),
-                Write::Updated { from } => set.updated.push((from, row)),
-            }
-        }
-        for key in self.gates.drain() {
-            let gates = self.known.get_mut(&key.namespace).map(|known| &mut known.gates);
-            let Some(gates) = gates else { continue };
-            set.gates.extend(gates.get(&key.scope).cloned());
-            if gates.get(&key.scope).is_some_and(Gate::is_open) {
-                gates.remove(&key.scope);
-            }
-        }
-        set
     }
 
     /// Forgets everything; loaded again when needed.

@@ -9,26 +9,20 @@ use kagzi_model::{
 
 use crate::StoreError;
 
-/// A change of what is set, durable before it is answered.
+/// Creates or changes a namespace. With it, in the same commit, the gate before all its queues may be
+/// changed. Answered with the row as it is now.
 #[derive(Debug, Clone)]
-pub enum ControlCommand {
-    /// With it, in the same commit, the gate before all queues of the namespace may be changed.
-    Namespace {
-        name: Name,
-        command: Box<NamespaceCommand>,
-        gate: Option<GateCommand>,
-    },
-    Gate {
-        key: GateKey,
-        command: GateCommand,
-    },
+pub struct ChangeNamespace {
+    pub name: Name,
+    pub command: NamespaceCommand,
+    pub gate: Option<GateCommand>,
 }
 
-/// What a change answers: the row as it is now.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ControlReply {
-    Namespace(Box<Namespace>),
-    Gate(Gate),
+/// Pauses, resumes or limits what is behind a gate. Answered with the gate as it is now.
+#[derive(Debug, Clone)]
+pub struct ChangeGate {
+    pub key: GateKey,
+    pub command: GateCommand,
 }
 
 /// What one server adds to the controls: it fills what neither run nor namespace sets.
@@ -52,29 +46,6 @@ impl Default for ServerControls {
             namespaces_made_max: u64::MAX,
             worker_losses_max: kagzi_model::limits::LOSSES_STANDARD,
         }
-    }
-}
-
-/// Rows of namespaces and gates, to be written.
-#[derive(Debug, Default)]
-pub struct ControlSet {
-    /// Made by their first use. Another server may have been first with the very same row.
-    pub implicit: Vec<Namespace>,
-    /// Must not be there yet; else a [`StoreError::Conflict`].
-    pub created: Vec<Namespace>,
-    /// Each replaces the row with this version; another one there is a [`StoreError::Conflict`].
-    pub updated: Vec<(u64, Namespace)>,
-    /// An open gate is deleted.
-    pub gates: Vec<Gate>,
-}
-
-impl ControlSet {
-    /// Nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.implicit.is_empty()
-            && self.created.is_empty()
-            && self.updated.is_empty()
-            && self.gates.is_empty()
     }
 }
 

@@ -21,7 +21,6 @@ mod hash;
 mod histogram;
 mod history;
 mod lane;
-mod lane_store;
 pub mod listing;
 mod memory;
 mod reads;
@@ -29,33 +28,33 @@ pub mod rows;
 mod run_filter;
 mod schedules;
 mod stats;
+mod store;
+mod table;
 mod turn;
 mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
+    Backend, Changes, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
     LoadedWorkers, QueueKey, RetireQuery, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
-    Assignment, Beat, BeatAnswer, Demand, Finished, Leap, LostLease, Observer, Outcome, RegistryError,
-    Silent, Store, SweepKind, Swept, Waiting, WorkerCommand, WorkerReply,
+    Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
+    Offline, Outcome, Register, Silent, SweepKind, Swept, Waiting,
 };
-pub use controls::{
-    ControlBackend, ControlCommand, ControlReads, ControlReply, ControlSet, Depth, ServerControls,
-};
+pub use controls::{ChangeGate, ChangeNamespace, ControlBackend, ControlReads, Depth, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
-pub use kagzi_model::RunKey;
-pub use lane::{Lane, LaneHandle, LaneOptions};
-pub use lane_store::LaneStore;
+pub use kagzi_model::{RegistryError, RunKey};
+pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
     Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
-pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};
+pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows};
 pub use stats::LaneStats;
+pub use store::Store;

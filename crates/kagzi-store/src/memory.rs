@@ -10,17 +10,17 @@ use std::{
 
 use async_trait::async_trait;
 use kagzi_model::{
-    Aggregate, Event, EventKind, Gate, GateKey, Name, Namespace, Payload, Run, RunId, Timestamp, Worker,
-    WorkerId, WorkerStatus,
+    Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, Payload, Run, RunId, Timestamp,
+    Worker, WorkerId, WorkerStatus,
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
 
 use crate::{
-    Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
-    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, LoadedWorker, LoadedWorkers, Observer,
-    Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX,
-    Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
+    Backend, Census, Changes, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline,
+    EventPiece, EventRequest, FoundBusiness, Lane, LaneOptions, Loaded, LoadedWorker, LoadedWorkers,
+    Observer, Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, Store, StoreError,
+    TOTAL_MAX, Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -40,7 +40,7 @@ pub struct MemoryStore;
 
 impl MemoryStore {
     /// Opens an empty store on the current runtime.
-    pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> LaneStore<MemoryReads> {
+    pub fn open(clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Store {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend {
             tables: tables.clone(),
@@ -57,7 +57,7 @@ impl MemoryStore {
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
         lose_answer: Arc<std::sync::atomic::AtomicBool>,
-    ) -> LaneStore<MemoryReads> {
+    ) -> Store {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
         let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
         MemoryStore::serve(backend, clock, observer, tables)
@@ -68,10 +68,10 @@ impl MemoryStore {
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
         tables: Arc<RwLock<Tables>>,
-    ) -> LaneStore<MemoryReads> {
+    ) -> Store {
         let (lane, handle) = Lane::new(backend, clock, observer, LaneOptions::default());
         tokio::spawn(lane.run());
-        LaneStore::new(handle, MemoryReads { tables }, "memory".into())
+        Store::new(handle, MemoryReads { tables }, "memory".into())
     }
 }
 
@@ -274,12 +274,31 @@ impl Backend for MemoryBackend {
                 return broken("an event with this number");
             }
         }
-        for worker in set.workers {
-            tables.workers.insert(worker.id, worker);
-        }
-        schedules::write(&mut tables.schedules, set.schedules)?;
-        tables.write_controls(set.controls)
+        write_changes(&mut tables.workers, set.workers)?;
+        write_changes(&mut tables.schedules, set.schedules)?;
+        write_changes(&mut tables.namespaces, set.namespaces)?;
+        write_changes(&mut tables.gates, set.gates)
     }
+}
+
+/// Writes changed rows of one kind; each replaces the row of the version it was made from.
+fn write_changes<E: Entity>(table: &mut BTreeMap<E::Key, E>, changes: Changes<E>) -> Result<(), StoreError> {
+    let moved = || StoreError::Conflict("a row has another version than memory says".into());
+    for (key, from) in changes.deleted {
+        table.remove(&key).filter(|there| there.version() == from).ok_or_else(moved)?;
+    }
+    for row in changes.implicit {
+        table.entry(row.key()).or_insert(row);
+    }
+    for row in changes.inserted {
+        if table.insert(row.key(), row).is_some() {
+            return Err(StoreError::Conflict("a new row exists already".into()));
+        }
+    }
+    for (from, row) in changes.updated {
+        table.insert(row.key(), row).filter(|there| there.version() == from).ok_or_else(moved)?;
+    }
+    Ok(())
 }
 
 impl Tables {

@@ -23,15 +23,6 @@ pub struct ScheduleReply {
     pub changed: bool,
 }
 
-/// A change of a schedule's row. Update and Delete replace the row whose version is one lower; another one
-/// there is a [`StoreError::Conflict`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum ScheduleWrite {
-    Insert(Box<Schedule>),
-    Update(Box<Schedule>),
-    Delete { key: ScheduleKey, version: u64 },
-}
-
 /// A schedule that has something to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DueSchedule {

@@ -35,6 +35,9 @@ struct Stored {
     failure: Option<Failure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channel: Option<Name>,
+    /// When the wait for somebody is over by itself. Not `at`: something else may be due before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -55,6 +58,7 @@ impl Serialize for Parked {
             at: *at,
             failure: wait.failure().cloned(),
             channel: wait.channel().cloned(),
+            until: wait.channel().and(wait.due_at()),
             since: *since,
             others: *others,
         };
@@ -64,7 +68,7 @@ impl Serialize for Parked {
 
 impl<'de> Deserialize<'de> for Parked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { is, step, attempt, at, failure, channel, since, others } =
+        let Stored { is, step, attempt, at, failure, channel, until, since, others } =
             Stored::deserialize(deserializer)?;
         let time = at.ok_or_else(|| D::Error::missing_field("at"));
         let wait = match Reason::from_name(&is) {
@@ -75,7 +79,7 @@ impl<'de> Deserialize<'de> for Parked {
             }
             Some(signal::REASON) => {
                 let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
-                Wait::Signal { channel, until: at }
+                Wait::Signal { channel, until }
             }
             Some(Reason::Ready | Reason::Leased | Reason::Paused) | None => {
                 const KNOWN: &[&str] = &[timer::REASON.name(), retry::REASON.name(), signal::REASON.name()];
@@ -88,7 +92,20 @@ impl<'de> Deserialize<'de> for Parked {
 
 #[cfg(test)]
 mod tests {
+    use super::{Parked, Wait};
     use crate::{Failure, State, Timestamp};
+
+    #[test]
+    fn a_wait_for_somebody_keeps_its_own_time_when_something_else_is_due_before() {
+        for until in [None, Some(Timestamp(90))] {
+            let wait = Wait::Signal { channel: "paid".into(), until };
+            let (step, since) = (Some("wait".into()), Some(Timestamp(1)));
+            let parked = Parked { step, attempt: 0, at: Some(Timestamp(5)), wait, since, others: 0 };
+            let line = serde_json::to_string(&parked).unwrap();
+
+            assert_eq!(serde_json::from_str::<Parked>(&line).unwrap(), parked);
+        }
+    }
 
     /// Databases from before have these lines, and their listings look for the reason by name.
     #[test]

@@ -13,8 +13,8 @@ use kagzi_model::{
     Command, LeaseRef, Name, Payload, Registration, Reply, RunId, RunOptions, StartRun, Started, StepRef,
     StepResult, WorkerId, act,
 };
-use kagzi_store::{Assignment, Demand, LaneStore, Observer, Outcome, Silent, Store, WorkerCommand};
-use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresReads, PostgresStore, fixture};
+use kagzi_store::{Assignment, Demand, Observer, Outcome, Register, Silent, Store};
+use kagzi_store_postgres::{PostgresClock, PostgresOptions, PostgresStore, fixture};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub const LEASE_MS: i64 = 30_000;
 
 /// One server's store.
 pub struct Server {
-    pub store: LaneStore<PostgresReads>,
+    pub store: Store,
     pub clock: PostgresClock,
 }
 
@@ -65,7 +65,7 @@ impl Server {
             max_concurrent,
             labels: Default::default(),
         };
-        self.store.worker(WorkerCommand::Register { id, registration }).await.unwrap().unwrap();
+        self.store.ask(Register { id, registration }).await.unwrap().unwrap();
         id
     }
 

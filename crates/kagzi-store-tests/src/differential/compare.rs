@@ -2,8 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kagzi_model::{Event, EventKind, Name, Run, State, WorkerId, attempts, journal};
-use kagzi_store::{Cursor, Direction, PageRequest, RunFilter, RunView, Store, WorkerFilter, WorkerView};
+use kagzi_model::{
+    Event, EventKind, Gate, Name, Namespace, Run, State, Timestamp, WorkerId, attempts, journal,
+    schedule::Schedule,
+};
+use kagzi_store::{
+    Cursor, Depth, Direction, PageRequest, RunFilter, RunView, ScheduleFilter, Store, WorkerFilter,
+    WorkerView,
+};
 
 use super::world::World;
 use crate::stage::unversioned;
@@ -13,9 +19,13 @@ use crate::stage::unversioned;
 struct Dump {
     runs: Vec<(RunView, Vec<Event>)>,
     workers: Vec<WorkerView>,
+    schedules: Vec<Schedule>,
+    namespace: Option<Namespace>,
+    gates: Vec<Gate>,
+    depths: Vec<Depth>,
 }
 
-pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &str) {
+pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
     for namespace in &world.namespaces {
         let (mut here, mut there) = (dump(left, namespace).await, dump(right, namespace).await);
         if left.shared() || right.shared() {
@@ -29,6 +39,10 @@ pub async fn stores(left: &dyn Store, right: &dyn Store, world: &World, shown: &
             invariants(&here.0.run, &here.1, shown);
         }
         assert_eq!(here.workers, there.workers, "different workers; {shown}");
+        assert_eq!(here.schedules, there.schedules, "different schedules; {shown}");
+        assert_eq!(here.namespace, there.namespace, "a namespace differs; {shown}");
+        assert_eq!(here.gates, there.gates, "different gates; {shown}");
+        assert_eq!(here.depths, there.depths, "different queues; {shown}");
         within_limits(&here, shown);
     }
 }
@@ -40,7 +54,7 @@ fn forget_totals(dump: &mut Dump) {
     }
 }
 
-async fn dump(store: &dyn Store, namespace: &Name) -> Dump {
+async fn dump(store: &Store, namespace: &Name) -> Dump {
     let mut runs = Vec::new();
     let mut page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
     loop {
@@ -62,7 +76,15 @@ async fn dump(store: &dyn Store, namespace: &Name) -> Dump {
     let everyone = PageRequest { from: None, direction: Direction::Next, limit: 10_000 };
     let (workers, total) = store.workers(namespace, &WorkerFilter::default(), &everyone).await.unwrap();
     assert_eq!((workers.rows.len() as u64, false), (total.count, total.capped));
-    Dump { runs, workers: workers.rows }
+    let mut workers = workers.rows;
+    // How often a row was written is a store's own affair.
+    workers.iter_mut().for_each(|view| view.worker.row_version = 0);
+    let schedules = store.schedules(namespace, &ScheduleFilter::default(), &everyone).await.unwrap().rows;
+    let gates = store.gates(namespace).await.unwrap();
+    assert!(gates.iter().all(|gate| !gate.is_open()), "an open gate has no row: {gates:?}");
+    let depths = store.depths(namespace, Timestamp::MAX).await.unwrap();
+    let namespace = store.namespace(namespace).await.unwrap();
+    Dump { runs, workers, schedules, namespace, gates, depths }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.
@@ -110,8 +132,9 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
     let expected = reopened + usize::from(run.state.finished());
     assert_eq!(ends, expected, "{} ended {ends} times; {shown}", run.id);
     let paused = matches!(run.state, State::Paused { .. });
-    let for_somebody = run.state.parked().is_some_and(|parked| parked.at.is_none());
-    let reasons = [run.due_at().is_some(), run.lease().is_some(), paused, for_somebody];
+    // One that waits for a signal has no time at which it goes on by itself.
+    let waits = run.due_at().is_some() || run.state.parked().is_some();
+    let reasons = [waits, run.lease().is_some(), paused];
     let count = reasons.into_iter().filter(|reason| *reason).count();
     assert_eq!(count, usize::from(!run.state.finished()), "{} has {count} reasons; {shown}", run.id);
     // The two views on events must at least hold together.

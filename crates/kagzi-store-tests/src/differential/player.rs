@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
-use kagzi_model::{Author, RunId, RunKey, Timestamp, act};
+use kagzi_model::{Act, Author, Command, Order, Report, RunId, RunKey, Timestamp, Worker, act};
 use kagzi_store::{Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::{
     compare,
-    world::{Move, World, lease_ms},
+    moves::{Kind, Move},
+    world::{LEASE_MS, World},
 };
 use crate::{
     StoreFactory,
@@ -24,6 +25,36 @@ pub struct Tally {
     pub refused: usize,
     pub assigned: usize,
     pub finished: usize,
+    /// How often each kind of move was made, and each act of a command.
+    pub moves: BTreeMap<Kind, usize>,
+    pub acts: BTreeMap<&'static str, usize>,
+}
+
+impl Tally {
+    /// Adds another game's.
+    pub fn add(&mut self, other: &Tally) {
+        other.moves.iter().for_each(|(kind, count)| *self.moves.entry(*kind).or_default() += count);
+        other.acts.iter().for_each(|(act, count)| *self.acts.entry(act).or_default() += count);
+    }
+
+    /// Fails unless every kind of move and every act of a worker or a person was played: what is never drawn
+    /// is never compared.
+    pub fn covers_everything(&self) {
+        let missing: Vec<&Kind> = Kind::ALL.iter().filter(|kind| !self.moves.contains_key(kind)).collect();
+        assert!(missing.is_empty(), "no game had these moves: {missing:?}");
+        let acts = Report::NAMES.iter().chain(Order::NAMES);
+        let missing: Vec<&&str> = acts.filter(|act| !self.acts.contains_key(**act)).collect();
+        assert!(missing.is_empty(), "no game had these acts: {missing:?}");
+    }
+}
+
+/// The act that a worker or a person asked for.
+fn act_of(command: &Command) -> Option<&'static str> {
+    match &command.act {
+        Act::Report { report, .. } => Some(report.name()),
+        Act::Order { order, .. } => Some(order.name()),
+        Act::Start(_) | Act::Duty(_) => None,
+    }
 }
 
 /// Plays `moves` moves of `seed` into both stores. Panics at the first difference, with the seed.
@@ -36,6 +67,10 @@ pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl 
     let mut tally = Tally::default();
     for number in 0..moves {
         let a_move = world.draw(left.clock.now());
+        *tally.moves.entry(a_move.kind()).or_default() += 1;
+        if let Move::Apply(commands) = &a_move {
+            commands.iter().filter_map(act_of).for_each(|act| *tally.acts.entry(act).or_default() += 1);
+        }
         let (here, there) = (left.play(&a_move).await, right.play(&a_move).await);
         let shown = || format!("seed {seed}, move {number}: {a_move:?}");
 
@@ -65,7 +100,7 @@ pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl 
 
 /// One store with its own clock; both clocks always show the same.
 struct Side {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: ManualClock,
     told: Arc<Told>,
     demands: BTreeMap<u64, UnboundedReceiver<Assignment>>,
@@ -122,10 +157,24 @@ impl Side {
         let mut answer = String::new();
         let wrote = match a_move.clone() {
             Move::Apply(commands) => write!(answer, "{:?}", self.store.apply(commands).await.unwrap()),
-            Move::Worker(command) => write!(answer, "{:?}", self.store.worker(command).await.unwrap()),
+            Move::Register(register) => {
+                write!(answer, "{:?}", self.store.ask(register).await.unwrap().map(unnumbered))
+            }
+            Move::Beat(beat) => write!(answer, "{:?}", self.store.ask(beat).await.unwrap()),
+            Move::Drain(drain) => {
+                write!(answer, "{:?}", self.store.ask(drain).await.unwrap().map(unnumbered))
+            }
+            Move::CutOff(cut_off) => write!(answer, "{:?}", self.store.ask(cut_off).await.unwrap()),
+            Move::Deregister(leave) => write!(answer, "{:?}", self.store.ask(leave).await.unwrap()),
+            Move::Offline(offline) => write!(answer, "{:?}", self.store.ask(offline).await.unwrap()),
+            Move::Schedule(request) => {
+                write!(answer, "{:?}", self.store.schedule(request).await.unwrap())
+            }
+            Move::Namespace(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
+            Move::Gate(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
             Move::StandBy { demand: id, worker, types, once } => {
                 let (deliver, deliveries) = unbounded_channel();
-                let demand = Demand { id, worker, types, once, lease_ms: lease_ms(), deliver };
+                let demand = Demand { id, worker, types, once, lease_ms: LEASE_MS, deliver };
                 self.demands.insert(id, deliveries);
                 write!(answer, "{:?}", self.store.stand_by(demand).await.unwrap())
             }
@@ -162,6 +211,11 @@ impl Side {
             }
         }
     }
+}
+
+/// How often a worker's row was written is a store's own affair.
+fn unnumbered(worker: Worker) -> Worker {
+    Worker { row_version: 0, ..worker }
 }
 
 fn describe(assignment: &Assignment) -> String {

@@ -1,57 +1,31 @@
 //! What the player may do next: moves drawn from a seed, about runs and workers that earlier moves made.
 
 use kagzi_model::{
-    Author, Command, Failure, LeaseRef, Name, OnFailure, Payload, Registration, RetryPolicy, RunId, RunKey,
-    RunOptions, StartRun, StepRef, StepResult, Timeouts, Timestamp, WorkerId, act,
+    Author, Command, Failure, GateCommand, LeaseRef, Name, NamespaceCommand, OnFailure, Order, Payload,
+    Registration, Report, RetryPolicy, RunId, RunKey, RunOptions, StartRun, StepRef, StepResult, Timeouts,
+    Timestamp, WorkerId, act, schedule::ScheduleCommand,
 };
-use kagzi_store::{Assignment, Beat, SweepKind, WorkerCommand};
+use kagzi_store::{Assignment, CutOff, Deregister, Drain, Offline, SweepKind};
 
+use super::moves::{Kind, Move};
 use crate::Random;
 
-const TYPES: [&str; 3] = ["order", "refund", "mail"];
-const QUEUES: [&str; 2] = ["main", "slow"];
+pub(super) const TYPES: [&str; 3] = ["order", "refund", "mail"];
+pub(super) const QUEUES: [&str; 2] = ["main", "slow"];
 const STEPS: [&str; 5] = ["charge", "ship", "nap", "item-1/pack", "item-2/pack"];
-const LEASE_MS: i64 = 20_000;
-
-/// One operation on a store.
-#[derive(Debug, Clone)]
-pub enum Move {
-    Apply(Vec<Command>),
-    Worker(WorkerCommand),
-    StandBy {
-        demand: u64,
-        worker: WorkerId,
-        types: Vec<Name>,
-        once: bool,
-    },
-    Withdraw {
-        demand: u64,
-    },
-    /// The worker's connection breaks: nobody listens any more.
-    HangUp {
-        demand: u64,
-    },
-    Sweep(SweepKind),
-    Pass {
-        micros: u64,
-    },
-}
-
 /// The length of the leases that the moves ask for.
-pub fn lease_ms() -> i64 {
-    LEASE_MS
-}
+pub(super) const LEASE_MS: i64 = 20_000;
 
 /// All that was made so far, so that moves can be about it.
 pub struct World {
-    random: Random,
+    pub(super) random: Random,
     pub namespaces: [Name; 2],
     pub runs: Vec<(Name, RunId)>,
-    workers: Vec<(WorkerId, Registration)>,
-    demands: Vec<u64>,
+    pub(super) workers: Vec<(WorkerId, Registration)>,
+    pub(super) demands: Vec<u64>,
     /// Every lease ever given, the latest last; most are stale.
-    leases: Vec<(WorkerId, LeaseRef)>,
-    next_demand: u64,
+    pub(super) leases: Vec<(WorkerId, LeaseRef)>,
+    pub(super) next_demand: u64,
 }
 
 impl World {
@@ -75,21 +49,77 @@ impl World {
 
     /// Draws the next move.
     pub fn draw(&mut self, now: Timestamp) -> Move {
-        match self.random.below(100) {
-            0..15 => Move::Apply(vec![self.start(now)]),
-            15..20 => self.register(),
-            20..29 => self.stand_by(),
-            29..31 => self.end_demand(),
-            31..64 => Move::Apply(vec![self.write(now)]),
-            64..72 => {
+        let (by, note) = (Name::from("ada"), "deploy".to_owned());
+        match Kind::at(self.random.below(Kind::TOTAL)) {
+            Kind::Start => Move::Apply(vec![self.start(now)]),
+            Kind::Several => {
                 let count = 2 + self.random.below(6);
                 Move::Apply((0..count).map(|_| self.any_command(now)).collect())
             }
-            72..76 => Move::Apply(vec![self.about_a_run()]),
-            76..83 => self.worker_command(),
-            83..87 => Move::Sweep(SweepKind::Expired { now, leap: None }),
-            87..89 => Move::Sweep(SweepKind::StaleWorkers { before: now.plus_ms(-45_000) }),
-            _ => Move::Pass { micros: self.micros() },
+            Kind::Report => Move::Apply(vec![self.report(now)]),
+            Kind::Order => Move::Apply(vec![self.order()]),
+            Kind::Register => self.register(),
+            Kind::Beat => self.beat(),
+            Kind::Drain => self.about_worker(|id| Move::Drain(Drain { id })),
+            Kind::CutOff => self.about_worker(|id| Move::CutOff(CutOff { id, since: now })),
+            Kind::Deregister => self.about_worker(|id| Move::Deregister(Deregister { id })),
+            Kind::Offline => self.about_worker(|id| Move::Offline(Offline { id })),
+            Kind::StandBy => self.stand_by(),
+            Kind::Withdraw => self.about_demand(|demand| Move::Withdraw { demand }),
+            Kind::HangUp => self.about_demand(|demand| Move::HangUp { demand }),
+            Kind::CreateSchedule => {
+                let new = self.new_schedule();
+                self.schedule(ScheduleCommand::Create(new))
+            }
+            Kind::UpdateSchedule => {
+                let (new, if_version) = (self.new_schedule(), self.random.chance(30).then_some(1));
+                self.schedule(ScheduleCommand::Update { new, if_version })
+            }
+            Kind::DeleteSchedule => self.schedule(ScheduleCommand::Delete),
+            Kind::PauseSchedule => self.schedule(ScheduleCommand::Pause { note }),
+            Kind::ResumeSchedule => {
+                let catch_up = self.random.chance(50);
+                self.schedule(ScheduleCommand::Resume { catch_up })
+            }
+            Kind::TriggerSchedule => {
+                let trigger = self.trigger();
+                self.schedule(trigger)
+            }
+            Kind::BackfillSchedule => {
+                let backfill = self.backfill(now);
+                self.schedule(backfill)
+            }
+            Kind::CreateNamespace => {
+                let change = self.namespace_change();
+                self.change_namespace(NamespaceCommand::Create(change))
+            }
+            Kind::UpdateNamespace => {
+                let change = self.namespace_change();
+                self.change_namespace(NamespaceCommand::Update(change))
+            }
+            Kind::DisableNamespace => self.change_namespace(NamespaceCommand::Disable { by, note }),
+            Kind::EnableNamespace => self.change_namespace(NamespaceCommand::Enable),
+            Kind::PauseGate => self.change_gate(GateCommand::Pause { by, note }),
+            Kind::ResumeGate => self.change_gate(GateCommand::Resume),
+            Kind::LimitGate => {
+                let max_concurrent = self.random.chance(30).then(|| 1 + self.random.below(5) as u32);
+                self.change_gate(GateCommand::Limit { max_concurrent })
+            }
+            Kind::SweepExpired => Move::Sweep(SweepKind::Expired { now, leap: None }),
+            Kind::SweepDuringGrace => {
+                Move::Sweep(SweepKind::ExpiredDuringGrace { since: now.plus_ms(-5_000) })
+            }
+            Kind::SweepProbe => Move::Sweep(SweepKind::Probe),
+            Kind::SweepStaleWorkers => Move::Sweep(SweepKind::StaleWorkers { before: now.plus_ms(-45_000) }),
+            Kind::SweepSchedules => Move::Sweep(SweepKind::Schedules { schedules_max: 10, runs_max: 20 }),
+            Kind::SweepOfflineWorkers => {
+                Move::Sweep(SweepKind::OfflineWorkers { before: now.plus_ms(-60_000) })
+            }
+            Kind::SweepRetention => {
+                let keep_ms = self.random.chance(30).then_some(300_000);
+                Move::Sweep(SweepKind::Retention { keep_ms })
+            }
+            Kind::Pass => Move::Pass { micros: self.micros() },
         }
     }
 
@@ -102,7 +132,7 @@ impl World {
         }
     }
 
-    fn namespace(&mut self) -> Name {
+    pub(super) fn namespace(&mut self) -> Name {
         let second = self.random.chance(20);
         self.namespaces[usize::from(second)].clone()
     }
@@ -110,8 +140,8 @@ impl World {
     fn any_command(&mut self, now: Timestamp) -> Command {
         match self.random.below(10) {
             0..3 => self.start(now),
-            3..9 => self.write(now),
-            _ => self.about_a_run(),
+            3..9 => self.report(now),
+            _ => self.order(),
         }
     }
 
@@ -156,96 +186,29 @@ impl World {
         })
     }
 
-    fn register(&mut self) -> Move {
-        // Sometimes the same worker again, as after a lost answer.
-        if let Some((id, registration)) = self.workers.last().cloned()
-            && self.random.chance(10)
-        {
-            return Move::Worker(WorkerCommand::Register { id, registration });
-        }
-        let id = WorkerId(self.random.uuid());
-        let mut workflow_types = vec![Name::from(TYPES[0])];
-        if self.random.chance(60) {
-            workflow_types.extend(TYPES[1..].iter().map(|name| Name::from(*name)));
-        }
-        let registration = Registration {
-            namespace: self.namespace(),
-            task_queue: QUEUES[usize::from(self.random.chance(15))].into(),
-            workflow_types,
-            hostname: "host".into(),
-            pid: 1,
-            version: "1".into(),
-            max_concurrent: 1 + self.random.below(4) as u32,
-            labels: Default::default(),
-        };
-        self.workers.push((id, registration.clone()));
-        Move::Worker(WorkerCommand::Register { id, registration })
-    }
-
-    fn stand_by(&mut self) -> Move {
-        let Some((worker, registration)) = self.recent_worker() else { return self.register() };
-        let mut types = registration.workflow_types;
-        types.truncate(1 + self.random.below(3));
-        let demand = self.next_demand;
-        self.next_demand += 1;
-        self.demands.push(demand);
-        Move::StandBy { demand, worker, types, once: self.random.chance(50) }
-    }
-
-    fn end_demand(&mut self) -> Move {
-        let Some(demand) = self.random.pick(&self.demands).copied() else { return self.register() };
-        if self.random.chance(50) { Move::Withdraw { demand } } else { Move::HangUp { demand } }
-    }
-
-    fn recent_worker(&mut self) -> Option<(WorkerId, Registration)> {
-        let recent = self.workers.len().saturating_sub(6);
-        self.random.pick(&self.workers[recent..]).cloned()
-    }
-
-    fn worker_command(&mut self) -> Move {
-        let Some((id, _)) = self.recent_worker() else { return self.register() };
-        Move::Worker(match self.random.below(12) {
-            0 => WorkerCommand::Drain { id },
-            1 => WorkerCommand::Deregister { id },
-            _ => {
-                let recent = self.leases.len().saturating_sub(30);
-                let runs = self.leases[recent..]
-                    .iter()
-                    .filter(|(worker, _)| *worker == id)
-                    .filter(|_| self.random.chance(80))
-                    .map(|(_, lease)| lease.clone())
-                    .collect();
-                let unlisted_after_ms = self.random.chance(50).then_some(5_000);
-                WorkerCommand::Beat(Beat {
-                    id,
-                    of: None,
-                    runs,
-                    lease_ms: LEASE_MS,
-                    unlisted_after_ms,
-                    reconnected: false,
-                    listed_before: Vec::new(),
-                })
-            }
-        })
-    }
-
-    fn about_a_run(&mut self) -> Command {
+    fn order(&mut self) -> Command {
         let unknown = (self.namespaces[0].clone(), RunId(self.random.uuid()));
         let (mut namespace, run) = self.random.pick(&self.runs).cloned().unwrap_or(unknown);
         if self.random.chance(5) {
             namespace = self.namespace();
         }
-        match self.random.below(10) {
-            0..2 => RunKey::new(namespace, run).order(Author::new("tester", "asked to"), act::Cancel),
-            2 => RunKey::new(namespace, run).order(Author::new("tester", "given up"), act::Terminate),
-            3..6 => RunKey::new(namespace, run)
-                .order(Author::new("tester", ""), act::Retry { from: None, request: None }),
-            _ => RunKey::new(namespace, run).order(Author::new("tester", ""), act::Resume { request: None }),
+        let (key, by) = (RunKey::new(namespace, run), Author::new("tester", "asked to"));
+        match Order::NAMES[self.random.below(Order::NAMES.len())] {
+            "Cancel" => key.order(by, act::Cancel),
+            "Terminate" => key.order(by, act::Terminate),
+            "Retry" => key.order(by, act::Retry { from: None, request: None }),
+            "Resume" => key.order(by, act::Resume { request: None }),
+            "Signal" => {
+                let (channel, id) = ("paid".into(), format!("s-{}", self.random.below(20)).into());
+                let failure = self.random.chance(20).then(|| Failure::new("REFUSED", "no"));
+                key.order(by, act::Signal { channel, id, payload: Payload::new(&b"yes"[..]), failure })
+            }
+            new => panic!("nobody draws the order {new}: say here how"),
         }
     }
 
     /// A worker's write, mostly under one of the latest leases.
-    fn write(&mut self, now: Timestamp) -> Command {
+    fn report(&mut self, now: Timestamp) -> Command {
         let recent = if self.random.chance(80) { self.leases.len().saturating_sub(8) } else { 0 };
         let Some((_, lease)) = self.random.pick(&self.leases[recent..]).cloned() else {
             return self.start(now);
@@ -253,54 +216,66 @@ impl World {
         let index = self.random.below(STEPS.len());
         let step = StepRef { path: STEPS[index].into(), position: index as u32 };
         let park = self.random.chance(60);
-        match self.random.below(20) {
-            0 => lease.report(act::Progress { step, progress: Payload::new(&b"\xf0 half"[..]) }),
-            1 => {
+        let attempt = 1 + self.random.below(3) as u32;
+        // Most reports of a real worker are results and ends.
+        let name = match self.random.chance(40) {
+            true => ["RecordStep", "FailStep", "Complete"][self.random.below(3)],
+            false => Report::NAMES[self.random.below(Report::NAMES.len())],
+        };
+        let result = |step: StepRef| StepResult {
+            step,
+            attempt,
+            result: Payload::new(&b"\x00\xff"[..]),
+            elapsed_ms: 3,
+        };
+        match name {
+            "Progress" => lease.report(act::Progress { step, progress: Payload::new(&b"\xf0 half"[..]) }),
+            "BeginStep" => {
                 let timeout_ms = self.random.chance(50).then(|| self.random.below(5_000) as i64);
-                lease.report(act::BeginStep {
-                    step,
-                    timeout_ms,
-                    standard_ms: None,
-                    policy: RetryPolicy::default(),
-                })
+                let policy = RetryPolicy::default();
+                lease.report(act::BeginStep { step, timeout_ms, standard_ms: None, policy })
             }
-            2..7 => lease.report(act::RecordStep(StepResult {
-                step,
-                attempt: self.random.below(3) as u32,
-                result: Payload::new(&b"\x00\xff"[..]),
-                elapsed_ms: 3,
-            })),
-            7..10 => {
+            "RecordStep" => lease.report(act::RecordStep(result(step))),
+            "RecordSteps" => {
+                let next = (index + 1) % STEPS.len();
+                let next = StepRef { path: STEPS[next].into(), position: next as u32 };
+                lease.report(act::RecordSteps { steps: vec![result(step), result(next)] })
+            }
+            "CloseStep" => lease.report(act::CloseStep { step }),
+            "FailStep" => {
                 let failure = Failure::new("BROKEN", "it broke");
                 let last = self.random.chance(20);
                 let failure = if last { failure.non_retryable() } else { failure };
-                let attempt = 1 + self.random.below(3) as u32;
                 let policy = RetryPolicy::default();
                 lease.report(act::FailStep { step, attempt, failure, policy, elapsed_ms: 4, park })
             }
-            10..12 => {
+            "Sleep" => {
                 let duration_ms = self.random.below(10_000) as i64;
                 lease.report(act::Sleep { step, duration_ms, park })
             }
-            12 => lease.report(act::SleepOver { step: step.path }),
-            13..16 => {
-                let result = Payload::new(&b"last"[..]);
-                let last = StepResult { step, attempt: 1, result, elapsed_ms: 2 };
-                let steps = if park { vec![last] } else { Vec::new() };
+            "SleepOver" => lease.report(act::SleepOver { step: step.path }),
+            "AwaitSignal" => {
+                let step = StepRef { path: format!("wait-{index}").into(), position: index as u32 };
+                let timeout_ms = self.random.chance(70).then(|| self.random.below(20_000) as i64);
+                let (channel, last_call) = ("paid".into(), self.random.chance(20));
+                lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
+            }
+            "Complete" => {
+                let steps = if park { vec![result(step)] } else { Vec::new() };
                 lease.report(act::Complete { steps, output: Payload::new(&b"out\xfe"[..]) })
             }
-            16 => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
-            17 if park => lease.report(act::Park { waits: Vec::new() }),
-            17 => {
+            "Fail" => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
+            "Park" => lease.report(act::Park { waits: Vec::new() }),
+            "SetLabel" => {
                 let (name, value) = ("stage".into(), format!("s-{}", self.random.below(3)).into());
                 let step = StepRef { path: format!("label-{index}").into(), position: index as u32 };
                 lease.report(act::SetLabel { step, name, value })
             }
-            18 => lease.report(act::Release { why: "not now".into() }),
-            _ => match self.random.chance(20) {
-                true => lease.report(act::Block { message: "code changed".into() }),
-                false => lease.report(act::Renew { until: now.plus_ms(LEASE_MS) }),
-            },
+            "Release" => lease.report(act::Release { why: "not now".into() }),
+            "Block" if self.random.chance(80) => lease.report(act::Renew { until: now.plus_ms(LEASE_MS) }),
+            "Block" => lease.report(act::Block { message: "code changed".into() }),
+            "Renew" => lease.report(act::Renew { until: now.plus_ms(LEASE_MS) }),
+            new => panic!("nobody draws the report {new}: say here how"),
         }
     }
 }

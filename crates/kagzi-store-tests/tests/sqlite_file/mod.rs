@@ -25,7 +25,7 @@ impl SqliteFile {
 
 #[async_trait]
 impl StoreFactory for SqliteFile {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store> {
         Arc::new(SqliteStore::open(&self.path(), clock, observer).expect("a fresh file opens"))
     }
 

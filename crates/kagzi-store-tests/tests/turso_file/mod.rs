@@ -26,7 +26,7 @@ impl TursoFile {
 
 #[async_trait]
 impl StoreFactory for TursoFile {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store> {
         Arc::new(TursoStore::open(&self.path(), clock, observer).expect("a fresh file opens"))
     }
 
@@ -43,7 +43,7 @@ pub struct Kept(pub Arc<TursoFile>);
 
 #[async_trait]
 impl StoreFactory for Kept {
-    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<dyn Store> {
+    async fn open(&self, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Arc<Store> {
         self.0.open(clock, observer).await
     }
 }

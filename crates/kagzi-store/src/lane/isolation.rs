@@ -6,13 +6,12 @@
 //! claims from going on.
 
 use kagzi_model::{Command, Rejection, RunId};
-use tokio::sync::oneshot;
 use tracing::error;
 
-use super::{Failed, Lane, Manner, Message, PLAIN};
+use super::{Ask, Failed, Lane, Manner, Message, PLAIN, Request};
 use crate::{
     Backend, LaneStats, Outcome, StoreError,
-    turn::{Answer, Done, Moment, UnansweredLease},
+    turn::{Moment, UnansweredLease},
 };
 
 /// Rows that are set aside in one go. What is still wrong then is found in the next turn.
@@ -36,7 +35,7 @@ impl<B: Backend> Lane<B> {
         let unanswered = unanswered.into_iter().chain(failed.leases);
         for lease in unanswered {
             let owed = std::slice::from_ref(&lease);
-            match self.attempt(moment, (&[], owed), &[], PLAIN).await {
+            match self.attempt(moment, (&[], owed), &mut [], PLAIN).await {
                 Ok(done) => self.settle(Vec::new(), done),
                 Err(failed) if failed.error.is_away() => self.unanswered.push(lease),
                 // It runs out by itself.
@@ -44,7 +43,7 @@ impl<B: Backend> Lane<B> {
             }
         }
         for command in returned {
-            match self.attempt(moment, (std::slice::from_ref(&command), &[]), &[], PLAIN).await {
+            match self.attempt(moment, (std::slice::from_ref(&command), &[]), &mut [], PLAIN).await {
                 Ok(done) => self.settle(Vec::new(), done),
                 Err(failed) if failed.error.is_away() => self.returned.push(command),
                 Err(failed) => error!(error = %failed.error, "a lease could not be given back"),
@@ -57,17 +56,20 @@ impl<B: Backend> Lane<B> {
     }
 
     /// One message in a turn of its own.
-    async fn alone(&mut self, moment: Moment, message: Message) {
-        match self.attempt(moment, (&[], &[]), std::slice::from_ref(&message), PLAIN).await {
+    async fn alone(&mut self, moment: Moment, mut message: Message) {
+        match self.attempt(moment, (&[], &[]), std::slice::from_mut(&mut message), PLAIN).await {
             Ok(done) => self.settle(vec![message], done),
             Err(failed) if failed.error.is_away() => self.refuse(vec![message], failed),
             Err(failed) => match message {
-                Message::Apply { commands, reply } => {
-                    let outcomes = self.by_run(moment, commands, &failed.error).await;
-                    drop(reply.send(outcomes));
-                }
-                Message::Sweep { kind, reply } => {
-                    let swept = self.sweep_carefully(moment, Message::Sweep { kind, reply }).await;
+                Message::Apply(mut ask) => match self.by_run(moment, &ask.request, &failed.error).await {
+                    Ok(outcomes) => {
+                        ask.answer(outcomes);
+                        Message::Apply(ask).send();
+                    }
+                    Err(error) => Message::Apply(ask).refuse(&error),
+                },
+                Message::Sweep(ask) => {
+                    let swept = self.sweep_carefully(moment, Message::Sweep(ask)).await;
                     if let Err((message, error)) = swept {
                         message.refuse(&error);
                     }
@@ -82,7 +84,7 @@ impl<B: Backend> Lane<B> {
     async fn by_run(
         &mut self,
         moment: Moment,
-        commands: Vec<Command>,
+        commands: &[Command],
         error: &StoreError,
     ) -> Result<Vec<Outcome>, StoreError> {
         let mut runs: Vec<RunId> = Vec::new();
@@ -102,14 +104,12 @@ impl<B: Backend> Lane<B> {
             let (places, own): (Vec<usize>, Vec<Command>) =
                 commands.iter().enumerate().filter(of_run).map(|(at, command)| (at, command.clone())).unzip();
             let count = own.len();
-            // Nobody listens to the reply: the outcomes are taken from the turn itself.
-            let (reply, _) = oneshot::channel();
-            let part = [Message::Apply { commands: own, reply }];
-            let part = match self.attempt(moment, (&[], &[]), &part, PLAIN).await {
-                Ok(mut done) => {
-                    let answered = applied(&mut done);
-                    self.settle(Vec::new(), done);
-                    answered
+            let (ask, mut answered) = Ask::new(own);
+            let mut part = vec![Request::message(ask)];
+            let part = match self.attempt(moment, (&[], &[]), &mut part, PLAIN).await {
+                Ok(done) => {
+                    self.settle(part, done);
+                    answered.try_recv().unwrap_or_else(|_| Err(StoreError::Bug("no answer".into())))?
                 }
                 Err(failed) if failed.error.is_away() => return Err(failed.error),
                 Err(failed) => (0..count).map(|_| refused(&failed.error)).collect(),
@@ -126,12 +126,12 @@ impl<B: Backend> Lane<B> {
     async fn sweep_carefully(
         &mut self,
         moment: Moment,
-        message: Message,
+        mut message: Message,
     ) -> Result<(), (Message, StoreError)> {
         let manner = Manner { careful: true, ..PLAIN };
         let mut last = None;
         for _ in 0..SUSPECTS_MAX {
-            match self.attempt(moment, (&[], &[]), std::slice::from_ref(&message), manner).await {
+            match self.attempt(moment, (&[], &[]), std::slice::from_mut(&mut message), manner).await {
                 Ok(done) => {
                     self.settle(vec![message], done);
                     return Ok(());
@@ -151,7 +151,7 @@ impl<B: Backend> Lane<B> {
             return;
         }
         for _ in 0..SUSPECTS_MAX {
-            match self.attempt(moment, (&[], &[]), &[], Manner { claims: true, careful: true }).await {
+            match self.attempt(moment, (&[], &[]), &mut [], Manner { claims: true, careful: true }).await {
                 Ok(done) => return self.settle(Vec::new(), done),
                 Err(failed) if failed.suspect.is_some() && !failed.error.is_away() => {
                     self.set_aside(moment, failed);
@@ -170,13 +170,5 @@ impl<B: Backend> Lane<B> {
             self.stats.aside.put(row, &format!("what it leads to could not be stored: {error}"), moment.now);
         }
         error
-    }
-}
-
-/// The outcomes of the one call in a turn.
-fn applied(done: &mut Done) -> Vec<Outcome> {
-    match done.answers.pop() {
-        Some(Answer::Applied(outcomes)) => outcomes,
-        Some(_) | None => unreachable!("a call is answered with outcomes"),
     }
 }

@@ -13,7 +13,6 @@ use tokio::sync::{
 };
 
 use super::Message;
-use crate::WorkerCommand;
 
 /// Payloads that may wait, in KiB. One message larger than all of it is let in alone.
 const WAITING_KIB_MAX: u32 = 256 * 1024;
@@ -119,18 +118,19 @@ impl Queue {
 /// A heartbeat that only says which leases are alive. One that also tells of lost deliveries must not
 /// overtake the reports that its worker sent before it.
 fn is_sign_of_life(message: &Message) -> bool {
-    let Message::Worker { command: WorkerCommand::Beat(beat), .. } = message else { return false };
-    beat.unlisted_after_ms.is_none() && !beat.reconnected
+    message.beat().is_some_and(|beat| beat.unlisted_after_ms.is_none() && !beat.reconnected)
 }
 
 #[cfg(test)]
 mod tests {
     use kagzi_model::{Command, Payload, RunId, RunOptions, StartRun, WorkerId};
-    use tokio::sync::oneshot;
     use uuid::Uuid;
 
     use super::*;
-    use crate::Beat;
+    use crate::{
+        Beat,
+        lane::{Ask, Request},
+    };
 
     fn start(bytes: usize) -> Message {
         let id = RunId(Uuid::now_v7());
@@ -145,7 +145,7 @@ mod tests {
             options: RunOptions::default(),
             labels: Default::default(),
         };
-        Message::Apply { commands: vec![Command::start(start)], reply: oneshot::channel().0 }
+        Request::message(Ask::new(vec![Command::start(start)]).0)
     }
 
     #[tokio::test]
@@ -165,10 +165,9 @@ mod tests {
             listed_before: Vec::new(),
             of: None,
         };
-        let command = WorkerCommand::Beat(beat);
-        assert!(sender.send(Message::Worker { command, reply: oneshot::channel().0 }).await);
+        assert!(sender.send(Request::message(Ask::new(beat).0)).await);
 
-        assert!(matches!(queue.recv().await, Some(Message::Worker { .. })));
+        assert!(matches!(queue.recv().await, Some(Message::Beat(_))));
         assert_eq!(queue.len(), 10);
     }
 

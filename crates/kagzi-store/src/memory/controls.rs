@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp, Worker, WorkerStatus};
 
 use super::{MemoryBackend, MemoryReads, Tables};
-use crate::{ControlBackend, ControlReads, ControlSet, Depth, StoreError};
+use crate::{ControlBackend, ControlReads, Depth, StoreError};
 
 impl ControlBackend for MemoryBackend {
     async fn load_controls(
@@ -47,30 +47,6 @@ impl Tables {
     pub(super) fn new(now: Timestamp) -> Self {
         let default = Namespace::new(DEFAULT_NAMESPACE.into(), now);
         Tables { namespaces: BTreeMap::from([(default.name.clone(), default)]), ..Tables::default() }
-    }
-
-    pub(super) fn write_controls(&mut self, set: ControlSet) -> Result<(), StoreError> {
-        for row in set.implicit {
-            self.namespaces.entry(row.name.clone()).or_insert(row);
-        }
-        for row in set.created {
-            if let Some(there) = self.namespaces.insert(row.name.clone(), row) {
-                return Err(StoreError::Conflict(format!("namespace '{}' exists already", there.name)));
-            }
-        }
-        for (from, row) in set.updated {
-            let there = self.namespaces.insert(row.name.clone(), row);
-            if there.is_none_or(|there| there.version != from) {
-                return Err(StoreError::Conflict("a namespace has another version than memory says".into()));
-            }
-        }
-        for gate in set.gates {
-            match gate.is_open() {
-                true => drop(self.gates.remove(&gate.key)),
-                false => drop(self.gates.insert(gate.key.clone(), gate)),
-            }
-        }
-        Ok(())
     }
 
     fn gates_of(&self, namespace: &Name) -> Vec<Gate> {

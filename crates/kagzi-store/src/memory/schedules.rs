@@ -1,7 +1,5 @@
 //! Schedules of the reference store.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use kagzi_model::{
     Name, Timestamp,
@@ -12,8 +10,7 @@ use uuid::Uuid;
 
 use super::{MemoryBackend, MemoryReads, cut_page};
 use crate::{
-    Cursor, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, ScheduleWrite,
-    StoreError,
+    Cursor, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, StoreError,
 };
 
 impl ScheduleRows for MemoryBackend {
@@ -53,32 +50,6 @@ impl ScheduleRows for MemoryBackend {
         let rows = self.working.schedules.values().filter(|row| !aside.contains(&row.uid));
         Ok(rows.filter_map(|row| row.state.next_at).min())
     }
-}
-
-/// Writes rows; each replaces the one before it.
-pub(super) fn write(
-    table: &mut BTreeMap<ScheduleKey, Schedule>,
-    writes: Vec<ScheduleWrite>,
-) -> Result<(), StoreError> {
-    let moved = || StoreError::Conflict("a schedule has another version than memory says".into());
-    for write in writes {
-        match write {
-            ScheduleWrite::Insert(row) => {
-                if table.insert(row.key(), *row).is_some() {
-                    return Err(StoreError::Bug("a schedule with this id exists already".into()));
-                }
-            }
-            ScheduleWrite::Update(row) => {
-                let known = table.get_mut(&row.key()).filter(|known| known.version + 1 == row.version);
-                *known.ok_or_else(moved)? = *row;
-            }
-            ScheduleWrite::Delete { key, version } => {
-                let known = table.remove(&key).filter(|known| known.version + 1 == version);
-                known.ok_or_else(moved)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 #[async_trait]

@@ -6,55 +6,53 @@ use kagzi_model::{
 };
 
 use super::Turn;
-use crate::{
-    AsideRow, Backend, ControlCommand, ControlReply, LaneStats, QueueKey, StoreError, hash::HashSet,
-};
+use crate::{AsideRow, Backend, ChangeGate, ChangeNamespace, LaneStats, QueueKey, StoreError, hash::HashSet};
 
 impl<B: Backend> Turn<'_, B> {
-    pub(super) async fn rule(
+    pub(super) async fn change_namespace(
         &mut self,
-        command: &ControlCommand,
-    ) -> Result<Result<ControlReply, ControlRejection>, StoreError> {
-        match command {
-            ControlCommand::Namespace { name, command, gate } => {
-                self.look_up(name).await?;
-                let seen = self.controls.get(name).map(|known| &known.namespace);
-                let changed = match Namespace::decide(self.now, seen, name, command) {
-                    Ok(changed) => changed,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                // Both are decided before either is put: what is refused leaves nothing behind.
-                let gate = match gate {
-                    Some(command) => match self.decide_gate(&GateKey::namespace(name), command) {
-                        Ok(gate) => gate.1,
-                        Err(refused) => return Ok(Err(refused)),
-                    },
-                    None => None,
-                };
-                if let Some(changed) = changed {
-                    self.controls.put(changed);
-                }
-                if let Some(gate) = gate {
-                    self.put_gate(gate);
-                }
-                let now = self.controls.get(name).expect("a decided namespace is known").namespace.clone();
-                Ok(Ok(ControlReply::Namespace(Box::new(now))))
-            }
-            ControlCommand::Gate { key, command } => {
-                self.look_up(&key.namespace).await?;
-                if !self.ensure_namespace(&key.namespace) {
-                    return Ok(Err(ControlRejection::Unknown(key.namespace.clone())));
-                }
-                let (now, changed) = match self.decide_gate(key, command) {
-                    Ok(decided) => decided,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if let Some(changed) = changed {
-                    self.put_gate(changed);
-                }
-                Ok(Ok(ControlReply::Gate(now)))
-            }
+        ChangeNamespace { name, command, gate }: &ChangeNamespace,
+    ) -> Result<Result<Namespace, ControlRejection>, StoreError> {
+        self.look_up(name).await?;
+        let seen = self.controls.get(name);
+        let changed = match Namespace::decide(self.now, seen, name, command) {
+            Ok(changed) => changed,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        // Both are decided before either is put: what is refused leaves nothing behind.
+        let gate = match gate {
+            Some(command) => match self.decide_gate(&GateKey::namespace(name), command) {
+                Ok(gate) => gate.1,
+                Err(refused) => return Ok(Err(refused)),
+            },
+            None => None,
+        };
+        if let Some(changed) = changed {
+            self.controls.namespaces.put(changed);
         }
+        if let Some(gate) = gate {
+            self.put_gate(gate);
+        }
+        let now = self.controls.get(name).expect("a decided namespace is known").clone();
+        Ok(Ok(now))
+    }
+
+    pub(super) async fn change_gate(
+        &mut self,
+        ChangeGate { key, command }: &ChangeGate,
+    ) -> Result<Result<Gate, ControlRejection>, StoreError> {
+        self.look_up(&key.namespace).await?;
+        if !self.ensure_namespace(&key.namespace) {
+            return Ok(Err(ControlRejection::Unknown(key.namespace.clone())));
+        }
+        let (now, changed) = match self.decide_gate(key, command) {
+            Ok(decided) => decided,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if let Some(changed) = changed {
+            self.put_gate(changed);
+        }
+        Ok(Ok(now))
     }
 
     /// The gate as it is after the command, and as what is to be written, if anything is.
@@ -114,13 +112,13 @@ impl<B: Backend> Turn<'_, B> {
         if !self.ensure_namespace(namespace) {
             return Ok(Err(Rejection::NamespaceUnknown { namespace: namespace.clone() }));
         }
-        Ok(self.controls.get(namespace).map_or(Ok(()), |known| known.namespace.admit()))
+        Ok(self.controls.get(namespace).map_or(Ok(()), Namespace::admit))
     }
 
     /// The start with what its namespace and this server set; none when they set nothing.
     pub(super) fn fill(&self, start: &StartRun) -> Option<StartRun> {
         let server = &self.controls.server.defaults;
-        let own = self.controls.get(&start.namespace).map(|known| &known.namespace.defaults);
+        let own = self.controls.get(&start.namespace).map(|known| &known.defaults);
         match own.filter(|own| !own.is_empty()) {
             Some(own) => Some(own.or(server).fill(start)),
             None if server.is_empty() => None,
@@ -138,7 +136,7 @@ impl<B: Backend> Turn<'_, B> {
         let may = (server.create_namespaces && room) || **namespace == *DEFAULT_NAMESPACE;
         if may {
             LaneStats::add(&self.stats.namespaces_made, 1);
-            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
+            self.controls.namespaces.put_implicit(Namespace::new(namespace.clone(), self.now));
         }
         may
     }
@@ -169,7 +167,7 @@ impl<B: Backend> Turn<'_, B> {
     pub(super) async fn controls_in_use(&mut self, namespace: &Name) -> Result<(), StoreError> {
         self.load_controls(namespace).await?;
         if self.controls.get(namespace).is_none() {
-            self.controls.add_implicit(Namespace::new(namespace.clone(), self.now));
+            self.controls.namespaces.put_implicit(Namespace::new(namespace.clone(), self.now));
         }
         Ok(())
     }
@@ -200,7 +198,7 @@ impl<B: Backend> Turn<'_, B> {
         let mut queue = self.backend.handler_queue(namespace).await?;
         if queue.is_none() {
             self.load_controls(namespace).await?;
-            queue = self.controls.get(namespace).and_then(|known| known.namespace.handler_queue.clone());
+            queue = self.controls.get(namespace).and_then(|known| known.handler_queue.clone());
         }
         self.handler_queues.insert(namespace.clone(), queue.clone());
         Ok(queue)
@@ -266,7 +264,7 @@ impl<B: Backend> Turn<'_, B> {
         let versions: Vec<(Name, u64)> = self
             .consulted
             .iter()
-            .filter_map(|name| self.controls.get(name).map(|known| (name.clone(), known.namespace.version)))
+            .filter_map(|name| self.controls.get(name).map(|known| (name.clone(), known.version)))
             .collect();
         if !versions.is_empty() {
             self.backend.require_versions(versions);

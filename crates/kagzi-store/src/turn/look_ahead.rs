@@ -7,8 +7,7 @@ use kagzi_model::{RunId, WorkerId};
 
 use super::Turn;
 use crate::{
-    AsideRow, Backend, Beat, LoadedWorkers, RunKey, StoreError, WorkerCommand, WorkersQuery, hash::HashSet,
-    lane::Message,
+    AsideRow, Backend, Beat, LoadedWorkers, RunKey, StoreError, WorkersQuery, hash::HashSet, lane::Message,
 };
 
 impl<B: Backend> Turn<'_, B> {
@@ -20,7 +19,7 @@ impl<B: Backend> Turn<'_, B> {
         if ids.is_empty() {
             return Ok(());
         }
-        let beats: Vec<&Beat> = batch.iter().filter_map(beat_of).collect();
+        let beats: Vec<&Beat> = batch.iter().filter_map(Message::beat).collect();
         self.compare_workers(ids, &beats).await?;
         let coming: Vec<WorkerId> = batch.iter().filter_map(|message| self.comes_here(message)).collect();
         self.take_in_all(coming).await?;
@@ -62,11 +61,12 @@ impl<B: Backend> Turn<'_, B> {
 
     /// The worker that a message brings here, if it is known and is who it says.
     fn comes_here(&self, message: &Message) -> Option<WorkerId> {
-        if let Message::StandBy { demand, .. } = message {
+        if let Message::StandBy(ask) = message {
+            let demand = &ask.request;
             let known = demand.once && self.worker_cache.is_home(demand.worker);
             return (!known && self.worker_cache.contains(demand.worker)).then_some(demand.worker);
         }
-        let beat = beat_of(message)?;
+        let beat = message.beat()?;
         let foreign = beat
             .of
             .as_ref()
@@ -117,41 +117,24 @@ impl<B: Backend> Turn<'_, B> {
     }
 }
 
-fn beat_of(message: &Message) -> Option<&Beat> {
-    match message {
-        Message::Worker { command: WorkerCommand::Beat(beat), .. } => Some(beat),
-        Message::Worker { .. }
-        | Message::Apply { .. }
-        | Message::StandBy { .. }
-        | Message::Withdraw { .. }
-        | Message::Schedule { .. }
-        | Message::Controls { .. }
-        | Message::Sweep { .. }
-        | Message::Wake { .. }
-        | Message::Opened { .. }
-        | Message::Close { .. } => None,
-    }
-}
-
 /// The worker that a message is about.
 fn worker_of(message: &Message) -> Option<WorkerId> {
     match message {
-        Message::StandBy { demand, .. } => Some(demand.worker),
-        Message::Worker { command, .. } => Some(match command {
-            WorkerCommand::Register { id, .. }
-            | WorkerCommand::Drain { id }
-            | WorkerCommand::CutOff { id, .. }
-            | WorkerCommand::Deregister { id }
-            | WorkerCommand::Offline { id } => *id,
-            WorkerCommand::Beat(beat) => beat.id,
-        }),
-        Message::Apply { .. }
-        | Message::Withdraw { .. }
-        | Message::Schedule { .. }
-        | Message::Controls { .. }
-        | Message::Sweep { .. }
+        Message::StandBy(ask) => Some(ask.request.worker),
+        Message::Register(ask) => Some(ask.request.id),
+        Message::Beat(ask) => Some(ask.request.id),
+        Message::Drain(ask) => Some(ask.request.id),
+        Message::CutOff(ask) => Some(ask.request.id),
+        Message::Deregister(ask) => Some(ask.request.id),
+        Message::Offline(ask) => Some(ask.request.id),
+        Message::Apply(_)
+        | Message::Withdraw(_)
+        | Message::Schedule(_)
+        | Message::Namespace(_)
+        | Message::Gate(_)
+        | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }
-        | Message::Close { .. } => None,
+        | Message::Close(_) => None,
     }
 }

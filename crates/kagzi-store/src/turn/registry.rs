@@ -1,14 +1,14 @@
 //! The worker registry's part of a turn: who stands by, who lives, who leaves.
 
 use kagzi_model::{
-    Done, LeaseRef, Name, Reclaimed, Registration, Reply, RunId, RunKey, Timestamp, Worker, WorkerId,
-    WorkerStatus, act,
+    Done, LeaseRef, Name, Reclaimed, RegistryError, Reply, RunId, RunKey, Worker, WorkerCommand, WorkerId,
+    act, renewed_until,
 };
 
 use super::Turn;
 use crate::{
-    Backend, Beat, BeatAnswer, Demand, LostLease, Outcome, RegistryError, StoreError, WorkerCommand,
-    WorkerReply, WorkersQuery, hash::HashSet,
+    Backend, Beat, BeatAnswer, CutOff, Demand, LostLease, Outcome, Register, StoreError, WorkersQuery,
+    hash::HashSet,
 };
 
 const FORCED: &str = "an operator took its worker offline";
@@ -33,15 +33,13 @@ impl<B: Backend> Turn<'_, B> {
             true => self.refresh_worker(demand.worker).await?,
             false => self.adopt_worker(demand.worker).await?,
         }
-        let worker = match self.worker_cache.online(demand.worker) {
-            Ok(worker) => worker,
-            Err(refused) => return Ok(Err(refused)),
+        let Some(known) = self.worker_cache.get(demand.worker) else {
+            return Ok(Err(RegistryError::Unknown(demand.worker)));
         };
-        let registration = &worker.registration;
-        if let Some(name) = demand.types.iter().find(|name| !registration.workflow_types.contains(name)) {
-            let name = name.clone();
-            return Ok(Err(RegistryError::UnknownType { worker: demand.worker, name }));
+        if let Err(refused) = known.row.takes(&demand.types) {
+            return Ok(Err(refused));
         }
+        let registration = &known.row.registration;
         self.board.add(&registration.namespace, &registration.task_queue, demand.clone());
         Ok(Ok(()))
     }
@@ -83,88 +81,50 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(());
         }
         // A registration of this very batch must be there to be marked.
-        self.write().await?;
+        self.flush_before_search().await?;
         Box::pin(self.take_in_all(vec![id])).await
     }
 
-    pub(super) async fn worker(
+    pub(super) async fn register(
         &mut self,
-        command: &WorkerCommand,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
-        match command {
-            WorkerCommand::Register { id, registration } => {
-                self.load_controls(&registration.namespace).await?;
-                if !self.ensure_namespace(&registration.namespace) {
-                    return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
-                }
-                // Known already when the answer was lost and the worker asks again: it may hold runs.
-                self.refresh_worker(*id).await?;
-                if self.is_of_another(*id, (&registration.namespace, &registration.task_queue)) {
-                    return Ok(Err(RegistryError::Taken(*id)));
-                }
-                Ok(Ok(self.register(*id, registration)))
-            }
-            WorkerCommand::Beat(beat) => self.beat(beat).await,
-            WorkerCommand::Drain { id } => {
-                self.refresh_worker(*id).await?;
-                let status = self.worker_cache.get(*id).map(|member| member.worker.status);
-                match status {
-                    None => Ok(Err(RegistryError::Unknown(*id))),
-                    Some(WorkerStatus::Offline) => Ok(Err(RegistryError::Offline(*id))),
-                    Some(WorkerStatus::Online | WorkerStatus::Draining) => {
-                        self.worker_cache.change(*id, |worker| worker.status = WorkerStatus::Draining);
-                        self.drained.push(*id);
-                        let worker = self.worker_cache.get(*id).expect("loaded above").worker.clone();
-                        Ok(Ok(WorkerReply::Draining(worker)))
-                    }
-                }
-            }
-            WorkerCommand::CutOff { id, since } => self.cut_off(*id, *since).await,
-            WorkerCommand::Deregister { id } => self.leave(*id, Leaving::Politely).await,
-            WorkerCommand::Offline { id } => self.leave(*id, Leaving::Forced).await,
+        Register { id, registration }: &Register,
+    ) -> Result<Result<Worker, RegistryError>, StoreError> {
+        self.load_controls(&registration.namespace).await?;
+        if !self.ensure_namespace(&registration.namespace) {
+            return Ok(Err(RegistryError::UnknownNamespace(registration.namespace.clone())));
         }
+        // Known already when the answer was lost and the worker asks again: it may hold runs.
+        self.refresh_worker(*id).await?;
+        Ok(self.worker_cache.decide(self.now, *id, WorkerCommand::Register(registration)).cloned())
     }
 
-    async fn leave(
+    pub(super) async fn drain(&mut self, id: WorkerId) -> Result<Result<Worker, RegistryError>, StoreError> {
+        self.refresh_worker(id).await?;
+        let drained = self.worker_cache.decide(self.now, id, WorkerCommand::Drain).cloned();
+        if drained.is_ok() {
+            self.drained.push(id);
+        }
+        Ok(drained)
+    }
+
+    pub(super) async fn leave(
         &mut self,
         id: WorkerId,
         how: Leaving,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
-        if self.worker_cache.get(id).is_none() {
-            return Ok(Err(RegistryError::Unknown(id)));
-        }
-        let released = self.take_offline(id, how).await?;
-        Ok(Ok(WorkerReply::Deregistered { released }))
-    }
-
-    fn register(&mut self, id: WorkerId, registration: &Registration) -> WorkerReply {
-        self.worker_cache.pay(id);
-        let known = self.worker_cache.get(id);
-        // Rises even while the clock stands: servers that share a database tell an old registration from a
-        // new one by it, and let a drained or lost worker come back only with a new one.
-        let after = known.map_or(Timestamp(0), |known| Timestamp(known.worker.registered_at.0 + 1));
-        let worker = Worker {
-            id,
-            registration: registration.clone(),
-            status: WorkerStatus::Online,
-            completed_total: known.map_or(0, |known| known.worker.completed_total),
-            failed_total: known.map_or(0, |known| known.worker.failed_total),
-            registered_at: self.now.max(after),
-            heartbeat_at: self.now,
-            deregistered_at: None,
-        };
-        self.worker_cache.register(worker.clone());
-        WorkerReply::Registered(worker)
+        self.take_offline(id, how).await
     }
 
     /// Whether the id belongs to a known worker of another namespace or task queue than `of`.
     pub(super) fn is_of_another(&self, id: WorkerId, of: (&Name, &Name)) -> bool {
-        let registered = self.worker_cache.get(id).map(|member| &member.worker.registration);
-        registered.is_some_and(|known| (&known.namespace, &known.task_queue) != of)
+        self.worker_cache.get(id).is_some_and(|known| known.row.is_of_another(of))
     }
 
-    async fn beat(&mut self, beat: &Beat) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+    pub(super) async fn beat(
+        &mut self,
+        beat: &Beat,
+    ) -> Result<Result<BeatAnswer, RegistryError>, StoreError> {
         if let Some((namespace, task_queue)) = &beat.of {
             // Before anything of the worker is touched: its row, its leases and its place.
             self.refresh_worker(beat.id).await?;
@@ -184,13 +144,10 @@ impl<B: Backend> Turn<'_, B> {
         } else {
             self.adopt_worker(beat.id).await?;
         }
-        let status = match self.worker_cache.get(beat.id).map(|member| member.worker.status) {
-            None => return Ok(Err(RegistryError::Unknown(beat.id))),
-            Some(WorkerStatus::Offline) => return Ok(Err(RegistryError::Offline(beat.id))),
-            Some(status @ (WorkerStatus::Online | WorkerStatus::Draining)) => status,
+        let status = match self.worker_cache.decide(self.now, beat.id, WorkerCommand::Beat) {
+            Ok(worker) => worker.status,
+            Err(refused) => return Ok(Err(refused)),
         };
-        let now = self.now;
-        self.worker_cache.change(beat.id, |worker| worker.heartbeat_at = now);
         // On a shared database they were compared and loaded before the batch.
         self.load_runs(beat.runs.iter().map(LeaseRef::key).collect()).await?;
         let mut lost = Vec::new();
@@ -202,17 +159,13 @@ impl<B: Backend> Turn<'_, B> {
         if let Some(after_ms) = beat.unlisted_after_ms {
             self.give_back_unlisted(beat, after_ms).await?;
         }
-        Ok(Ok(WorkerReply::Beat(BeatAnswer { status, lost })))
+        Ok(Ok(BeatAnswer { status, lost }))
     }
 
-    /// Renews a lease once less than two thirds of it are left, so that most heartbeats write no run.
     async fn renew(&mut self, lease: &LeaseRef, lease_ms: i64) -> Result<Outcome, StoreError> {
         let lease_ms = self.lease_ms(lease.run, lease_ms);
         let held = self.fold.entry(lease.run).and_then(|entry| entry.aggregate.run.lease());
-        let until = match held {
-            Some(held) if held.until.remaining_ms(self.now) > lease_ms * 2 / 3 => held.until,
-            Some(_) | None => self.now.plus_ms(lease_ms),
-        };
+        let until = renewed_until(self.now, held, lease_ms);
         self.apply(&lease.report(act::Renew { until })).await
     }
 
@@ -242,32 +195,32 @@ impl<B: Backend> Turn<'_, B> {
         Ok(())
     }
 
-    pub(super) async fn take_offline(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {
-        let now = self.now;
-        self.worker_cache.change(id, |worker| {
-            worker.status = WorkerStatus::Offline;
-            worker.deregistered_at = worker.deregistered_at.or(Some(now));
-        });
+    pub(super) async fn take_offline(
+        &mut self,
+        id: WorkerId,
+        how: Leaving,
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
+        if let Err(refused) = self.worker_cache.decide(self.now, id, WorkerCommand::Leave) {
+            return Ok(Err(refused));
+        }
         self.offline.push(id);
-        self.take_runs(id, how).await
+        Ok(Ok(self.take_runs(id, how).await?))
     }
 
     /// Takes the runs of a worker whose connection broke, unless somebody has heard of it since. On a shared
     /// database it may have reconnected to another server: its row says so, because whoever greets it is
     /// named there.
-    async fn cut_off(
+    pub(super) async fn cut_off(
         &mut self,
-        id: WorkerId,
-        since: Timestamp,
-    ) -> Result<Result<WorkerReply, RegistryError>, StoreError> {
+        &CutOff { id, since }: &CutOff,
+    ) -> Result<Result<u32, RegistryError>, StoreError> {
         self.refresh_worker(id).await?;
         let Some(member) = self.worker_cache.get(id) else { return Ok(Err(RegistryError::Unknown(id))) };
-        let gone = member.worker.status != WorkerStatus::Offline
-            && member.worker.heartbeat_at <= since
+        let gone = member.row.is_cut_off(since)
             && !self.board.stands(id)
             && (!self.shared || self.backend.standing(&[id]).await?.contains(&id));
         let runs = if gone { self.take_runs(id, Leaving::CutOff).await? } else { 0 };
-        Ok(Ok(WorkerReply::TakenOver { runs }))
+        Ok(Ok(runs))
     }
 
     async fn take_runs(&mut self, id: WorkerId, how: Leaving) -> Result<u32, StoreError> {

@@ -21,7 +21,7 @@ impl<B: Backend> Turn<'_, B> {
     pub(super) async fn retire(&mut self, keep_ms: Option<Millis>) -> Result<Swept, StoreError> {
         // Rows of this batch must be visible to the search: one of them may have been reopened, and a
         // namespace may keep its runs for longer.
-        self.write().await?;
+        self.flush_before_search().await?;
         let (keys, full) = self.past_retention(keep_ms).await?;
         let count = keys.len();
         if count > 0 {

@@ -12,7 +12,7 @@ use kagzi_model::{
 };
 
 use super::{HOUSEKEEPING_MAX, Turn};
-use crate::{AsideRow, Backend, DueSchedule, ScheduleReply, ScheduleWrite, StoreError, Swept};
+use crate::{AsideRow, Backend, DueSchedule, ScheduleReply, StoreError, Swept, table::Table};
 
 /// How long a schedule is left alone whose namespace takes no runs.
 const HELD_MS: i64 = 30_000;
@@ -20,7 +20,8 @@ const HELD_MS: i64 = 30_000;
 /// What a turn did to schedules.
 #[derive(Default)]
 pub(super) struct ScheduleChanges {
-    writes: Vec<ScheduleWrite>,
+    /// Known for this turn alone: other servers fire them too.
+    pub table: Table<Schedule>,
     /// The earliest time at which a changed schedule has something to do.
     pub due_at: Option<Timestamp>,
     /// A person changed one: other servers should look.
@@ -30,16 +31,19 @@ pub(super) struct ScheduleChanges {
 }
 
 impl ScheduleChanges {
-    pub fn drain(&mut self) -> Vec<ScheduleWrite> {
-        std::mem::take(&mut self.writes)
-    }
-
-    fn put(&mut self, mut schedule: Schedule, insert: bool) -> Schedule {
+    /// Takes over a schedule that is new or was changed; it is written with the batch.
+    fn put(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.version += 1;
         self.due_at = [self.due_at, schedule.state.next_at].into_iter().flatten().min();
-        let row = Box::new(schedule.clone());
-        self.writes.push(if insert { ScheduleWrite::Insert(row) } else { ScheduleWrite::Update(row) });
+        self.table.put(schedule.clone());
         schedule
+    }
+
+    /// Takes over what was claimed: nobody else changes it before the commit.
+    fn claimed(&mut self, schedule: &Schedule) {
+        if self.table.evict(&schedule.key()) {
+            self.table.know(schedule.clone(), ());
+        }
     }
 }
 
@@ -58,9 +62,7 @@ impl<B: Backend> Turn<'_, B> {
         &mut self,
         request: &ScheduleRequest,
     ) -> Result<Result<ScheduleReply, ScheduleRejection>, StoreError> {
-        // Earlier requests of this batch must be visible to the load.
-        self.write().await?;
-        let seen = self.backend.load_schedule(&request.key).await?;
+        let seen = self.load_schedule(&request.key).await?;
         // The repeat of what was done before is answered all the same.
         let repeated = matches!(request.command, ScheduleCommand::Create(_)) && seen.is_some();
         if request.command.makes_runs()
@@ -89,10 +91,9 @@ impl<B: Backend> Turn<'_, B> {
             }
         }
         if deleted {
-            let version = schedule.version + 1;
-            self.schedules.writes.push(ScheduleWrite::Delete { key: request.key.clone(), version });
+            self.schedules.table.delete(&request.key);
         } else if write {
-            schedule = self.schedules.put(schedule, seen.is_none());
+            schedule = self.schedules.put(schedule);
         }
         self.schedules.changed |= write;
         Ok(Ok(ScheduleReply { schedule, run, changed: write }))
@@ -105,7 +106,7 @@ impl<B: Backend> Turn<'_, B> {
         schedules_max: usize,
         runs_max: usize,
     ) -> Result<Swept, StoreError> {
-        self.write().await?;
+        self.flush_before_search().await?;
         let limit = if self.careful { 1 } else { schedules_max };
         let aside = self.stats.aside.schedules();
         let due = self.backend.claim_due_schedules(self.calendar, limit, &aside).await?;
@@ -129,7 +130,7 @@ impl<B: Backend> Turn<'_, B> {
             }
             count += Box::pin(self.carry_out(schedule, planned)).await?;
         }
-        self.write().await?;
+        self.flush_before_search().await?;
         let next_at = self.backend.next_schedule(&self.stats.aside.schedules()).await?;
         // Without any of our own, what is due is in another server's hands.
         let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.calendar);
@@ -159,7 +160,7 @@ impl<B: Backend> Turn<'_, B> {
     async fn follow_up_schedules(&mut self, keys: Vec<ScheduleKey>) -> Result<(), StoreError> {
         // The end is written first: on a shared database it either waits for a server that is deciding
         // whether this run still goes, and then we see what that one buffered, or it makes that one wait.
-        self.write().await?;
+        self.flush_before_search().await?;
         let loaded = self.backend.load_schedules(&keys).await?;
         for waiting in loaded.iter().filter(|schedule| schedule.waits_for_an_end()) {
             if let Some(schedule) = self.backend.claim_schedule(&waiting.key()).await? {
@@ -230,14 +231,25 @@ impl<B: Backend> Turn<'_, B> {
         Ok(Planned::Round(Box::new(timetable), Box::new(round)))
     }
 
+    /// The schedule as this batch has left it.
+    async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
+        if !self.schedules.table.is_settled(key)
+            && let Some(loaded) = self.backend.load_schedule(key).await?
+        {
+            self.schedules.table.know(loaded, ());
+        }
+        Ok(self.schedules.table.get(key).cloned())
+    }
+
     /// Carries a decision out. Answers with how many runs it started.
     async fn carry_out(&mut self, schedule: &Schedule, planned: Planned) -> Result<usize, StoreError> {
+        self.schedules.claimed(schedule);
         let (timetable, round) = match planned {
             Planned::Round(timetable, round) => (timetable, round),
             Planned::Held => {
                 let mut held = schedule.clone();
                 held.hold_until(self.now.plus_ms(HELD_MS));
-                self.schedules.put(held, false);
+                self.schedules.put(held);
                 return Ok(0);
             }
             Planned::NotUnderstood(error) => {
@@ -246,7 +258,7 @@ impl<B: Backend> Turn<'_, B> {
                 let mut schedule = schedule.clone();
                 schedule.state.paused = Some(Paused { note: error, since: self.now });
                 schedule.state.next_at = None;
-                self.schedules.put(schedule, false);
+                self.schedules.put(schedule);
                 return Ok(0);
             }
         };
@@ -296,7 +308,7 @@ impl<B: Backend> Turn<'_, B> {
         self.counters.schedule_buffered +=
             (is.buffer.len() + from_buffer).saturating_sub(was.buffer.len()) as u64;
         if after != *schedule {
-            self.schedules.put(after, false);
+            self.schedules.put(after);
         }
         Ok(started.len())
     }

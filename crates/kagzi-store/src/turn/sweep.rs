@@ -14,7 +14,7 @@ impl<B: Backend> Turn<'_, B> {
         match kind {
             SweepKind::Expired { now, leap } => {
                 // Rows of this batch must be visible to the search for expired ones.
-                self.write().await?;
+                self.flush_before_search().await?;
                 let keys = self.sweep_due(self.now.min(now)).await?;
                 let full = keys.len() == self.sweep_len();
                 let mut count = 0;
@@ -27,14 +27,14 @@ impl<B: Backend> Turn<'_, B> {
                     // Refused only when the run is gone or cannot be read; then there is nothing to expire.
                     let _ = self.apply(&RunKey::new(namespace, run).duty(act::Expire { losses_max })).await?;
                 }
-                self.write().await?;
+                self.flush_before_search().await?;
                 let from = self.sweep_from();
                 let next_at = self.backend.next_sweep(from, &self.stats.aside.runs()).await?;
                 // What was left alone is found again: only progress is a reason to look at once.
                 Ok(Swept { count, more: full && count > 0, next_at })
             }
             SweepKind::ExpiredDuringGrace { since } => {
-                self.write().await?;
+                self.flush_before_search().await?;
                 let keys = self.sweep_due(self.now).await?;
                 let mut count = 0;
                 for RunKey { id: run, namespace } in keys {
@@ -67,18 +67,24 @@ impl<B: Backend> Turn<'_, B> {
                         more = true;
                         break;
                     }
+                    if self.shared {
+                        // Another server may have heard of it since it was loaded here.
+                        self.worker_cache.evict(id);
+                    }
                     self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
-                    if self.worker_cache.get(id).is_some_and(|member| member.worker.heartbeat_at < before) {
-                        runs += self.take_offline(id, Leaving::Lost).await? as usize;
-                        count += 1;
+                    if self.worker_cache.get(id).is_some_and(|known| known.row.is_stale(before)) {
+                        if let Ok(lost) = self.take_offline(id, Leaving::Lost).await? {
+                            runs += lost as usize;
+                            count += 1;
+                        }
                     }
                 }
                 Ok(Swept { count, more, next_at: None })
             }
             SweepKind::OfflineWorkers { before } => {
                 // A worker of this batch must be visible as it is now.
-                self.write().await?;
+                self.flush_before_search().await?;
                 let forgotten = self.backend.forget_workers(before, SWEEP_LEN_MAX).await?;
                 for worker in &forgotten {
                     self.worker_cache.evict(worker.id);
@@ -124,9 +130,9 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(());
         }
         self.controls_in_use(&registration.namespace).await?;
-        let known = self.controls.get(&registration.namespace).expect("in use, so known").namespace.clone();
+        let known = self.controls.get(&registration.namespace).expect("in use, so known").clone();
         let handler_queue = Some(registration.task_queue.clone());
-        self.controls.put(Namespace { handler_queue, version: known.version + 1, ..known });
+        self.controls.namespaces.put(Namespace { handler_queue, version: known.version + 1, ..known });
         Ok(())
     }
 }

@@ -66,9 +66,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{
-        Demand, Finished, LostLease, ManualClock, MemoryStore, Observer, Reads, Silent, Store, WorkerCommand,
-    };
+    use crate::{Demand, Finished, LostLease, ManualClock, MemoryStore, Observer, Register, Silent};
 
     /// Whether it was told to look.
     #[derive(Default)]
@@ -129,7 +127,7 @@ mod tests {
             max_concurrent: 1,
             labels: Default::default(),
         };
-        store.worker(WorkerCommand::Register { id: worker, registration }).await.unwrap().unwrap();
+        store.ask(Register { id: worker, registration }).await.unwrap().unwrap();
         let (deliver, mut assignments) = unbounded_channel();
         let types = vec!["charge".into()];
         let demand = Demand { id: 1, worker, types, once: false, lease_ms: 30_000, deliver };
