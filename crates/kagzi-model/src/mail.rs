@@ -13,6 +13,8 @@ pub struct Mail {
     unread_len: usize,
     /// The event that holds what a wait has taken.
     taken: HashMap<Name, u64>,
+    /// Steps that waited for a signal, or still do.
+    waits: HashSet<Name>,
     /// Waits that closed their channel instead.
     last_calls: HashSet<Name>,
 }
@@ -83,7 +85,13 @@ impl Mail {
         self.unread_len += 1;
     }
 
+    /// The step is a wait for a signal.
+    pub fn is_wait(&self, step: &Name) -> bool {
+        self.waits.contains(step) || self.taken.contains_key(step) || self.last_calls.contains(step)
+    }
+
     pub(crate) fn wait(&mut self, channel: &Name, step: &Name) {
+        self.waits.insert(step.clone());
         let channel = self.channels.entry(channel.clone()).or_default();
         if !channel.waiting.contains(step) {
             channel.waiting.push_back(step.clone());

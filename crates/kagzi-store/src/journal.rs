@@ -163,8 +163,8 @@ impl Journal {
                 self.forgive(event.at, forgives);
             }
             EventKind::RunStarted => self.input = event.payload.clone(),
+            EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
             EventKind::StepStarted { .. }
-            | EventKind::StepClosed { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -248,6 +248,32 @@ impl Journal {
             entry.state = JournalState::Slept;
             self.tell(path);
         }
+    }
+
+    /// The code dropped the step before it heard of its end: a replay does not tell of it either. A result is
+    /// never taken out, so what is completed here is a label, and that is set anew.
+    fn take_out(&mut self, path: &Name, at: Timestamp) {
+        let told = self.told;
+        let Some(entry) = self.find(path).filter(|entry| entry.order > 0 && entry.order == told) else {
+            return;
+        };
+        entry.order = 0;
+        match &entry.state {
+            JournalState::Failed { failure, .. } => {
+                entry.state = JournalState::Retry { at, failure: failure.clone() };
+            }
+            JournalState::Slept => entry.state = JournalState::Sleeping { until: at },
+            JournalState::Completed { .. } => {
+                if let Some(place) = self.index.remove(path) {
+                    self.entries[place] = None;
+                }
+            }
+            JournalState::Begun
+            | JournalState::Retry { .. }
+            | JournalState::Sleeping { .. }
+            | JournalState::Waiting { .. } => {}
+        }
+        self.told -= 1;
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.

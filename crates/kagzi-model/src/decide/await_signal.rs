@@ -102,7 +102,7 @@ fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited
         (StepEnd::Elapsed, _) => Ok(Waited::Elapsed),
         (StepEnd::Recorded | StepEnd::Failed { .. }, Some(seq)) => Ok(Waited::Taken { seq }),
         (StepEnd::Recorded, None) if closed => Ok(Waited::Closed),
-        (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {
+        (StepEnd::Labelled, _) | (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {
             Err(Rejection::StepDecided { step: step.path.clone() })
         }
     }
