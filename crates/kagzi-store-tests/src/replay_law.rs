@@ -12,7 +12,7 @@ use crate::{LEASE_MS, Stage, Standing, stage::step};
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn leased(stage: &Stage) -> (RunId, LeaseRef, Standing) {
+pub(crate) async fn leased(stage: &Stage) -> (RunId, LeaseRef, Standing) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;
     let lease = standing.next().await.lease();
@@ -34,15 +34,15 @@ fn busy(lease: &LeaseRef, path: &str) -> Command {
     failed(lease, path, Failure::new("BUSY", "later"))
 }
 
-fn declined(lease: &LeaseRef, path: &str) -> Command {
+pub(crate) fn declined(lease: &LeaseRef, path: &str) -> Command {
     failed(lease, path, Failure::new("DECLINED", "no money").non_retryable())
 }
 
-fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
+pub(crate) fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
     lease.report(act::Sleep { step: step(path), duration_ms, park: false })
 }
 
-fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
+pub(crate) fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
     lease.report(act::Park { waits: waits.iter().map(|path| Name::from(*path)).collect() })
 }
 
@@ -146,65 +146,6 @@ pub async fn a_step_that_was_dropped_while_it_ran_is_not_timed_out(stage: Stage)
     stage.sweep_expired().await;
     assert!(matches!(stage.run(run).await.state, State::Leased(_)), "the healthy run was taken away");
     assert!(stage.event_names(run).await.iter().any(|name| name == "step_closed"));
-}
-
-pub async fn what_ended_while_the_code_dropped_it_is_taken_out_of_the_order(stage: Stage) {
-    let (run, lease, mut standing) = leased(&stage).await;
-    let close = |path: &str| lease.report(act::CloseStep { step: step(path) });
-    stage.ok(stage.record(&lease, "first", b"1")).await;
-    let ended = [
-        ("quote", vec![declined(&lease, "quote")]),
-        ("nap", vec![sleep(&lease, "nap", 0), lease.report(act::SleepOver { step: "nap".into() })]),
-        (
-            "label",
-            vec![lease.report(act::SetLabel {
-                step: step("label"),
-                name: "stage".into(),
-                value: "sold".into(),
-            })],
-        ),
-    ];
-    for (path, reports) in ended {
-        for report in reports {
-            stage.ok(report).await;
-        }
-        assert_eq!(stage.ok(close(path)).await, Reply::Done(Done { already: false }), "{path}");
-        assert_eq!(stage.ok(close(path)).await, Reply::Done(Done { already: true }), "{path}");
-    }
-    // A result stays, and so does whatever was followed by something.
-    assert_eq!(stage.ok(close("first")).await, Reply::Done(Done { already: true }));
-    stage.ok(declined(&lease, "heard")).await;
-    stage.ok(stage.record(&lease, "fallback", b"2")).await;
-    assert_eq!(stage.ok(close("heard")).await, Reply::Done(Done { already: true }));
-
-    let orders = |journal: &[kagzi_store::JournalEntry]| -> Vec<(String, u32)> {
-        journal.iter().map(|entry| (entry.path.to_string(), entry.order)).collect()
-    };
-    let known = journal(&stage.events(run).await);
-    let named = |path: &str, order| (path.to_owned(), order);
-    let expected =
-        [named("first", 1), named("quote", 0), named("nap", 0), named("heard", 2), named("fallback", 3)];
-    assert_eq!(orders(&known), expected);
-    assert!(matches!(known[1].state, JournalState::Retry { .. }), "{:?}", known[1]);
-    assert!(matches!(known[2].state, JournalState::Sleeping { .. }), "{:?}", known[2]);
-
-    // A close is advice: a replay that waits for them after all opens them again, at the end of the order.
-    stage.ok(park(&lease, &["quote", "nap"])).await;
-    let lease = standing.next().await.lease();
-    let woken = journal(&stage.events(run).await);
-    assert_eq!(woken.iter().find(|entry| *entry.path == *"nap").unwrap().order, 4);
-    let again = act::FailStep {
-        step: step("quote"),
-        attempt: 2,
-        failure: Failure::new("DECLINED", "no money").non_retryable(),
-        policy: RetryPolicy::default(),
-        elapsed_ms: 0,
-        park: false,
-    };
-    stage.ok(lease.report(again)).await;
-    let told = journal(&stage.events(run).await);
-    assert_eq!(told.iter().find(|entry| *entry.path == *"quote").unwrap().order, 5);
-    stage.ok(stage.complete(&lease)).await;
 }
 
 pub async fn a_run_that_parks_without_progress_is_put_off_and_then_paused(stage: Stage) {

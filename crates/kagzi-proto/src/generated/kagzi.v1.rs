@@ -772,7 +772,8 @@ pub struct LabelSetEvent {
     #[prost(string, tag = "4")]
     pub value: ::prost::alloc::string::String,
 }
-/// The code dropped a step while an attempt ran; nobody knows how far it came.
+/// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended, and the
+/// end does not count because the code never heard of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepClosedEvent {
     #[prost(string, tag = "1")]
