@@ -376,7 +376,7 @@ impl Backoff {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 3, 17, 4, 5, 6, 7, 22, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -414,6 +414,8 @@ pub mod event_detail {
         HandlerStarted(super::HandlerStartedEvent),
         #[prost(message, tag = "21")]
         HandlerEnded(super::HandlerEndedEvent),
+        #[prost(message, tag = "24")]
+        SignalReceived(super::SignalReceivedEvent),
         #[prost(message, tag = "3")]
         StepStarted(super::StepStartedEvent),
         #[prost(message, tag = "17")]
@@ -428,6 +430,12 @@ pub mod event_detail {
         SleepOver(super::SleepOverEvent),
         #[prost(message, tag = "22")]
         LabelSet(super::LabelSetEvent),
+        #[prost(message, tag = "25")]
+        WaitBegan(super::WaitBeganEvent),
+        #[prost(message, tag = "26")]
+        WaitEnded(super::WaitEndedEvent),
+        #[prost(message, tag = "27")]
+        ChannelClosed(super::ChannelClosedEvent),
         #[prost(message, tag = "23")]
         StepClosed(super::StepClosedEvent),
     }
@@ -446,10 +454,11 @@ pub struct RunClaimedEvent {
     #[prost(string, repeated, tag = "3")]
     pub slept: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Nothing can go on before `due_at`: the run waits for its earliest retry or sleep; the lease ended, the
-/// slot is free.
+/// Nothing can go on before `due_at` or somebody's word: the run waits for retries, sleeps and signals; the
+/// lease ended, the slot is free.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunParkedEvent {
+    /// absent when only somebody's word lets it go on
     #[prost(int64, tag = "1")]
     pub due_at: i64,
     /// unfinished steps that the code has dropped and that wake nobody
@@ -635,6 +644,36 @@ pub struct HandlerEndedEvent {
     #[prost(string, tag = "2")]
     pub outcome: ::prost::alloc::string::String,
 }
+/// Somebody told the run something that no open wait could take at that moment.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignalReceivedEvent {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    /// counts once on its channel
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// what is waited for has failed
+    #[prost(message, optional, tag = "3")]
+    pub failure: ::core::option::Option<signal_received_event::Failure>,
+}
+/// Nested message and enum types in `SignalReceivedEvent`.
+pub mod signal_received_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
 /// An attempt began. Written for steps that other languages begin by RPC, and for steps that run long; the
 /// SDK's ordinary steps have none.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -771,6 +810,66 @@ pub struct LabelSetEvent {
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub value: ::prost::alloc::string::String,
+}
+/// The code waits for a signal; its wait has a step's identity.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitBeganEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// absent when it waits for as long as it takes
+    #[prost(int64, tag = "4")]
+    pub until: i64,
+}
+/// A wait took a signal. One that is over without any ends like a sleep.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitEndedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// of the signal
+    #[prost(string, tag = "4")]
+    pub id: ::prost::alloc::string::String,
+    /// the event that holds the signal, where it came before its wait
+    #[prost(uint64, tag = "5")]
+    pub received: u64,
+    /// the signal says that what was waited for has failed
+    #[prost(message, optional, tag = "6")]
+    pub failure: ::core::option::Option<wait_ended_event::Failure>,
+}
+/// Nested message and enum types in `WaitEndedEvent`.
+pub mod wait_ended_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Failure {
+        #[prost(string, tag = "1")]
+        pub code: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub non_retryable: bool,
+        #[prost(int64, tag = "4")]
+        pub retry_after_ms: i64,
+        #[prost(string, tag = "5")]
+        pub class: ::prost::alloc::string::String,
+        #[prost(string, tag = "6")]
+        pub details: ::prost::alloc::string::String,
+    }
+}
+/// The code takes nothing more on this channel; senders are refused from here on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChannelClosedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
 }
 /// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended, and the
 /// end does not count because the code never heard of it.
