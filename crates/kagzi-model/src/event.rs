@@ -274,7 +274,8 @@ events! {
             3 channel: Name,
         };
 
-        /// The code dropped a step while an attempt ran; nobody knows how far it came.
+        /// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended,
+        /// and the end does not count because the code never heard of it.
         23 StepClosed "step_closed" step(step, attempt) {
             1 step: Name,
             2 position: u32,

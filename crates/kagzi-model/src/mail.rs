@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::{Failure, Name};
+use crate::{Failure, Name, Timestamp};
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,10 +11,19 @@ pub struct Mail {
     channels: HashMap<Name, Channel>,
     /// Signals that no wait has taken, on all channels together.
     unread_len: usize,
-    /// The event that holds what a wait has taken.
-    taken: HashMap<Name, u64>,
-    /// Waits that closed their channel instead.
-    last_calls: HashSet<Name>,
+    /// Every step that waited for a signal, or still does.
+    waits: HashMap<Name, Known>,
+}
+
+/// What is known of a wait.
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    channel: Name,
+    until: Option<Timestamp>,
+    /// What it has taken.
+    took: Option<Unread>,
+    /// It found nothing and closed its channel, or found it closed.
+    closed: bool,
 }
 
 /// One channel: a name in one run on which signals come.
@@ -73,7 +82,7 @@ impl Mail {
 
     /// The event that holds what this wait has taken.
     pub fn taken(&self, step: &Name) -> Option<u64> {
-        self.taken.get(step).copied()
+        self.waits.get(step)?.took.as_ref().map(|taken| taken.seq)
     }
 
     pub(crate) fn receive(&mut self, channel: &Name, signal: Unread) {
@@ -83,23 +92,59 @@ impl Mail {
         self.unread_len += 1;
     }
 
-    pub(crate) fn wait(&mut self, channel: &Name, step: &Name) {
+    /// The step is a wait for a signal.
+    pub fn is_wait(&self, step: &Name) -> bool {
+        self.waits.contains_key(step)
+    }
+
+    pub(crate) fn wait(&mut self, channel: &Name, step: &Name, until: Option<Timestamp>) {
+        let known = Known { channel: channel.clone(), until, took: None, closed: false };
+        self.waits.insert(step.clone(), known);
         let channel = self.channels.entry(channel.clone()).or_default();
         if !channel.waiting.contains(step) {
             channel.waiting.push_back(step.clone());
         }
     }
 
-    /// A wait took the signal with this id, which event `seq` holds.
-    pub(crate) fn take(&mut self, step: &Name, channel: &Name, id: &Name, seq: u64) {
+    /// A wait took this signal.
+    pub(crate) fn take(&mut self, step: &Name, channel: &Name, signal: Unread) {
+        let (seq, name) = (signal.seq, channel);
         let channel = self.channels.entry(channel.clone()).or_default();
-        channel.seen.insert(id.clone());
+        channel.seen.insert(signal.id.clone());
         channel.waiting.retain(|waiting| waiting != step);
         if let Some(at) = channel.unread.iter().position(|unread| unread.seq == seq) {
             channel.unread.remove(at);
             self.unread_len -= 1;
         }
-        self.taken.insert(step.clone(), seq);
+        let known = self.waits.entry(step.clone()).or_insert_with(|| Known {
+            channel: name.clone(),
+            until: None,
+            took: None,
+            closed: false,
+        });
+        known.took = Some(signal);
+    }
+
+    /// The code dropped the wait before it heard of its end. What it took lies in front of its channel again,
+    /// and a channel that it closed is open: nobody has seen the one or the other. Answers with what it waits
+    /// for, should the code come by again.
+    pub(crate) fn give_back(&mut self, step: &Name, at: Timestamp) -> Option<(Name, Option<Timestamp>)> {
+        let known = self.waits.get_mut(step)?;
+        let channel = self.channels.entry(known.channel.clone()).or_default();
+        let until = match known.took.take() {
+            Some(signal) => {
+                channel.unread.push_front(signal);
+                self.unread_len += 1;
+                known.until
+            }
+            None if known.closed => {
+                (known.closed, channel.closed) = (false, false);
+                known.until
+            }
+            // Its time was over.
+            None => Some(at),
+        };
+        Some((known.channel.clone(), until))
     }
 
     /// The step waits no longer, because of its time or because the code has dropped it.
@@ -111,11 +156,12 @@ impl Mail {
 
     /// This wait found nothing and closed its channel, or found it closed.
     pub fn was_last_call(&self, step: &Name) -> bool {
-        self.last_calls.contains(step)
+        self.waits.get(step).is_some_and(|known| known.closed)
     }
 
     pub(crate) fn close(&mut self, step: &Name, channel: &Name) {
-        self.last_calls.insert(step.clone());
+        let (until, took, closed) = (None, None, true);
+        self.waits.insert(step.clone(), Known { channel: channel.clone(), until, took, closed });
         self.channels.entry(channel.clone()).or_default().closed = true;
     }
 }

@@ -45,6 +45,8 @@ pub enum StepEnd {
     Failed { failure: Failure, finality: Finality },
     /// It was a wait for a time, and the time has come.
     Elapsed,
+    /// It set a label of the run.
+    Labelled,
 }
 
 impl StepState {
@@ -69,6 +71,11 @@ impl Step {
             StepState::Waiting(wait) => wait.due_at(),
             StepState::Running { .. } | StepState::Done(_) => None,
         }
+    }
+
+    /// Whether its end is the last of so many things that the function was told of.
+    pub fn is_told_last(&self, told: u32) -> bool {
+        self.order > 0 && self.order == told
     }
 
     /// Whether more is to come of it.

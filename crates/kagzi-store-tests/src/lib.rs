@@ -6,6 +6,7 @@
 
 pub mod batches;
 pub mod claims;
+pub mod closes;
 pub mod deadlines;
 pub mod differential;
 pub mod durability;

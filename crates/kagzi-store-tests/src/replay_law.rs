@@ -11,7 +11,7 @@ use crate::{LEASE_MS, Stage, Standing, stage::step};
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn leased(stage: &Stage) -> (RunId, LeaseRef, Standing) {
+pub(crate) async fn leased(stage: &Stage) -> (RunId, LeaseRef, Standing) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;
     let lease = standing.next().await.lease();
@@ -33,15 +33,15 @@ fn busy(lease: &LeaseRef, path: &str) -> Command {
     failed(lease, path, Failure::new("BUSY", "later"))
 }
 
-fn declined(lease: &LeaseRef, path: &str) -> Command {
+pub(crate) fn declined(lease: &LeaseRef, path: &str) -> Command {
     failed(lease, path, Failure::new("DECLINED", "no money").non_retryable())
 }
 
-fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
+pub(crate) fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
     lease.report(act::Sleep { step: step(path), duration_ms, park: false })
 }
 
-fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
+pub(crate) fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
     lease.report(act::Park { waits: waits.iter().map(|path| Name::from(*path)).collect() })
 }
 

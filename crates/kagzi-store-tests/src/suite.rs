@@ -93,6 +93,9 @@ macro_rules! conformance {
                 workers_long_offline_are_forgotten_and_others_are_not,
                 the_queue_of_a_forgotten_failure_handler_is_remembered,
             }
+            closes {
+                what_ended_while_the_code_dropped_it_is_taken_out_of_the_order,
+            }
             replay_law {
                 a_parked_run_says_in_its_history_what_it_waits_for,
                 a_parked_run_is_due_with_the_steps_it_names_and_the_others_are_closed,

@@ -5,6 +5,7 @@
 
 pub(crate) mod announced;
 pub(crate) mod context;
+pub(crate) mod ending;
 pub(crate) mod executor;
 pub(crate) mod inside;
 pub(crate) mod journal;

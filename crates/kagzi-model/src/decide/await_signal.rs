@@ -106,7 +106,7 @@ fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited
             Ok(Waited::Taken { seq, failure: Some(failure.clone()) })
         }
         (StepEnd::Recorded, None) if closed => Ok(Waited::Closed),
-        (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {
+        (StepEnd::Labelled, _) | (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {
             Err(Rejection::StepDecided { step: step.path.clone() })
         }
     }

@@ -30,7 +30,9 @@ impl Rule for BeginStep {
         let attempt = known.map_or(0, |known| known.attempts).saturating_add(1);
         let answer = |answer| Ok(Change::nothing(answer));
         match known.map(|known| &known.state) {
-            Some(StepState::Done(StepEnd::Recorded | StepEnd::Elapsed)) => answer(Begin::Recorded),
+            Some(StepState::Done(StepEnd::Recorded | StepEnd::Elapsed | StepEnd::Labelled)) => {
+                answer(Begin::Recorded)
+            }
             Some(StepState::Done(StepEnd::Failed { failure, finality })) => answer(Begin::Failed {
                 failure: failure.clone(),
                 attempts: known.map_or(0, |known| known.attempts),

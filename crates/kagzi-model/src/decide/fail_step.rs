@@ -35,7 +35,7 @@ impl Rule for FailStep {
             // A later attempt is running, so this one was granted a retry.
             StepState::Running { .. } if attempt > 0 => Some(Attempted::Retry { at: now, attempt }),
             StepState::Running { .. } | StepState::Waiting(_) => None,
-            StepState::Done(StepEnd::Recorded | StepEnd::Elapsed) => None,
+            StepState::Done(StepEnd::Recorded | StepEnd::Elapsed | StepEnd::Labelled) => None,
         }
     }
 

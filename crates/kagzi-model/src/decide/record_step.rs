@@ -40,7 +40,12 @@ impl Rule for RecordStep {
 pub fn is_recorded(seen: &Aggregate, step: &StepRef) -> bool {
     let known = seen.steps.get(&step.path);
     known.is_some_and(|known| {
-        known.state == StepState::Done(StepEnd::Recorded) && known.position == step.position
+        let has_result = match known.state {
+            StepState::Done(StepEnd::Recorded | StepEnd::Labelled) => true,
+            StepState::Done(StepEnd::Failed { .. } | StepEnd::Elapsed) => false,
+            StepState::Running { .. } | StepState::Waiting(_) => false,
+        };
+        has_result && known.position == step.position
     })
 }
 

@@ -155,7 +155,7 @@ impl Aggregate {
             }
             EventKind::SleepOver { step } => self.wake(step),
             EventKind::LabelSet { step, position, .. } => {
-                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
+                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Labelled));
             }
             EventKind::RunClaimed { slept, .. } => {
                 self.moved = false;
@@ -176,10 +176,10 @@ impl Aggregate {
                 });
                 slept.iter().for_each(|step| self.wake(step));
             }
-            EventKind::StepClosed { step, .. } => self.close(step),
+            EventKind::StepClosed { step, .. } => self.close(at, step),
             EventKind::RunParked { due_at, closes, opens, .. } => {
                 self.idle_parks = if self.is_idle_park(at, *due_at) { self.idle_parks + 1 } else { 0 };
-                closes.iter().for_each(|step| self.close(step));
+                closes.iter().for_each(|step| self.close(at, step));
                 opens.iter().for_each(|step| self.open_again(step));
             }
             EventKind::SignalReceived { channel, id, failure } => {
@@ -189,7 +189,7 @@ impl Aggregate {
             EventKind::WaitBegan { step, position, channel, until } => {
                 let wait = Wait::Signal { channel: channel.clone(), until: *until };
                 self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
-                self.mail_mut().wait(channel, step);
+                self.mail_mut().wait(channel, step, *until);
                 self.moved = true;
             }
             EventKind::WaitEnded { step, position, channel, id, received, failure } => {
@@ -198,8 +198,9 @@ impl Aggregate {
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
+                let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
-                self.mail_mut().take(step, channel, id, seq);
+                self.mail_mut().take(step, channel, Unread { seq, id, failure });
             }
             EventKind::ChannelClosed { step, position, channel } => {
                 self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
@@ -337,7 +338,8 @@ impl Aggregate {
         step.closed = false;
         self.open.insert(step.path.clone());
         if let Some(channel) = self.channel_of(path) {
-            self.mail_mut().wait(&channel, path);
+            let until = self.steps[path].waits_until();
+            self.mail_mut().wait(&channel, path, until);
         }
     }
 
@@ -364,12 +366,33 @@ impl Aggregate {
         }
     }
 
-    fn close(&mut self, path: &Name) {
-        if let Some(step) = self.steps.get_mut(path)
-            && step.unfinished()
-        {
-            step.closed = true;
-            self.open.remove(path);
+    /// The code has dropped the step. One that ended while the code was dropping it was not told of: its end
+    /// is taken out of the order, and it stands where it stood before.
+    fn close(&mut self, at: Timestamp, path: &Name) {
+        let Some(step) = self.steps.get_mut(path) else { return };
+        let unheard = step.is_told_last(self.told);
+        let mail = self.mail.as_deref_mut().filter(|mail| mail.is_wait(path));
+        let before = match &step.state {
+            StepState::Running { .. } | StepState::Waiting(_) => {
+                step.closed = true;
+                self.open.remove(path);
+                return;
+            }
+            StepState::Done(_) if !unheard => return,
+            StepState::Done(_) if let Some(mail) = mail => {
+                mail.give_back(path, at).map(|(channel, until)| Wait::Signal { channel, until })
+            }
+            StepState::Done(StepEnd::Recorded) => return,
+            StepState::Done(StepEnd::Failed { failure, .. }) => {
+                Some(Wait::Retry { at, failure: failure.clone() })
+            }
+            StepState::Done(StepEnd::Elapsed) => Some(Wait::Timer { until: at }),
+            StepState::Done(StepEnd::Labelled) => None,
+        };
+        self.told -= 1;
+        match before {
+            Some(wait) => (step.state, step.order, step.closed) = (StepState::Waiting(wait), 0, true),
+            None => drop(self.steps.remove(path)),
         }
     }
 

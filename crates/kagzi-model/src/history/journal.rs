@@ -77,6 +77,8 @@ pub struct Journal {
     entries: Vec<Option<Told>>,
     told: u32,
     index: HashMap<Name, usize>,
+    /// Every wait for a signal: its channel, its time, and the event that holds what it has taken.
+    waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
 }
@@ -131,9 +133,12 @@ impl Journal {
             }
             EventKind::WaitBegan { step, position, channel, until } => {
                 let (channel, until) = (channel.clone(), *until);
+                self.waits.insert(step.clone(), (channel.clone(), until, None));
                 self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
             }
-            EventKind::WaitEnded { step, position, received, failure, .. } => {
+            EventKind::WaitEnded { step, position, channel, received, failure, .. } => {
+                let known = self.waits.entry(step.clone()).or_insert_with(|| (channel.clone(), None, None));
+                known.2 = Some(received.unwrap_or(event.seq));
                 let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);
                 let state = match failure.clone() {
                     Some(failure) => JournalState::Failed { failure, finality: Finality::Rejected },
@@ -147,7 +152,8 @@ impl Journal {
                 self.tell(step);
             }
             // Over without a value, like a wait whose time has come.
-            EventKind::ChannelClosed { step, position, .. } => {
+            EventKind::ChannelClosed { step, position, channel } => {
+                self.waits.insert(step.clone(), (channel.clone(), None, None));
                 self.set(step, *position, 1, JournalState::Slept);
                 self.tell(step);
             }
@@ -163,8 +169,8 @@ impl Journal {
                 self.forgive(event.at, forgives);
             }
             EventKind::RunStarted => self.input = event.payload.clone(),
+            EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
             EventKind::StepStarted { .. }
-            | EventKind::StepClosed { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -248,6 +254,47 @@ impl Journal {
             entry.state = JournalState::Slept;
             self.tell(path);
         }
+    }
+
+    /// The code dropped the step before it heard of its end: a replay does not tell of it either. A result is
+    /// never taken out, so what is completed here is a label, and that is set anew.
+    fn take_out(&mut self, path: &Name, at: Timestamp) {
+        let told = self.told;
+        let mut wait = self.waits.get(path).cloned();
+        let Some(entry) = self.find(path).filter(|entry| entry.order > 0 && entry.order == told) else {
+            return;
+        };
+        entry.order = 0;
+        if let Some((channel, until, took)) = wait.take() {
+            let until = if took.is_some() { until } else { until.map(|_| at) };
+            let state = JournalState::Waiting { channel: channel.clone(), until, is_there: false };
+            let former = std::mem::replace(&mut entry.state, state);
+            if let Some(seq) = took {
+                let signal = match former {
+                    JournalState::Completed { result } => result,
+                    _ => Payload::new(&b""[..]),
+                };
+                self.unread.insert(seq, (channel, signal));
+            }
+            self.told -= 1;
+            return;
+        }
+        match &entry.state {
+            JournalState::Failed { failure, .. } => {
+                entry.state = JournalState::Retry { at, failure: failure.clone() };
+            }
+            JournalState::Slept => entry.state = JournalState::Sleeping { until: at },
+            JournalState::Completed { .. } => {
+                if let Some(place) = self.index.remove(path) {
+                    self.entries[place] = None;
+                }
+            }
+            JournalState::Begun
+            | JournalState::Retry { .. }
+            | JournalState::Sleeping { .. }
+            | JournalState::Waiting { .. } => {}
+        }
+        self.told -= 1;
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.

@@ -75,7 +75,9 @@ proptest! {
 
             let run = &play.seen.run;
             let paused = matches!(run.state, State::Paused { .. });
-            let reasons = [run.due_at().is_some(), run.lease().is_some(), paused];
+            // One that waits for somebody has no time at which it goes on by itself.
+            let waits = run.due_at().is_some() || run.state.parked().is_some();
+            let reasons = [waits, run.lease().is_some(), paused];
             let count = reasons.iter().filter(|reason| **reason).count();
             prop_assert_eq!(count, usize::from(!run.state.finished()));
             prop_assert_eq!(run.state.reason().is_none(), run.state.finished());

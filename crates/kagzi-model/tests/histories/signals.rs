@@ -17,19 +17,28 @@ proptest! {
 
         let (mut came, mut taken) = (HashSet::new(), HashSet::new());
         let mut last_taken: HashMap<&Name, u64> = HashMap::new();
+        let mut by_step: HashMap<&Name, (&Name, &Name)> = HashMap::new();
         for event in &play.events {
             match &event.kind {
                 EventKind::SignalReceived { channel, id, .. } => {
                     prop_assert!(came.insert((channel, id)), "{} came twice on {}", id, channel);
                 }
-                EventKind::WaitEnded { channel, id, received, .. } => {
+                EventKind::WaitEnded { step, channel, id, received, .. } => {
                     if received.is_none() {
                         prop_assert!(came.insert((channel, id)), "{} came twice on {}", id, channel);
                     }
                     prop_assert!(taken.insert((channel, id)), "{} was taken twice on {}", id, channel);
+                    by_step.insert(step, (channel, id));
                     let came_at = received.unwrap_or(event.seq);
                     let before = last_taken.insert(channel, came_at);
                     prop_assert!(before.is_none_or(|before| before < came_at), "{} overtook another", id);
+                }
+                // The code dropped the wait before it heard: the signal lies in front of its channel again.
+                EventKind::StepClosed { step, .. } => {
+                    if let Some((channel, id)) = by_step.remove(step) {
+                        taken.remove(&(channel, id));
+                        last_taken.remove(channel);
+                    }
                 }
                 _ => {}
             }

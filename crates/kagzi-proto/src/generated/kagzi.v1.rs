@@ -140,8 +140,9 @@ pub struct JournalEntry {
     /// when FAILED, why there was no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
     #[prost(string, tag = "8")]
     pub finality: ::prost::alloc::string::String,
-    /// Its place among all that the function was told of, from 1; 0 = it has not ended for good. A worker that
-    /// executes steps side by side replays in this order, one at a time.
+    /// Its place among all that the function was told of, from 1; 0 = it has not ended for good, or the function
+    /// had dropped it and never heard of its end. A worker that executes steps side by side replays in this
+    /// order, one at a time.
     #[prost(uint32, tag = "9")]
     pub order: u32,
     /// when WAITING: what it waits for has come and was not taken; ask for it
@@ -877,7 +878,8 @@ pub struct ChannelClosedEvent {
     #[prost(string, tag = "3")]
     pub channel: ::prost::alloc::string::String,
 }
-/// The code dropped a step while an attempt ran; nobody knows how far it came.
+/// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended, and the
+/// end does not count because the code never heard of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepClosedEvent {
     #[prost(string, tag = "1")]
@@ -3979,7 +3981,9 @@ pub struct StepsRecorded {
     #[prost(message, repeated, tag = "1")]
     pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
 }
-/// The code dropped a step while an attempt ran. Sent only for steps that the server was told of.
+/// The code dropped a step while an attempt ran; sent only for steps that the server was told of. Or it
+/// dropped one while the server recorded its final failure, the end of its sleep or its label: that is then
+/// taken out of the order, because the function never heard of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepClosed {
     #[prost(message, optional, tag = "1")]

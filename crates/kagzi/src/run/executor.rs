@@ -17,10 +17,11 @@ use kagzi_proto::v1::{self, report};
 use tokio::time::Sleep;
 
 use crate::run::context::WorkflowContext;
+use crate::run::ending::{end_of, report_end};
 use crate::run::inside;
 use crate::run::slot::Slot;
 use crate::run::state::{RunEnd, RunState, refused};
-use crate::run::turns::{Next, OnItsWay};
+use crate::run::turns::{Answered, Next, OnItsWay};
 use crate::run::uplink::{Uplink, Verdict};
 use crate::worker::handlers::Handlers;
 use crate::{failure, limits};
@@ -120,6 +121,8 @@ struct Flight<'a> {
 enum Sent {
     Results(usize),
     Ask(Arc<Slot>),
+    /// What it asked for is in the record, and the function had dropped it.
+    Close,
 }
 
 /// The replay waits for a call that does not come.
@@ -210,10 +213,25 @@ impl<'a> Executor<'a> {
             (Sent::Ask(slot), verdict) => {
                 // A failure that is retried and a sleep that is not over are nothing that the function hears
                 // of.
-                let told = verdict.is_told();
-                let settled = if told { self.run.turns.lock().answered() } else { Vec::new() };
-                slot.answer(verdict);
-                settled
+                let ended = verdict.is_told();
+                let answered = self.run.turns.lock().answered(ended);
+                match answered {
+                    Answered::Settled(settled) => {
+                        slot.answer(verdict);
+                        settled
+                    }
+                    Answered::Unheard => {
+                        let step = Some(slot.step.clone());
+                        self.send(Sent::Close, report::Body::StepClosed(v1::StepClosed { step }));
+                        // Nothing is sent before it is polled.
+                        return self.hear(cx);
+                    }
+                }
+            }
+            (Sent::Close, Verdict::Committed) => self.run.turns.lock().closed(),
+            (Sent::Close, verdict) => {
+                self.run.halt(refused("the close of a step", verdict));
+                return;
             }
         };
         settled.iter().for_each(Wake::wake_by_ref);
@@ -223,7 +241,7 @@ impl<'a> Executor<'a> {
         let on_its_way = match &self.flight {
             None => OnItsWay::Nothing,
             Some(Flight { what: Sent::Results(_), .. }) => OnItsWay::Results,
-            Some(Flight { what: Sent::Ask(_), .. }) => OnItsWay::Ask,
+            Some(Flight { what: Sent::Ask(_) | Sent::Close, .. }) => OnItsWay::Ask,
         };
         let called = self.run.journal.lock().is_called();
         let next = self.run.turns.lock().next(on_its_way, called);
@@ -326,9 +344,9 @@ impl<'a> Executor<'a> {
                     steps.extend(small);
                     Vec::new()
                 }
-                None => turns.take_held_to_send(),
+                None => turns.take_held(),
             },
-            RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held_to_send(),
+            RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
             RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(_) | RunEnd::Released(_) => {
                 Vec::new()
             }
@@ -369,74 +387,4 @@ enum Standstill {
     Goes,
     Waits,
     Ends(RunEnd),
-}
-
-type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any + Send>>;
-
-fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
-    let polled = match polled {
-        Ok(Poll::Pending) => return None,
-        Ok(Poll::Ready(returned)) => Ok(returned),
-        Err(panic) => Err(panic),
-    };
-    if let Some(message) = run.journal.lock().leftover() {
-        return Some(RunEnd::Blocked(message));
-    }
-    Some(match polled {
-        Ok(Ok(output)) => match run.encode("the run's output", output) {
-            Ok(output) => RunEnd::Completed(output, Vec::new()),
-            Err(failure) => RunEnd::failed(*failure),
-        },
-        Ok(Err(error)) => {
-            let failure = run.without_large_details(failure::of_error_caught(&error, &run.uplink.equipment));
-            RunEnd::Failed { failure, step: failure::step_of(&error) }
-        }
-        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
-    })
-}
-
-/// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
-/// would hold its slot until the lease expires.
-async fn report_end(run: &RunState, mut end: RunEnd) {
-    loop {
-        let fallback = match &end {
-            RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
-            RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
-            RunEnd::Released(_) => Fallback::GiveUp,
-        };
-        let (code, message) = match run.submit(body(end)).await {
-            Verdict::Refused { code, message } => (code, message),
-            Verdict::Committed
-            | Verdict::Retry { .. }
-            | Verdict::Final { .. }
-            | Verdict::Sleeping { .. }
-            | Verdict::Waited(_) => return,
-        };
-        tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
-        end = match fallback {
-            Fallback::Fail => RunEnd::failed(failure::new(&code, message, true)),
-            Fallback::Release => RunEnd::Released(message),
-            Fallback::GiveUp => return,
-        };
-    }
-}
-
-enum Fallback {
-    Fail,
-    Release,
-    GiveUp,
-}
-
-fn body(end: RunEnd) -> report::Body {
-    match end {
-        RunEnd::Completed(output, steps) => {
-            report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
-        }
-        RunEnd::Failed { failure, step } => {
-            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
-        }
-        RunEnd::Parked(waits) => report::Body::RunParked(v1::RunParked { waits }),
-        RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
-        RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
-    }
 }

@@ -1,6 +1,9 @@
 //! The executor against a scripted server: channels instead of a stream, a clock that moves by itself.
 
+mod changed_races;
+mod dropped_asks;
 mod foreign_waits;
+mod long_journals;
 mod on_retry;
 mod parallel_steps;
 mod parking;
@@ -8,5 +11,6 @@ mod progress;
 mod replay;
 mod run_ends;
 mod scripted_server;
+mod standstill;
 mod step_failures;
 mod trailing;

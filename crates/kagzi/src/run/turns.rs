@@ -26,6 +26,8 @@ pub(crate) struct Turns {
     /// The record was told to its end, and everything in it was called.
     live: bool,
     queue: VecDeque<Place>,
+    /// Whose ask is on its way.
+    asked: Option<Arc<Slot>>,
     /// How much the function was told of, and how much of it is durable.
     told: u64,
     durable: u64,
@@ -65,6 +67,15 @@ pub(crate) enum OnItsWay {
     Ask,
 }
 
+/// What follows the answer to an ask.
+pub(crate) enum Answered {
+    /// These waited for it.
+    Settled(Vec<Arc<Slot>>),
+    /// The function dropped the operation before it could hear, and the record has it: that must be taken
+    /// out.
+    Unheard,
+}
+
 /// What the executor does when the function stands still.
 pub(crate) enum Next {
     /// This operation has its turn.
@@ -88,6 +99,7 @@ impl Turns {
             last: recorded_len,
             live: false,
             queue: VecDeque::new(),
+            asked: None,
             told: 0,
             durable: 0,
             held: Vec::new(),
@@ -126,6 +138,10 @@ impl Turns {
         }
         if !self.queue.is_empty() {
             self.queue.retain(|place| !Arc::ptr_eq(&place.slot, slot));
+        }
+        // What the code calls from here on builds on having dropped this, whatever the answer will be.
+        if self.asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, slot)) {
+            self.told += 1;
         }
     }
 
@@ -240,7 +256,10 @@ impl Turns {
             }
             Some(Place { what: Told::Asks(_), .. }) if clear && self.held.is_empty() => {
                 match self.queue.pop_front() {
-                    Some(Place { slot, what: Told::Asks(body) }) => Next::Ask(slot, body),
+                    Some(Place { slot, what: Told::Asks(body) }) => {
+                        self.asked = Some(slot.clone());
+                        Next::Ask(slot, body)
+                    }
                     Some(_) | None => Next::Nothing,
                 }
             }
@@ -249,7 +268,8 @@ impl Turns {
         }
     }
 
-    fn take_held(&mut self) -> Vec<v1::StepRecorded> {
+    /// What the function was told of and what is to be sent now.
+    pub(crate) fn take_held(&mut self) -> Vec<v1::StepRecorded> {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)
     }
@@ -263,20 +283,28 @@ impl Turns {
         (self.held_bytes <= bytes_max).then(|| self.take_held())
     }
 
-    /// Everything the function was told of before is to be sent now.
-    pub(crate) fn take_held_to_send(&mut self) -> Vec<v1::StepRecorded> {
-        self.take_held()
-    }
-
     /// So many results are durable. Answers with those that waited for it.
     pub(crate) fn recorded(&mut self, count: usize) -> Vec<Arc<Slot>> {
         self.durable += count as u64;
         self.take_settled()
     }
 
-    /// The answer to an ask was one that the function is told of, and it is durable.
-    pub(crate) fn answered(&mut self) -> Vec<Arc<Slot>> {
-        self.told += 1;
+    /// The ask was answered. `ended`: by something that the function is told of, and that is durable.
+    pub(crate) fn answered(&mut self, ended: bool) -> Answered {
+        let dropped = self.asked.take().is_some_and(|slot| slot.phase() == Phase::Dropped);
+        match (dropped, ended) {
+            (true, true) => Answered::Unheard,
+            (true, false) => Answered::Settled(self.closed()),
+            (false, true) => {
+                self.told += 1;
+                Answered::Settled(self.closed())
+            }
+            (false, false) => Answered::Settled(Vec::new()),
+        }
+    }
+
+    /// The record knows of everything that the function was told of or has dropped.
+    pub(crate) fn closed(&mut self) -> Vec<Arc<Slot>> {
         self.durable = self.told;
         self.take_settled()
     }

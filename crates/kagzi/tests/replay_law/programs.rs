@@ -12,7 +12,7 @@ use kagzi::{RetryPolicy, WorkflowContext};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Executes a workflow with time that is skipped, and answers with its history once it waits for nothing.
-async fn played<F, Fut>(workflow: F) -> History
+pub async fn played<F, Fut>(workflow: F) -> History
 where
     F: Fn(WorkflowContext, ()) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = anyhow::Result<u64>> + Send + 'static,

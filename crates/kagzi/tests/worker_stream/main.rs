@@ -3,6 +3,7 @@
 mod drain;
 mod leases;
 mod reconnect;
+mod refused_for_now;
 mod scripted_server;
 
 use kagzi::{Worker, WorkflowContext};

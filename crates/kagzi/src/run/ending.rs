@@ -1,0 +1,84 @@
+//! How an execution ended, and telling the server.
+
+use std::any::Any;
+use std::task::Poll;
+
+use kagzi_proto::v1::{self, report};
+
+use crate::failure;
+use crate::run::state::{RunEnd, RunState};
+use crate::run::uplink::Verdict;
+
+/// What a poll of the function came to; an error is its panic.
+pub(crate) type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any + Send>>;
+
+/// How the function ended, if it did.
+pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
+    let polled = match polled {
+        Ok(Poll::Pending) => return None,
+        Ok(Poll::Ready(returned)) => Ok(returned),
+        Err(panic) => Err(panic),
+    };
+    if let Some(message) = run.journal.lock().leftover() {
+        return Some(RunEnd::Blocked(message));
+    }
+    Some(match polled {
+        Ok(Ok(output)) => match run.encode("the run's output", output) {
+            Ok(output) => RunEnd::Completed(output, Vec::new()),
+            Err(failure) => RunEnd::failed(*failure),
+        },
+        Ok(Err(error)) => {
+            let failure = run.without_large_details(failure::of_error_caught(&error, &run.uplink.equipment));
+            RunEnd::Failed { failure, step: failure::step_of(&error) }
+        }
+        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
+    })
+}
+
+/// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
+/// would hold its slot until the lease expires.
+pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
+    loop {
+        let fallback = match &end {
+            RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
+            RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
+            RunEnd::Released(_) => Fallback::GiveUp,
+        };
+        let (code, message) = match run.submit(body(end)).await {
+            Verdict::Refused { code, message } => (code, message),
+            Verdict::Committed
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. }
+            | Verdict::Waited(_) => {
+                return;
+            }
+        };
+        tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
+        end = match fallback {
+            Fallback::Fail => RunEnd::failed(failure::new(&code, message, true)),
+            Fallback::Release => RunEnd::Released(message),
+            Fallback::GiveUp => return,
+        };
+    }
+}
+
+enum Fallback {
+    Fail,
+    Release,
+    GiveUp,
+}
+
+fn body(end: RunEnd) -> report::Body {
+    match end {
+        RunEnd::Completed(output, steps) => {
+            report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
+        }
+        RunEnd::Failed { failure, step } => {
+            report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
+        }
+        RunEnd::Parked(waits) => report::Body::RunParked(v1::RunParked { waits }),
+        RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
+        RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
+    }
+}
