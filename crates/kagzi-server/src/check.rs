@@ -123,15 +123,13 @@ pub fn time_range(
 /// A retry policy that makes sense.
 pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Status> {
     let Some(policy) = policy else { return Ok(RetryPolicy::default()) };
-    let named = match policy.preset.as_str() {
-        "" => RetryPolicy::default(),
-        name => match Preset::from_name(name) {
-            Some(preset) => preset.policy(),
-            None => {
-                let names = Preset::ALL.map(|(name, _)| name).join(", ");
-                return Err(invalid("retry_policy.preset", name, format_args!("it must be one of {names}")));
-            }
-        },
+    let named = match v1::RetryPreset::try_from(policy.preset) {
+        Ok(v1::RetryPreset::Unspecified) => RetryPolicy::default(),
+        Ok(preset) => Preset::from_name(&preset.word()).map(Preset::policy).unwrap_or_default(),
+        Err(_) => {
+            let rule = "it must be a RetryPreset, 1 (CRITICAL) to 6 (NONE)";
+            return Err(invalid("retry_policy.preset", policy.preset, rule));
+        }
     };
     let backoff = match policy.backoff {
         0 => None,

@@ -11,6 +11,7 @@ mod run;
 mod schedule;
 mod step;
 mod time;
+mod words;
 mod worker;
 
 pub use controls::{gate, namespace, read_by, read_gate_key, read_values};
@@ -23,4 +24,5 @@ pub use run::run;
 pub use schedule::schedule;
 pub use step::{read_step, step_attempt};
 pub use time::{read_timestamp, timestamp};
+pub use words::{finality, wait_reason};
 pub use worker::{read_registration, worker};

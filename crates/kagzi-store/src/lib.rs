@@ -58,7 +58,8 @@ pub use lane::{Lane, LaneHandle, LaneOptions};
 pub use lane_store::LaneStore;
 pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
-    Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+    Cursor, Direction, Listed, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, Unreadable, WorkerFilter,
+    WorkerView,
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows, ScheduleWrite};

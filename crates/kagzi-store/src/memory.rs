@@ -18,9 +18,9 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline, EventPiece,
-    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Loaded, LoadedWorker, LoadedWorkers, Observer,
-    Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError, TOTAL_MAX,
-    Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
+    EventRequest, FoundBusiness, Lane, LaneOptions, LaneStore, Listed, Loaded, LoadedWorker, LoadedWorkers,
+    Observer, Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, StoreError,
+    TOTAL_MAX, Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
 };
 
 /// Rows as a database would hold them.
@@ -553,5 +553,5 @@ fn cut_page<T>(
         false => rows.sort_by_key(|row| std::cmp::Reverse(cursor(row))),
     }
     rows.truncate(page.limit + 1);
-    Page::from_probe(rows, page, other_side)
+    Page::from_probe(rows.into_iter().map(Listed::Row).collect(), page, other_side)
 }

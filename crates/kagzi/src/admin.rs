@@ -111,7 +111,7 @@ impl Admin {
         let request = v1::UpdateNamespaceRequest {
             namespace_id: name.into(),
             values: Some(settings.values),
-            clear: settings.clear.into_iter().map(|field| field.name().to_owned()).collect(),
+            clear: settings.clear.into_iter().map(|field| field.to_proto().into()).collect(),
         };
         let answer = rpc!(self.client, Admins.update_namespace, Safe, "change a namespace", request)?;
         Ok(Namespace::from_proto(answer.namespace.unwrap_or_default()))

@@ -10,10 +10,12 @@
 pub(crate) mod builder;
 mod conversation;
 pub(crate) mod handle;
+mod outage;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod start;
 mod start_many;
+pub(crate) mod watch;
 pub(crate) mod wire;
 
 use std::future::Future;
@@ -43,8 +45,9 @@ pub use builder::ClientBuilder;
 use conversation::Conversation;
 pub use handle::{Explanation, RunHandle, Stopped};
 pub use run::{Reason, Run, RunStatus};
-pub use runs::{RunCount, Runs};
+pub use runs::Runs;
 pub use start::{IdReuse, StartBuilder, Timeouts};
+pub use watch::Changes;
 pub use wire::OutgoingCall;
 use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
 
@@ -322,12 +325,29 @@ impl Client {
             Ok(Err(status)) => Error::refused(attempted, &status),
             Err(_) => Error::TimedOut { attempted, waited: timeout },
         };
-        // Its channel reconnects by itself; where there is another server, that one is next.
+        self.lost(&error);
+        Err(error)
+    }
+
+    /// A server did not do what was asked. Its channel reconnects by itself; where there is another server,
+    /// that one is next.
+    pub(crate) fn lost(&self, error: &Error) {
         if error.is_outage() && self.connection.server_count() > 1 {
             self.connection.prefer_next();
             *self.server.lock() = None;
         }
-        Err(error)
+    }
+
+    /// A run of many. One whose key is not here must not hide the others.
+    pub(crate) fn readable(&self, run: v1::WorkflowRun) -> Run {
+        let mut decoded = run.clone();
+        match self.codecs.decode_run(&mut decoded) {
+            Ok(()) => Run::from_proto(decoded),
+            Err(error) => {
+                tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded");
+                Run::from_proto(run)
+            }
+        }
     }
 
     /// The server that is talked to; connects where there is none.

@@ -293,7 +293,7 @@ impl RetryPolicy {
             run_retries_max: self.run_retries_max,
             run_retry_budget_ms: self.run_retry_budget.map(millis_or_no_limit),
             // Presets travel as their numbers, so that a run keeps the policy it was started with.
-            preset: String::new(),
+            preset: 0,
         })
     }
 }
@@ -465,7 +465,7 @@ mod tests {
             retry_timeout_ms: Some(5),
             run_retries_max: Some(8),
             run_retry_budget_ms: Some(6),
-            preset: String::new(),
+            preset: 0,
         };
         assert_eq!(sent, expected);
         assert_eq!(RetryPolicy::from_proto(sent), full(), "and comes back from it");

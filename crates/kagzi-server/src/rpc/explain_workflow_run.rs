@@ -4,7 +4,7 @@ use kagzi_engine::Engine;
 use kagzi_proto::v1;
 use tonic::Status;
 
-use crate::{check, find, status::from_engine};
+use crate::{check, find, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -15,6 +15,6 @@ pub async fn handle(
     let explanation = engine.explain(&namespace, run).await.map_err(from_engine)?;
     Ok(v1::ExplainWorkflowRunResponse {
         sentence: explanation.sentence,
-        reason: explanation.reason.to_owned(),
+        reason: wire::wait_reason(Some(explanation.reason)),
     })
 }

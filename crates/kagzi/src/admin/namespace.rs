@@ -137,13 +137,13 @@ impl NamespaceSettings {
 }
 
 impl NamespaceField {
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn to_proto(self) -> v1::NamespaceField {
         match self {
-            NamespaceField::RetryPolicy => "retry_policy",
-            NamespaceField::Timeouts => "timeouts",
-            NamespaceField::Retention => "retention",
-            NamespaceField::MaxConcurrent => "max_concurrent",
-            NamespaceField::FailureHandlerQueue => "failure_handler_queue",
+            NamespaceField::RetryPolicy => v1::NamespaceField::RetryPolicy,
+            NamespaceField::Timeouts => v1::NamespaceField::Timeouts,
+            NamespaceField::Retention => v1::NamespaceField::Retention,
+            NamespaceField::MaxConcurrent => v1::NamespaceField::MaxConcurrent,
+            NamespaceField::FailureHandlerQueue => v1::NamespaceField::FailureHandlerQueue,
         }
     }
 }

@@ -32,7 +32,7 @@ impl Workers {
 
     /// Workers in this state.
     pub fn status(self, status: WorkerStatus) -> Self {
-        self.change(|request| request.filter_status = status.name().to_owned())
+        self.change(|request| request.status = status.to_wire())
     }
 
     /// Workers per page, at most 1000. Default: 50.
@@ -46,8 +46,8 @@ impl Workers {
         let request = v1::ListWorkersRequest { page_token: token.into(), ..self.request.clone() };
         let page = rpc!(self.client, Workers.list_workers, Safe, "list workers", request)?;
         let workers = page.workers.into_iter().map(RegisteredWorker::from_proto).collect();
-        let count = u64::try_from(page.total_count).unwrap_or(0);
-        Ok(Page::new(workers, page.next_page_token, page.prev_page_token).counted(count, page.total_capped))
+        let list = Page::new(workers, page.next_page_token, page.prev_page_token);
+        Ok(list.without(page.unreadable_count).counted(page.total_count, page.total_capped))
     }
 
     /// All workers that match, fetched page by page as they are taken.

@@ -108,7 +108,7 @@ clients! { WorkflowServiceClient ScheduleServiceClient AdminServiceClient Worker
 /// Awaits one unary call. `Safe` or `Unsafe` says whether it may be sent a second time when its answer was
 /// lost.
 macro_rules! rpc {
-    ($client:expr, $service:ident.$method:ident, $repeat:ident, $attempted:literal, $request:expr) => {{
+    ($client:expr, $service:ident.$method:ident, $repeat:ident, $attempted:expr, $request:expr) => {{
         let request = $request;
         let rpc = |mut rpc: $crate::client::wire::$service| {
             let request = request.clone();

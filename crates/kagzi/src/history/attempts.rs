@@ -60,7 +60,8 @@ impl StepAttempts {
             decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
         }
         let attempts = page.step_attempts.into_iter().map(StepAttempt::from_proto).collect();
-        Ok(Page::new(attempts, page.next_page_token, page.prev_page_token).counted(page.total_count, false))
+        Ok(Page::new(attempts, page.next_page_token, page.prev_page_token)
+            .counted(page.total_count, page.total_capped))
     }
 
     /// All attempts that match, fetched page by page as they are taken.

@@ -183,6 +183,11 @@ impl ScheduleBuilder {
         self.change(|spec| drop(spec.labels.insert(name.into(), value.into())))
     }
 
+    /// For whom its runs are: lists are filtered by it. Empty: for nobody in particular.
+    pub fn user_id(self, user: impl Into<String>) -> Self {
+        self.change(|spec| spec.user_id = user.into())
+    }
+
     /// Makes it paused, with a note for the others.
     pub fn paused(mut self, note: impl Into<String>) -> Self {
         self.paused = Some(note.into());
