@@ -150,7 +150,7 @@ reasons! {
         "The run has as many labels as it may have."
         "Use fewer names."
     HistoryTooLarge "HISTORY_TOO_LARGE" ResourceExhausted
-        "The history of the run is as large as it may be (`run.history_bytes_max`)."
+        "The payloads in the history of the run are as large as they may be together, 128 MiB."
         "Split the run, or keep large data elsewhere."
     SlowReader "SLOW_READER" ResourceExhausted
         "The peer of a stream does not read what is sent to it."
@@ -224,7 +224,7 @@ failure_codes! {
     QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
                  is told."
     RUN_GONE "The run whose failure a handler handles is no longer kept."
-    HISTORY_TOO_LARGE "The history of the run grew beyond `run.history_bytes_max`."
+    HISTORY_TOO_LARGE "The payloads in the history of the run would be larger than 128 MiB together."
 }
 
 #[cfg(test)]

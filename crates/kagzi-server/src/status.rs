@@ -51,6 +51,7 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         Rejection::TooManySteps { run, max, .. } | Rejection::TooManyLabels { run, max, .. } => {
             refusal.with("run_id", run).with("limit", max)
         }
+        Rejection::HistoryTooLarge { run, max, .. } => refusal.with("run_id", run).with("limit", max),
         Rejection::NotFound { .. }
         | Rejection::StepUnknown { .. }
         | Rejection::NamespaceUnknown { .. }
@@ -80,6 +81,7 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::NamespaceDisabled { .. } => Reason::NamespaceDisabled,
         Rejection::Conflict { .. } | Rejection::Taken { .. } => Reason::BusinessIdTaken,
         Rejection::TooManySteps { .. } => Reason::TooManySteps,
+        Rejection::HistoryTooLarge { .. } => Reason::HistoryTooLarge,
         Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
         Rejection::NotDue { .. } => Reason::RunNotDue,
         Rejection::Unreadable { .. } => Reason::Unreadable,

@@ -133,7 +133,7 @@ pub fn payloads(
 pub fn absorb(aggregate: &mut Aggregate, row: &StoredRow<'_>) -> Result<(), StoreError> {
     follows(aggregate.last_seq, row.first_seq)?;
     for line in row.lines() {
-        let Event { seq, at, kind, .. } = line?.event;
+        let Line { event: Event { seq, at, kind, .. }, payload } = line?;
         if let EventKind::StepCompleted { step, .. } = &kind
             && aggregate.has_result(step)
         {
@@ -141,6 +141,7 @@ pub fn absorb(aggregate: &mut Aggregate, row: &StoredRow<'_>) -> Result<(), Stor
         }
         aggregate.last_seq = seq;
         aggregate.absorb(at, &kind);
+        aggregate.weigh(payload.map_or(0, |place| place.bytes.len() as u64));
     }
     Ok(())
 }
