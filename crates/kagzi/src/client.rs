@@ -52,6 +52,26 @@ pub use wire::OutgoingCall;
 use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
 
 /// Talks to a server. Cheap to clone; clones share one connection.
+///
+/// ```no_run
+/// # async fn talk(key: impl kagzi::codec::PayloadCodec) -> anyhow::Result<()> {
+/// use kagzi::Client;
+///
+/// let client = Client::builder("127.0.0.1:50051").connect().await?.namespace("shop").codec(key);
+/// let run = client.workflow("order", "orders", 42).id("order-42").await?;
+/// assert_eq!(client.get_by_id("order-42").await?.run_id, client.get(run.run_id()).await?.run_id);
+/// client.handle(run.run_id()).cancel("no longer wanted").await?;
+/// let many = (1..=3).map(|n| client.start("order").queue("orders").input(n)).collect();
+/// for started in client.start_many(many).await {
+///     println!("{}", started?.run_id());
+/// }
+/// client.schedule("nightly", "report", "reports", ()).cron("0 3 * * *").await?;
+/// client.schedule_handle("nightly").pause("holidays").await?;
+/// println!("{} runs", client.runs().count().await?.count);
+/// println!("{} schedules", client.schedules().all().await?.len());
+/// println!("{}", client.admin().server_info().await?.version);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,

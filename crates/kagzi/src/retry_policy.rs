@@ -17,6 +17,28 @@ use kagzi_proto::v1;
 /// let patient = RetryPolicy::RATE_LIMITED.maximum_attempts(20).non_retryable_errors(["CARD_DECLINED"]);
 /// assert_eq!(patient.backoff, Some(Backoff::ExponentialJitter));
 /// ```
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use kagzi::RetryPolicy;
+/// use kagzi::workflow::Backoff;
+///
+/// let policy = RetryPolicy::default()
+///     .maximum_attempts(8)
+///     .initial_interval(Duration::from_millis(200))
+///     .backoff(Backoff::Exponential)
+///     .backoff_coefficient(3.0)
+///     .maximum_interval(Duration::from_secs(60))
+///     .jitter(0.25)
+///     .retry_timeout(Duration::from_secs(600))
+///     .run_retries_max(50)
+///     .run_retry_budget(Duration::from_secs(3600))
+///     .retryable_errors(["BUSY"])
+///     .non_retryable_errors(["CARD_DECLINED"]);
+/// assert_ne!(Some(policy), RetryPolicy::preset("STANDARD"));
+/// let by_hand = RetryPolicy::default().schedule([1, 5, 30].map(Duration::from_secs));
+/// # drop(by_hand);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetryPolicy {
     /// Executions in total, the first included; -1 = no limit.

@@ -11,6 +11,19 @@ use crate::error::Error;
 use crate::page::{self, Page};
 
 /// Queues that are being asked for, by name: all that have a living run, a worker or a gate.
+///
+/// ```no_run
+/// # async fn list(admin: kagzi::admin::Admin) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+///
+/// let list = admin.queues().named("orders").page_size(100);
+/// let first = list.page("").await?;
+/// println!("{} of {:?}", first.rows.len(), first.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..), .stream() or .all()"]
 #[derive(Clone)]
 pub struct Queues {

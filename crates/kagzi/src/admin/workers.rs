@@ -11,6 +11,20 @@ use crate::page::{self, Page};
 
 /// Workers that are being asked for, newest first, those that went offline included. What is not set does not
 /// filter.
+///
+/// ```no_run
+/// # async fn list(admin: kagzi::admin::Admin) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+/// use kagzi::admin::WorkerStatus;
+///
+/// let list = admin.workers().task_queue("orders").status(WorkerStatus::Online).page_size(100);
+/// let first = list.page("").await?;
+/// println!("{} of {:?}", first.rows.len(), first.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct Workers {

@@ -18,6 +18,35 @@ use crate::limits;
 use crate::retry_policy::millis;
 
 /// A run that was started.
+///
+/// ```no_run
+/// # async fn follow(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// use std::time::Duration;
+///
+/// println!("{} (there before: {})", run.run_id(), run.already_existed());
+/// if !run.wait_for(Duration::from_secs(10)).await?.status.has_ended() {
+///     println!("{}", run.explain().await?.sentence);
+/// }
+/// let receipt: String = run.result().await?;
+/// let ended = run.finished().await?;
+/// println!("{receipt}: {} after {} events", ended.status, run.events().await?.len());
+/// for attempt in run.attempts().all().await? {
+///     println!("{} {}", attempt.step, attempt.status);
+/// }
+/// println!("{:?}", run.attempt("charge", 0).await?.error);
+/// println!("{:?}", run.history().newest_first().page("").await?.rows.first());
+/// println!("{}", run.describe().await?.status);
+/// # Ok(()) }
+/// # async fn operate(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// run.resume().await?;
+/// run.retry().await?;
+/// run.retry_from("charge").await?;
+/// run.restart().await?;
+/// run.restart_as("order-42-again").await?;
+/// run.cancel("no longer wanted").await?;
+/// run.terminate("it will never work").await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     client: Client,

@@ -23,6 +23,22 @@ use crate::page::{self, Page, Total};
 /// let runs: Vec<_> = failed.stream().try_collect().await?;
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn count(client: kagzi::Client) -> anyhow::Result<()> {
+/// use std::time::{Duration, SystemTime};
+/// use kagzi::client::Reason;
+///
+/// let yesterday = SystemTime::now() - Duration::from_secs(24 * 3600);
+/// let orders = client.runs().workflow_type("order").task_queue("orders").user_id("ann").page_size(100);
+/// let waiting = orders.clone().reason(Reason::Retry).error_code("CARD_DECLINED").count().await?;
+/// let nightly = orders.clone().schedule("nightly").created_from(yesterday).created_to(SystemTime::now());
+/// let ended = orders.clone().finished_from(yesterday).finished_to(SystemTime::now()).ascending();
+/// let named = orders.clone().business_id("order-42").page("").await?;
+/// let begun = orders.business_id_prefix("order-").with_total().page("").await?;
+/// println!("{waiting:?} {:?} {named:?} {begun:?} {:?}", nightly.all().await?, ended.all().await?);
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..), .stream() or .count()"]
 #[derive(Clone)]
 pub struct Runs {

@@ -24,6 +24,19 @@ pub(crate) type Workers = WorkerServiceClient<Wire>;
 
 /// A call that is about to be sent, in the hands of an interceptor: see
 /// [`ClientBuilder::interceptor`](crate::client::ClientBuilder::interceptor).
+///
+/// ```no_run
+/// use kagzi::Client;
+///
+/// # fn client(token: String) -> Result<Client, kagzi::Error> {
+/// Client::builder("127.0.0.1:50051")
+///     .interceptor(move |call| {
+///         call.header("authorization", format!("Bearer {token}"));
+///         println!("{}/{}", call.service(), call.method());
+///     })
+///     .lazy()
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct OutgoingCall {
     service: String,

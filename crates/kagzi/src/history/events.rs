@@ -19,6 +19,20 @@ use crate::page::{self, Page};
 /// let last_ten = run.history().newest_first().page_size(10).page("").await?.rows;
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn list(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// use std::time::{Duration, SystemTime};
+/// use futures_util::TryStreamExt;
+///
+/// let hour = Duration::from_secs(3600);
+/// let list = run.history().after(10).from(SystemTime::now() - hour).to(SystemTime::now()).with_total();
+/// println!("{:?}", list.page("").await?.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct RunHistory {

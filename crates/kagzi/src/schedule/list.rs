@@ -11,6 +11,19 @@ use crate::schedule::described::Schedule;
 
 /// Schedules that are being asked for, newest first and without their inputs. What is not set does not
 /// filter.
+///
+/// ```no_run
+/// # async fn list(client: kagzi::Client) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+///
+/// let list = client.schedules().workflow_type("report").user_id("ann").paused(false).page_size(100).with_total();
+/// let first = list.page("").await?;
+/// println!("{} of {:?}", first.rows.len(), first.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct Schedules {
