@@ -316,6 +316,30 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_a_run_that_went_on_elsewhere_are_forgotten() {
+        let hub = Hub::default();
+        let (run, other) = (started(&hub), started(&hub));
+        let step = RunningStep {
+            path: Name::from("charge"),
+            position: 0,
+            attempt: 1,
+            since: Timestamp(1),
+            told_at: Timestamp(1),
+            epoch: 1,
+            namespace: shop(),
+            timeout_ms: None,
+            policy: Default::default(),
+        };
+        hub.running.begin(run, step.clone());
+        hub.running.begin(other, step);
+
+        hub.ended_elsewhere(&[run]);
+
+        assert_eq!(hub.running.of(run, 1).len(), 0);
+        assert_eq!(hub.running.of(other, 1).len(), 1);
+    }
+
+    #[test]
     fn after_a_commit_without_an_answer_everybody_looks() {
         let hub = Hub::default();
         let run = started(&hub);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kagzi_proto::v1::{
-    self, admin_service_client::AdminServiceClient, workflow_service_client::WorkflowServiceClient,
+    self, admin_service_client::AdminServiceClient, schedule_service_client::ScheduleServiceClient,
+    workflow_service_client::WorkflowServiceClient,
 };
 use tokio::time::timeout;
 use tonic::Request;
@@ -49,5 +50,30 @@ async fn a_call_whose_head_is_too_large_is_refused_before_it_is_read() {
 
     assert!(refused.is_err(), "a head of 256 KiB was taken");
     stage.admin().await.get_server_info(v1::GetServerInfoRequest {}).await.unwrap();
+    stage.close().await;
+}
+
+/// One thread serves everybody here, so whatever is computed on it holds everybody up.
+#[tokio::test(flavor = "current_thread")]
+async fn a_timetable_that_is_rare_is_computed_beside_the_calls_of_others() {
+    let stage = Stage::open().await;
+    let (mut admin, mut schedules) = (stage.admin().await, ScheduleServiceClient::new(stage.channel().await));
+    // Leap days that are Mondays, one every 28 years.
+    let spec = Some(v1::ScheduleSpec { cron: "0 0 29 2 1#1".into(), ..Default::default() });
+    let request = v1::NextScheduleTimesRequest { spec, count: 1_000, ..Default::default() };
+    let rare = tokio::spawn(async move { schedules.next_schedule_times(request).await });
+
+    let mut answered = 0;
+    while !rare.is_finished() {
+        admin.get_server_info(v1::GetServerInfoRequest {}).await.unwrap();
+        answered += 1;
+    }
+
+    let told = rare.await.unwrap();
+    println!(
+        "{answered} calls were answered beside it: {:?}",
+        told.map(|told| told.into_inner().times.len())
+    );
+    assert!(answered > 3, "only {answered} calls were answered meanwhile");
     stage.close().await;
 }
