@@ -278,6 +278,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::running::RunningStep;
 
     fn shop() -> Name {
         Name::from("shop")
