@@ -31,5 +31,5 @@ failure_codes! {
     QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
                  is told."
     RUN_GONE "The run whose failure a handler handles is no longer kept."
-    HISTORY_TOO_LARGE "The history of the run grew beyond `run.history_bytes_max`."
+    HISTORY_TOO_LARGE "The payloads in the history of the run would be larger than 128 MiB together."
 }

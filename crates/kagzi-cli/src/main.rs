@@ -14,6 +14,7 @@ mod exit;
 mod input;
 mod logs;
 mod ns;
+mod paging;
 mod payload;
 mod queue;
 mod reach;

@@ -8,13 +8,14 @@ mod resume;
 mod show;
 mod types;
 pub mod view;
+mod watch;
 
 use crate::session::Session;
 
 #[derive(clap::Subcommand)]
 pub enum Verb {
     /// List queues: what is ready, waits and runs, and for how long the oldest has been ready.
-    List,
+    List(list::Args),
     /// Show one queue, type by type.
     Show(show::Args),
     /// List the workflow types that are known: by a living run, a worker of now or lately, or a gate.
@@ -29,7 +30,7 @@ pub enum Verb {
 
 pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
     match verb {
-        Verb::List => list::perform(session).await,
+        Verb::List(args) => list::perform(args, session).await,
         Verb::Show(args) => show::perform(args, session).await,
         Verb::Types => types::perform(session).await,
         Verb::Pause(args) => pause::perform(args, session).await,

@@ -21,6 +21,7 @@ mod terminate;
 mod view;
 mod wait;
 pub mod wait_loop;
+mod watch;
 mod why;
 
 use crate::session::Session;
@@ -54,6 +55,8 @@ pub enum Verb {
     Restart(restart::Args),
     /// Retry or restart all ended runs that match, at a steady rate.
     Replay(replay::Args),
+    /// Show what happens to a run while it happens, until it has ended.
+    Watch(watch::Args),
     /// Wait until a run has ended and print its output.
     Wait(wait::Args),
 }
@@ -73,6 +76,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Retry(args) => retry::perform(args, session).await,
         Verb::Restart(args) => restart::perform(args, session).await,
         Verb::Replay(args) => replay::perform(args, session).await,
+        Verb::Watch(args) => watch::perform(args, session).await,
         Verb::Wait(args) => wait::perform(args, session).await,
     }
 }

@@ -53,9 +53,10 @@ async fn a_worker_is_listed_shown_drained_and_taken_offline_and_its_steps_are_to
     );
     assert_eq!(steps(&["--step", "ship"]).await.0, "ship 1 COMPLETED");
 
-    let listed = json(&server, &["worker", "list", "--queue", "orders", "--status", "online"]).await;
+    let listed =
+        json(&server, &["worker", "list", "--queue", "orders", "--status", "online", "--total"]).await;
     let id = listed["workers"][0]["worker_id"].as_str().unwrap();
-    assert_eq!((&listed["total_count"], &listed["prev_page_token"]), (&1.into(), &Value::Null));
+    assert_eq!((&listed["total"]["count"], &listed["prev_page_token"]), (&1.into(), &Value::Null));
     let shown = json(&server, &["worker", "show", id]).await;
     assert_eq!(
         (&shown["workflow_types"][0], &shown["labels"]["zone"]),

@@ -277,6 +277,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::running::RunningStep;
 
     fn shop() -> Name {
         Name::from("shop")
@@ -312,6 +313,30 @@ mod tests {
         assert_eq!(untouched.end.try_recv().err(), Some(TryRecvError::Empty));
         assert!(!hub.subscribe(&shop(), run).1);
         assert!(hub.subscribe(&shop(), other).1);
+    }
+
+    #[test]
+    fn steps_of_a_run_that_went_on_elsewhere_are_forgotten() {
+        let hub = Hub::default();
+        let (run, other) = (started(&hub), started(&hub));
+        let step = RunningStep {
+            path: Name::from("charge"),
+            position: 0,
+            attempt: 1,
+            since: Timestamp(1),
+            told_at: Timestamp(1),
+            epoch: 1,
+            namespace: shop(),
+            timeout_ms: None,
+            policy: Default::default(),
+        };
+        hub.running.begin(run, step.clone());
+        hub.running.begin(other, step);
+
+        hub.ended_elsewhere(&[run]);
+
+        assert_eq!(hub.running.of(run, 1).len(), 0);
+        assert_eq!(hub.running.of(other, 1).len(), 1);
     }
 
     #[test]

@@ -388,7 +388,7 @@ impl Stage {
             Err(status) if outage(&status) => return None,
             Err(status) => panic!("the history of run {run}: {status}"),
         };
-        let started = events.into_iter().find(|event| event.kind == "handler_started")?;
+        let started = events.into_iter().find(|event| event.kind() == v1::EventKind::HandlerStarted)?;
         let detail: serde_json::Value = serde_json::from_str(&started.detail_json).expect("details are JSON");
         Some(detail["handler"].as_str().expect("it is named").to_owned())
     }
@@ -402,7 +402,7 @@ impl Stage {
 
     /// The whole history, as kinds.
     pub async fn kinds(&self, run: &str) -> Vec<String> {
-        self.events(run).await.into_iter().map(|event| event.kind).collect()
+        self.events(run).await.into_iter().map(|event| event.kind().word()).collect()
     }
 
     pub async fn events(&self, run: &str) -> Vec<v1::RunEvent> {

@@ -20,6 +20,7 @@ mod ending;
 pub mod expire;
 pub mod fail;
 pub mod fail_step;
+mod history_bound;
 mod lease_guard;
 pub mod note_handler;
 pub mod orphan;
@@ -82,6 +83,10 @@ fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Re
         return Ok(Change::nothing(reply));
     }
     let lease = lease_guard::held(seen, epoch)?;
+    // Words of progress are left out when there is no room, which is their own rule.
+    if !matches!(report, Report::Progress(_)) {
+        history_bound::check(seen, report.payload_bytes())?;
+    }
     match report.decide(now, seen, lease) {
         Err(refusal @ Rejection::StepMismatch { .. }) => {
             let why = refusal.to_string();

@@ -47,6 +47,12 @@ pub enum Rejection {
     #[error("run {run} has {count} recorded steps, at most {max} are allowed; split it")]
     TooManySteps { run: RunId, count: usize, max: usize },
 
+    #[error(
+        "the history of run {run} holds {bytes} bytes of payloads, at most {max} are allowed; split it, or \
+             keep large data elsewhere"
+    )]
+    HistoryTooLarge { run: RunId, bytes: u64, max: u64 },
+
     #[error("run {run} has {max} labels, the most that are allowed; '{name}' would be one more")]
     TooManyLabels { run: RunId, name: Name, max: usize },
 
@@ -111,6 +117,7 @@ impl Rejection {
             | Rejection::StepDecided { .. }
             | Rejection::StepUnknown { .. }
             | Rejection::TooManySteps { .. }
+            | Rejection::HistoryTooLarge { .. }
             | Rejection::TooManyLabels { .. }
             | Rejection::ChannelClosed { .. }
             | Rejection::TooManySignals { .. }

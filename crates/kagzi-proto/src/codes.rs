@@ -159,7 +159,7 @@ reasons! {
         "The run runs or waits for as many things at once as it may."
         "Wait for fewer at once, or split the run."
     HistoryTooLarge "HISTORY_TOO_LARGE" ResourceExhausted
-        "The history of the run is as large as it may be (`run.history_bytes_max`)."
+        "The payloads in the history of the run are as large as they may be together, 128 MiB."
         "Split the run, or keep large data elsewhere."
     SlowReader "SLOW_READER" ResourceExhausted
         "The peer of a stream does not read what is sent to it."

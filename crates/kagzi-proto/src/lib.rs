@@ -5,6 +5,7 @@ pub mod codes;
 mod encoded;
 mod idempotency_key;
 pub mod refusal;
+pub mod words;
 
 pub use codes::{PAYLOAD_TOO_LARGE, Reason};
 pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, WORKFLOW_FAILED, key_id};

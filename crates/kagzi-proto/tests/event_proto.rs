@@ -29,6 +29,11 @@ fn file() -> String {
         writeln!(out, "    {name}Event {} = {};", kind.name, kind.number).unwrap();
     }
     out.push_str("  }\n}\n");
+    out.push_str(KINDS);
+    for kind in EventKind::KINDS {
+        writeln!(out, "  EVENT_KIND_{} = {};", kind.name.to_uppercase(), kind.number).unwrap();
+    }
+    out.push_str("}\n");
     for kind in EventKind::KINDS {
         out.push('\n');
         comment(&mut out, "", &kind.meaning.join(" "));
@@ -112,4 +117,10 @@ package kagzi.v1;
 // 16 bytes of a UUID, times are microseconds since 1970. A kind that is not known here is a newer server's.
 message EventDetail {
   oneof kind {
+";
+
+const KINDS: &str = "
+// What happened. The numbers are those of the fields above.
+enum EventKind {
+  EVENT_KIND_UNSPECIFIED = 0;
 ";

@@ -140,15 +140,13 @@ pub fn time_range(
 /// A retry policy that makes sense.
 pub fn retry_policy(policy: Option<v1::RetryPolicy>) -> Result<RetryPolicy, Status> {
     let Some(policy) = policy else { return Ok(RetryPolicy::default()) };
-    let named = match policy.preset.as_str() {
-        "" => RetryPolicy::default(),
-        name => match RetryPolicy::preset(name) {
-            Some(preset) => preset,
-            None => {
-                let names = RetryPolicy::preset_names().collect::<Vec<_>>().join(", ");
-                return Err(invalid("retry_policy.preset", name, format_args!("it must be one of {names}")));
-            }
-        },
+    let named = match v1::RetryPreset::try_from(policy.preset) {
+        Ok(v1::RetryPreset::Unspecified) => RetryPolicy::default(),
+        Ok(preset) => RetryPolicy::preset(&preset.word()).unwrap_or_default(),
+        Err(_) => {
+            let rule = "it must be a RetryPreset, 1 (CRITICAL) to 6 (NONE)";
+            return Err(invalid("retry_policy.preset", policy.preset, rule));
+        }
     };
     let backoff = match policy.backoff {
         0 => None,

@@ -141,3 +141,35 @@ fn too_long(max: Duration) -> Status {
         max.as_secs()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic::codegen::http::{Method, Version, header::CONTENT_TYPE};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_is_never_answered_is_given_up_after_its_time() {
+        let (hosts, stats) = (any_host(), Arc::new(CallStats::default()));
+        let budget = Budget::new(&EdgeSettings::default(), 1024 * 1024);
+        let call_max = Duration::from_millis(50);
+        let layer = EdgeLayer { shared: Arc::new(Shared { hosts, budget, stats, call_max }) };
+        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>();
+        let request = Request::builder()
+            .method(Method::POST)
+            .version(Version::HTTP_2)
+            .uri("http://localhost/kagzi.v1.WorkflowService/StartWorkflow")
+            .header(CONTENT_TYPE, "application/grpc")
+            .body(Body::empty())
+            .unwrap();
+        let began = tokio::time::Instant::now();
+
+        let mut edge = layer.layer(tower::service_fn(never));
+        let answer = tokio::time::timeout(Duration::from_secs(20), edge.call(request)).await;
+        let response = answer.expect("it is given up").unwrap();
+
+        assert!(began.elapsed() >= call_max, "{:?}", began.elapsed());
+        let status = Status::from_header_map(response.headers()).expect("it says why");
+        assert_eq!(Reason::of(&status), Some(Reason::CallTimeout), "{status}");
+    }
+}

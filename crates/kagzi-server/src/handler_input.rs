@@ -4,7 +4,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kagzi_engine::{Engine, EngineError, moment};
 use kagzi_model::{Name, Payload, Rejection, Run, RunId, codes};
-use kagzi_proto::WORKFLOW_FAILED;
+use kagzi_proto::{WORKFLOW_FAILED, v1};
 use serde_json::json;
 use tonic::Status;
 
@@ -57,7 +57,7 @@ pub async fn compose(engine: &Engine, namespace: &Name, failed: RunId) -> Result
         "started_at": run.started_at.map(moment),
         "failed_at": run.finished_at.map(moment),
         "error_code": code,
-        "status": run.state.status().name(),
+        "status": v1::WorkflowStatus::try_from(run.state.status() as i32).unwrap_or_default().as_str_name(),
         "business_id": run.shown_id(),
     });
     Ok(Payload { data: event.to_string().into(), content_type: Name::from(WORKFLOW_FAILED) })

@@ -45,25 +45,33 @@ pub fn read(token: &str, query: &str, limit: usize) -> Result<PageRequest, Statu
     Ok(PageRequest { from: Some(Cursor { at: Timestamp(at), id }), direction, limit })
 }
 
-/// Writes the token of a list by name: what follows this name.
-pub fn write_after(name: &str, query: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("after:{:016x}:{name}", mark(query)))
+/// Writes the token of a list by name: what follows this name, or what stands before it.
+pub fn write_by_name(direction: Direction, name: &str, query: &str) -> String {
+    let way = match direction {
+        Direction::Next => "after",
+        Direction::Prev => "before",
+    };
+    URL_SAFE_NO_PAD.encode(format!("{way}:{:016x}:{name}", mark(query)))
 }
 
 /// Reads it; an empty one asks for the first page.
-pub fn read_after(token: &str, query: &str) -> Result<Option<Name>, Status> {
+pub fn read_by_name(token: &str, query: &str) -> Result<(Direction, Option<Name>), Status> {
     if token.is_empty() {
-        return Ok(None);
+        return Ok((Direction::Next, None));
     }
     let broken = || invalid("page_token", token, BROKEN);
     let text = decoded(token).ok_or_else(broken)?;
-    let (marked, name) =
-        text.strip_prefix("after:").and_then(|rest| rest.split_once(':')).ok_or_else(broken)?;
+    let (direction, place) = match text.split_once(':') {
+        Some(("after", place)) => (Direction::Next, place),
+        Some(("before", place)) => (Direction::Prev, place),
+        Some(_) | None => return Err(broken()),
+    };
+    let (marked, name) = place.split_once(':').ok_or_else(broken)?;
     if u64::from_str_radix(marked, 16) != Ok(mark(query)) {
         return Err(invalid("page_token", token, FOREIGN));
     }
     check_name(name).map_err(|_| broken())?;
-    Ok(Some(Name::from(name)))
+    Ok((direction, Some(Name::from(name))))
 }
 
 fn decoded(token: &str) -> Option<String> {
@@ -109,14 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn a_token_by_name_goes_on_after_any_name_and_in_its_own_query_only() {
-        let token = write_after("a:b/é", "q");
+    fn a_token_by_name_goes_both_ways_from_any_name_and_in_its_own_query_only() {
+        for way in [Direction::Next, Direction::Prev] {
+            let token = write_by_name(way, "a:b/é", "q");
 
-        assert_eq!(read_after(&token, "q").unwrap().as_deref(), Some("a:b/é"));
-        assert_eq!(read_after("", "q").unwrap(), None);
-        assert!(read_after(&token, "p").unwrap_err().message().contains("other filters"));
-        assert!(read_after("after:x", "q").unwrap_err().message().contains("not a token"));
+            assert_eq!(read_by_name(&token, "q").unwrap(), (way, Some(Name::from("a:b/é"))));
+            assert!(read_by_name(&token, "p").unwrap_err().message().contains("other filters"));
+        }
+        assert_eq!(read_by_name("", "q").unwrap(), (Direction::Next, None));
+        assert!(read_by_name("after:x", "q").unwrap_err().message().contains("not a token"));
         let other = write(Direction::Next, Cursor { at: Timestamp(1), id: Uuid::nil() }, "q");
-        assert!(read_after(&other, "q").unwrap_err().message().contains("not a token"));
+        assert!(read_by_name(&other, "q").unwrap_err().message().contains("not a token"));
     }
 }

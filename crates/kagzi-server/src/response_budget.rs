@@ -1,5 +1,6 @@
 //! How large an answer may be, and how a page is cut to it.
 
+use kagzi_model::Name;
 use kagzi_store::{Cursor, Direction, Page, PageRequest};
 use prost::Message;
 
@@ -52,6 +53,8 @@ pub struct Answered<M> {
     pub items: Vec<M>,
     pub next_page_token: String,
     pub prev_page_token: String,
+    /// Rows that cannot be read and were left out.
+    pub unreadable: u32,
 }
 
 /// Cuts a page to what fits, on the side that was read last, and writes its tokens.
@@ -61,9 +64,37 @@ pub fn page<T, M: Message>(
     query: &str,
     item: impl Fn(T) -> (Cursor, M),
 ) -> Answered<M> {
-    let Page { rows, mut has_next, mut has_prev } = found;
-    let mut items: Vec<(Cursor, M)> = rows.into_iter().map(item).collect();
-    match request.direction {
+    let alone = found.unreadable.alone.filter(|_| found.rows.is_empty());
+    let (has_next, has_prev) = (found.has_next, found.has_prev);
+    let token = |direction, cursor: &Cursor| page_token::write(direction, *cursor, query);
+    let mut answered = page_of(found, request.direction, item, token);
+    // Nothing on it can be read: it goes on all the same.
+    if let Some((first, last)) = alone {
+        answered.next_page_token = has_next.then(|| token(Direction::Next, &last)).unwrap_or_default();
+        answered.prev_page_token = has_prev.then(|| token(Direction::Prev, &first)).unwrap_or_default();
+    }
+    answered
+}
+
+/// The same for rows whose place is their name.
+pub fn page_by_name<T, M: Message>(
+    found: Page<T>,
+    direction: Direction,
+    query: &str,
+    item: impl Fn(T) -> (Name, M),
+) -> Answered<M> {
+    page_of(found, direction, item, |direction, name| page_token::write_by_name(direction, name, query))
+}
+
+fn page_of<T, K, M: Message>(
+    found: Page<T>,
+    read: Direction,
+    item: impl Fn(T) -> (K, M),
+    token: impl Fn(Direction, &K) -> String,
+) -> Answered<M> {
+    let Page { rows, mut has_next, mut has_prev, unreadable } = found;
+    let mut items: Vec<(K, M)> = rows.into_iter().map(item).collect();
+    match read {
         Direction::Next => {
             let fit = fitting(items.iter().map(|(_, item)| item));
             has_next |= fit < items.len();
@@ -75,14 +106,15 @@ pub fn page<T, M: Message>(
             items.drain(..items.len() - fit);
         }
     }
-    let token = |direction, wanted: bool, edge: Option<&(Cursor, M)>| match edge {
-        Some((cursor, _)) if wanted => page_token::write(direction, *cursor, query),
+    let token = |direction, wanted: bool, edge: Option<&(K, M)>| match edge {
+        Some((key, _)) if wanted => token(direction, key),
         Some(_) | None => String::new(),
     };
     Answered {
         next_page_token: token(Direction::Next, has_next, items.last()),
         prev_page_token: token(Direction::Prev, has_prev, items.first()),
         items: items.into_iter().map(|(_, item)| item).collect(),
+        unreadable: u32::try_from(unreadable.count).unwrap_or(u32::MAX),
     }
 }
 
@@ -100,7 +132,7 @@ mod tests {
 
     /// Rows 1 to 8, read in a direction and cut.
     fn cut(direction: Direction) -> (usize, Vec<(Direction, i64)>) {
-        let found = Page { rows: (1..=8).collect(), has_next: false, has_prev: false };
+        let found = Page { rows: (1..=8).collect(), ..Page::empty() };
         let request = PageRequest { from: None, direction, limit: 8 };
         let cursor = |at| Cursor { at: Timestamp(at), id: Uuid::nil() };
         let answered = page(found, &request, "q", |at| (cursor(at), large(at)));

@@ -53,6 +53,7 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         | Rejection::TooManySignals { run, max }
         | Rejection::TooManyWaits { run, max } => refusal.with("run_id", run).with("limit", max),
         Rejection::ChannelClosed { run, channel } => refusal.with("run_id", run).with("channel", channel),
+        Rejection::HistoryTooLarge { run, max, .. } => refusal.with("run_id", run).with("limit", max),
         Rejection::NotFound { .. }
         | Rejection::StepUnknown { .. }
         | Rejection::NamespaceUnknown { .. }
@@ -82,6 +83,7 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::NamespaceDisabled { .. } => Reason::NamespaceDisabled,
         Rejection::Conflict { .. } | Rejection::Taken { .. } => Reason::BusinessIdTaken,
         Rejection::TooManySteps { .. } => Reason::TooManySteps,
+        Rejection::HistoryTooLarge { .. } => Reason::HistoryTooLarge,
         Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
         Rejection::ChannelClosed { .. } => Reason::ChannelClosed,
         Rejection::TooManySignals { .. } => Reason::TooManySignals,

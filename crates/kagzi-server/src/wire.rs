@@ -12,6 +12,7 @@ mod schedule;
 mod step;
 mod time;
 mod waited;
+mod words;
 mod worker;
 
 pub use controls::{gate, namespace, read_by, read_gate_key, read_values};
@@ -25,4 +26,5 @@ pub use schedule::schedule;
 pub use step::{read_step, step_attempt};
 pub use time::{read_timestamp, timestamp};
 pub use waited::waited;
+pub use words::finality;
 pub use worker::{read_registration, worker};

@@ -22,6 +22,12 @@ pub fn print_json(data: &impl Serialize) -> anyhow::Result<()> {
     print(&json(data))
 }
 
+/// One line per value, for streams of them.
+pub fn print_json_line(data: &impl Serialize) -> anyhow::Result<()> {
+    let json = serde_json::to_string(data).expect("views have string keys and no failing serializers");
+    print(&harmless_json(&json))
+}
+
 pub fn json(data: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(data).expect("views have string keys and no failing serializers");
     harmless_json(&json).into_owned()

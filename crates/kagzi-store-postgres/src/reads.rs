@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures_util::future::try_join;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads,
-    RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
+    Census, Cursor, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Listed, Page, PageRequest,
+    Reads, RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, POSTGRES, Statement},
 };
 use tokio_postgres::{
@@ -187,7 +187,7 @@ impl Reads for PostgresReads {
         let listing = run_listing(namespace, filter);
         let list = |session: Arc<Session>| {
             let listing = &listing;
-            async move { list_page(&session, listing, page, row::run).await }
+            async move { list_page(&session, listing, page, row::run_place(filter.order.by), row::run).await }
         };
         self.pool.read(list).await
     }
@@ -267,7 +267,7 @@ impl Reads for PostgresReads {
         let list = |session: Arc<Session>| {
             let listing = &listing;
             async move {
-                let page = list_page(&session, listing, page, worker_view).await?;
+                let page = list_page(&session, listing, page, row::WORKER_PLACE, worker_view).await?;
                 Ok((page, count(&session, listing).await?))
             }
         };
@@ -360,10 +360,11 @@ pub(crate) async fn list_page<T>(
     session: &Session,
     listing: &Listing,
     page: &PageRequest,
+    (at, id): (usize, usize),
     read: impl Fn(&Row) -> Result<T, StoreError>,
 ) -> Result<Page<T>, StoreError> {
     if listing.is_empty() {
-        return Ok(Page { rows: Vec::new(), has_next: false, has_prev: false });
+        return Ok(Page::empty());
     }
     let wanted = listing.rows(page);
     let (rows, other_side) = match listing.other_side(page) {
@@ -373,7 +374,9 @@ pub(crate) async fn list_page<T>(
             (rows, row::get(&behind[0], 0)?)
         }
     };
-    let rows = rows.iter().map(read).collect::<Result<Vec<T>, _>>()?;
+    let place = |found| Ok(Cursor { at: Timestamp(row::get(found, at)?), id: row::get(found, id)? });
+    let rows = rows.iter().map(|found| Listed::of(read(found), || place(found)));
+    let rows = rows.collect::<Result<Vec<Listed<T>>, _>>()?;
     Ok(Page::from_probe(rows, page, other_side))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kagzi_model::{Labels, Name, Registration, Run, RunId, State, Timestamp, Worker, WorkerId, WorkerStatus};
-use kagzi_store::{RunKey, StoreError};
+use kagzi_store::{OrderBy, RunKey, StoreError};
 use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
@@ -14,6 +14,14 @@ pub const RUN_COLUMNS: &str = "runs.namespace_id, runs.run_id, runs.business_id,
                                runs.task_queue, runs.state, \
      runs.version, runs.epoch, runs.attempts, runs.dispatch_count, runs.crashes, runs.created_at, \
      runs.started_at, runs.finished_at, runs.deadline_at, runs.options, runs.labels";
+
+/// The columns that are a run's place in a list.
+pub fn run_place(order: OrderBy) -> (usize, usize) {
+    match order {
+        OrderBy::CreatedAt => (11, 1),
+        OrderBy::FinishedAt => (13, 1),
+    }
+}
 
 /// How many columns a run has.
 pub const RUN_WIDTH: usize = 17;
@@ -63,6 +71,9 @@ pub fn lease_worker(run: &Run) -> Option<Uuid> {
 pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname, pid, version, \
                                   workflow_types, labels, \
      max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version";
+
+/// The columns that are a worker's place in a list.
+pub const WORKER_PLACE: (usize, usize) = (12, 1);
 
 /// How many columns a worker has.
 pub const WORKER_WIDTH: usize = 16;

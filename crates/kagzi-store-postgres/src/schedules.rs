@@ -217,11 +217,14 @@ impl ScheduleReads for PostgresReads {
         let listing = listing::schedules(POSTGRES, COLUMNS, namespace, filter);
         let list = |session: Arc<Session>| {
             let listing = &listing;
-            async move { list_page(&session, listing, page, schedule).await }
+            async move { list_page(&session, listing, page, PLACE, schedule).await }
         };
         self.pool().read(list).await
     }
 }
+
+/// The columns that are a schedule's place in a list.
+const PLACE: (usize, usize) = (6, 2);
 
 fn schedule(found: &Row) -> Result<Schedule, StoreError> {
     let data: &[u8] = row::get(found, 8)?;

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
-    Census, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Page, PageRequest, Reads,
-    RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
+    Census, Cursor, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Listed, Page, PageRequest,
+    Reads, RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
     listing::{self, Listing, SQLITE, Statement},
 };
 
@@ -149,7 +149,7 @@ impl Reads for SqliteReads {
         self.pool
             .read(move |db| {
                 let listing = run_listing(&namespace, &filter);
-                db.transaction(|| list_page(db, &listing, &page, row::run))
+                db.transaction(|| list_page(db, &listing, &page, row::run_place(filter.order.by), row::run))
             })
             .await
     }
@@ -312,13 +312,16 @@ pub(crate) fn list_page<T>(
     db: &Db,
     listing: &Listing,
     page: &PageRequest,
-    read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    (at, id): (usize, usize),
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
 ) -> Result<Page<T>, StoreError> {
     if listing.is_empty() {
-        return Ok(Page { rows: Vec::new(), has_next: false, has_prev: false });
+        return Ok(Page::empty());
     }
     let wanted = listing.rows(page);
-    let rows = db.all(&wanted.sql, &bound(&wanted), read)?;
+    let rows = db.all(&wanted.sql, &bound(&wanted), |row| {
+        Listed::of(read(row), || Ok(Cursor { at: row.get(at)?, id: row.get(id)? }))
+    })?;
     let other_side = match listing.other_side(page) {
         None => false,
         Some(behind) => db.first(&behind.sql, &bound(&behind), |row| row.get(0))?.unwrap_or(false),
@@ -348,7 +351,9 @@ fn list_workers(
             AND runs.lease_worker IS NOT NULL";
     let columns = format!("{columns}, ({active})");
     let listing = listing::workers(SQLITE, &columns, namespace, filter);
-    db.transaction(|| Ok((list_page(db, &listing, page, worker_view)?, count(db, &listing)?)))
+    db.transaction(|| {
+        Ok((list_page(db, &listing, page, row::WORKER_PLACE, worker_view)?, count(db, &listing)?))
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kagzi_model::{Labels, Registration, Run, State, Worker, WorkerStatus};
-use kagzi_store::StoreError;
+use kagzi_store::{OrderBy, StoreError};
 
 use crate::value::{Row, json, unreadable};
 
@@ -14,6 +14,14 @@ pub const RUN_COLUMNS: &str = "namespace_id, run_id, business_id, workflow_type,
 
 /// How many columns a run has.
 pub const RUN_WIDTH: usize = 17;
+
+/// The columns that are a run's place in a list.
+pub fn run_place(order: OrderBy) -> (usize, usize) {
+    match order {
+        OrderBy::CreatedAt => (11, 1),
+        OrderBy::FinishedAt => (13, 1),
+    }
+}
 
 /// Reads a run.
 pub fn run(row: &Row<'_>) -> Result<Run, StoreError> {
@@ -63,6 +71,9 @@ pub const WORKER_COLUMNS: &str = "namespace_id, worker_id, task_queue, hostname,
 
 /// How many columns a worker has.
 pub const WORKER_WIDTH: usize = 16;
+
+/// The columns that are a worker's place in a list.
+pub const WORKER_PLACE: (usize, usize) = (12, 1);
 
 /// Reads a worker. An unknown status is corruption, never "offline".
 pub fn worker(row: &Row<'_>) -> Result<Worker, StoreError> {

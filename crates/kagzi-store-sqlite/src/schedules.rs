@@ -182,9 +182,12 @@ impl ScheduleReads for SqliteReads {
     ) -> Result<Page<Schedule>, StoreError> {
         let listing = listing::schedules(SQLITE, COLUMNS, namespace, filter);
         let page = *page;
-        self.pool().read(move |db| db.transaction(|| list_page(db, &listing, &page, schedule))).await
+        self.pool().read(move |db| db.transaction(|| list_page(db, &listing, &page, PLACE, schedule))).await
     }
 }
+
+/// The columns that are a schedule's place in a list.
+const PLACE: (usize, usize) = (6, 2);
 
 fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
     let data: Vec<u8> = row.get(8)?;

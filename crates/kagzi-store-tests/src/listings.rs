@@ -96,7 +96,7 @@ pub async fn pages_forward_and_back_neither_skip_nor_repeat_while_rows_come_in(s
 pub async fn an_empty_list_has_no_neighbours(stage: Stage) {
     let page = runs(&stage, &RunFilter::default(), first(5)).await;
 
-    assert_eq!(page, Page { rows: vec![], has_next: false, has_prev: false });
+    assert_eq!(page, Page::empty());
 }
 
 pub async fn workers_are_listed_counted_and_filtered(stage: Stage) {

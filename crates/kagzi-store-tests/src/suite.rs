@@ -288,6 +288,7 @@ macro_rules! durability {
                 a_damaged_event_stops_nobody,
                 a_damaged_row_of_a_run_stops_nobody,
                 a_state_that_only_a_newer_server_knows_is_kept_and_stops_nobody,
+                a_page_with_a_row_that_cannot_be_read_shows_the_others_and_counts_it,
                 a_history_with_a_row_missing_is_not_gone_on_with,
                 a_second_result_of_a_step_is_noticed_when_the_run_is_loaded,
                 rows_of_events_have_the_same_bytes_on_every_database,

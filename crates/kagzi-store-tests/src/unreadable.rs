@@ -1,7 +1,7 @@
 //! A row that cannot be read is left alone, and its neighbours do not notice.
 
 use kagzi_model::{Command, Name, Rejection, RunId, Status};
-use kagzi_store::StoreError;
+use kagzi_store::{Direction, PageRequest, RunFilter, StoreError};
 
 use crate::{
     Stage,
@@ -90,6 +90,34 @@ pub async fn a_state_that_only_a_newer_server_knows_is_kept_and_stops_nobody(mut
     let back = "{\"is\":\"ready\",\"since\":1}";
     stage.damage(&format!("UPDATE runs SET state = '{back}' WHERE state = '{state}'")).await;
     assert_eq!(stage.run(victim).await.state.status(), Status::Pending);
+}
+
+pub async fn a_page_with_a_row_that_cannot_be_read_shows_the_others_and_counts_it(mut stage: Stage) {
+    let state = "{\"is\":\"compensating\",\"step\":\"charge\"}";
+    let newer = format!("UPDATE runs SET state = '{state}' WHERE business_id = 'victim'");
+    let (victim, neighbour) = beside_a_victim(&mut stage, &newer).await;
+    let filter = RunFilter::default();
+    let whole = PageRequest { from: None, direction: Direction::Next, limit: 10 };
+
+    let page = stage.store.runs(&stage.namespace, &filter, &whole).await.unwrap();
+    let ids: Vec<RunId> = page.rows.iter().map(|run| run.id).collect();
+    assert!(ids.contains(&neighbour) && !ids.contains(&victim), "{ids:?}");
+    assert_eq!(page.unreadable.count, 1);
+
+    // One at a time, every other run is still reached, and the victim is counted once.
+    let (mut seen, mut left_out, mut from) = (Vec::new(), 0, None);
+    loop {
+        let request = PageRequest { from, limit: 1, ..whole };
+        let page = stage.store.runs(&stage.namespace, &filter, &request).await.unwrap();
+        left_out += page.unreadable.count;
+        seen.extend(page.rows.iter().map(|run| run.id));
+        let last = page.rows.last().and_then(|run| filter.order.cursor(run));
+        from = last.or(page.unreadable.alone.map(|(_, last)| last));
+        if !page.has_next {
+            break;
+        }
+    }
+    assert_eq!((seen, left_out), (ids, 1));
 }
 
 /// A victim with two results in rows of their own, and a change of them while the store is closed.

@@ -276,6 +276,7 @@ impl<'a> Fold<'a> {
         let entry = self.cache.get_mut(id).expect("a decided run is known");
         for (kind, payload) in events {
             entry.aggregate.absorb(self.now, &kind);
+            entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });

@@ -52,7 +52,8 @@ pub use kagzi_model::{RegistryError, RunKey};
 pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};
 pub use reads::{
-    Cursor, Direction, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+    Cursor, Direction, Listed, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, Unreadable, WorkerFilter,
+    WorkerView,
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows};

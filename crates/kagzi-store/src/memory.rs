@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 
 use crate::{
     Backend, Census, Changes, Clock, Cursor, Direction, DueCount, DueKey, DueQuery, DueRun, EventOutline,
-    EventPiece, EventRequest, FoundBusiness, Lane, LaneOptions, Loaded, LoadedWorker, LoadedWorkers,
+    EventPiece, EventRequest, FoundBusiness, Lane, LaneOptions, Listed, Loaded, LoadedWorker, LoadedWorkers,
     Observer, Page, PageRequest, QueueKey, Reads, RetireQuery, RunFilter, RunKey, RunView, Store, StoreError,
     TOTAL_MAX, Total, WorkerFilter, WorkerView, WorkersQuery, WriteSet,
 };
@@ -307,6 +307,7 @@ impl Tables {
         let mut aggregate = Aggregate::new(run, 0);
         for event in self.events_of(id) {
             aggregate.absorb(event.at, &event.kind);
+            aggregate.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
         Some(aggregate)
     }
@@ -569,5 +570,5 @@ fn cut_page<T>(
         false => rows.sort_by_key(|row| std::cmp::Reverse(cursor(row))),
     }
     rows.truncate(page.limit + 1);
-    Page::from_probe(rows, page, other_side)
+    Page::from_probe(rows.into_iter().map(Listed::Row).collect(), page, other_side)
 }

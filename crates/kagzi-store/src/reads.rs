@@ -168,19 +168,119 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     pub has_next: bool,
     pub has_prev: bool,
+    /// Rows that belong here, cannot be read and were left out: damaged ones, and those of a newer server.
+    pub unreadable: Unreadable,
+}
+
+/// Rows that a page leaves out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unreadable {
+    pub count: usize,
+    /// The places of the first and the last of them on a page that has no other row: it goes on from there.
+    pub alone: Option<(Cursor, Cursor)>,
+}
+
+/// A row as a listing finds it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Listed<T> {
+    Row(T),
+    /// It cannot be read, but its place in the order can.
+    Unreadable(Cursor),
+}
+
+impl<T> Listed<T> {
+    /// What was read; only what is wrong with the row itself is passed over.
+    pub fn of(
+        read: Result<T, StoreError>,
+        place: impl FnOnce() -> Result<Cursor, StoreError>,
+    ) -> Result<Listed<T>, StoreError> {
+        match read {
+            Ok(row) => Ok(Listed::Row(row)),
+            Err(StoreError::Corrupt(_)) => place().map(Listed::Unreadable),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        matches!(self, Listed::Row(_))
+    }
 }
 
 impl<T> Page<T> {
+    /// A page without rows.
+    pub fn empty() -> Self {
+        Page { rows: Vec::new(), has_next: false, has_prev: false, unreadable: Unreadable::default() }
+    }
+
     /// Builds a page from up to `limit + 1` rows in reading direction, and whether the other side has any.
-    pub fn from_probe(mut rows: Vec<T>, request: &PageRequest, other_side: bool) -> Self {
-        let more = rows.len() > request.limit;
-        rows.truncate(request.limit);
-        match request.direction {
-            Direction::Next => Page { rows, has_next: more, has_prev: other_side },
+    pub fn from_probe(mut found: Vec<Listed<T>>, request: &PageRequest, other_side: bool) -> Self {
+        let more = found.len() > request.limit;
+        found.truncate(request.limit);
+        // The next page begins behind the last row that can be read and counts those that follow it.
+        if more && let Some(last) = found.iter().rposition(Listed::is_readable) {
+            found.truncate(last + 1);
+        }
+        let (has_next, has_prev) = match request.direction {
+            Direction::Next => (more, other_side),
             Direction::Prev => {
-                rows.reverse();
-                Page { rows, has_next: other_side, has_prev: more }
+                found.reverse();
+                (other_side, more)
+            }
+        };
+        let mut page = Page { has_next, has_prev, ..Page::empty() };
+        let mut places = Vec::new();
+        for listed in found {
+            match listed {
+                Listed::Row(row) => page.rows.push(row),
+                Listed::Unreadable(place) => places.push(place),
             }
         }
+        page.unreadable.count = places.len();
+        if page.rows.is_empty() {
+            page.unreadable.alone = places.first().copied().zip(places.last().copied());
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cursor(at: i64) -> Cursor {
+        Cursor { at: Timestamp(at), id: uuid::Uuid::nil() }
+    }
+
+    /// Rows 1 to 4 of which some cannot be read, in pages of two.
+    fn page(unreadable: &[i64], from: i64, direction: Direction) -> Page<i64> {
+        let listed = |at| match unreadable.contains(&at) {
+            true => Listed::Unreadable(cursor(at)),
+            false => Listed::Row(at),
+        };
+        let found: Vec<_> = match direction {
+            Direction::Next => (from..=4).take(3).map(listed).collect(),
+            Direction::Prev => (1..=from).rev().take(3).map(listed).collect(),
+        };
+        Page::from_probe(found, &PageRequest { from: None, direction, limit: 2 }, false)
+    }
+
+    #[test]
+    fn rows_that_cannot_be_read_are_left_out_and_counted_on_one_page_only() {
+        let first = page(&[2], 1, Direction::Next);
+        assert_eq!((&first.rows[..], first.unreadable.count, first.has_next), (&[1][..], 0, true));
+        let second = page(&[2], 2, Direction::Next);
+        assert_eq!((&second.rows[..], second.unreadable.count, second.has_next), (&[3][..], 1, true));
+        let last = page(&[4], 3, Direction::Next);
+        assert_eq!((&last.rows[..], last.unreadable.count, last.has_next), (&[3][..], 1, false));
+        let back = page(&[3], 4, Direction::Prev);
+        assert_eq!((&back.rows[..], back.unreadable.count, back.has_prev), (&[4][..], 0, true));
+    }
+
+    #[test]
+    fn a_page_on_which_nothing_can_be_read_knows_where_it_goes_on() {
+        let page = page(&[1, 2], 1, Direction::Next);
+
+        assert_eq!((page.rows.len(), page.unreadable.count, page.has_next), (0, 2, true));
+        assert_eq!(page.unreadable.alone, Some((cursor(1), cursor(2))));
     }
 }

@@ -133,13 +133,14 @@ pub fn payloads(
 pub fn absorb(aggregate: &mut Aggregate, row: &StoredRow<'_>) -> Result<(), StoreError> {
     follows(aggregate.last_seq, row.first_seq)?;
     for line in row.lines() {
-        let Event { seq, at, kind, .. } = line?.event;
+        let Line { event: Event { seq, at, kind, .. }, payload } = line?;
         if let EventKind::StepCompleted { step, .. } | EventKind::WaitEnded { step, .. } = &kind
             && aggregate.has_result(step)
         {
             return Err(StoreError::Corrupt(format!("event {seq} is a second result of step {step}")));
         }
         aggregate.absorb(at, &kind);
+        aggregate.weigh(payload.map_or(0, |place| place.bytes.len() as u64));
     }
     Ok(())
 }

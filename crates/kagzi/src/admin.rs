@@ -53,6 +53,22 @@ pub use workers::Workers;
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn look(admin: kagzi::admin::Admin) -> anyhow::Result<()> {
+/// assert!(admin.health().await?.ready);
+/// println!("version {}", admin.server_info().await?.version);
+/// for namespace in admin.namespaces().all().await? {
+///     println!("{}: {}", namespace.namespace_id, admin.namespace(&namespace.namespace_id).await?.description);
+/// }
+/// admin.enable_namespace("shop").await?;
+/// admin.every_queue().pause("the database moves").await?;
+/// assert!(admin.namespace_gate().await?.paused);
+/// println!("{} queues", admin.queues().all().await?.len());
+/// let worker = admin.worker("0199f3c2").await?;
+/// println!("{} runs go elsewhere", admin.take_worker_offline(worker.worker_id).await?.released);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
@@ -111,7 +127,7 @@ impl Admin {
         let request = v1::UpdateNamespaceRequest {
             namespace_id: name.into(),
             values: Some(settings.values),
-            clear: settings.clear.into_iter().map(|field| field.name().to_owned()).collect(),
+            clear: settings.clear.into_iter().map(|field| field.to_proto().into()).collect(),
         };
         let answer = rpc!(self.client, Admins.update_namespace, Safe, "change a namespace", request)?;
         Ok(Namespace::from_proto(answer.namespace.unwrap_or_default()))

@@ -10,11 +10,13 @@
 pub(crate) mod builder;
 mod conversation;
 pub(crate) mod handle;
+mod outage;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod signal;
 pub(crate) mod start;
 mod start_many;
+pub(crate) mod watch;
 pub(crate) mod wire;
 
 use std::future::Future;
@@ -44,13 +46,34 @@ pub use builder::ClientBuilder;
 use conversation::Conversation;
 pub use handle::{Explanation, RunHandle, Stopped};
 pub use run::{Reason, Run, RunStatus};
-pub use runs::{RunCount, Runs};
+pub use runs::Runs;
 pub use signal::{Signal, Signalled};
 pub use start::{IdReuse, StartBuilder, Timeouts};
+pub use watch::Changes;
 pub use wire::OutgoingCall;
 use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
 
 /// Talks to a server. Cheap to clone; clones share one connection.
+///
+/// ```no_run
+/// # async fn talk(key: impl kagzi::codec::PayloadCodec) -> anyhow::Result<()> {
+/// use kagzi::Client;
+///
+/// let client = Client::builder("127.0.0.1:50051").connect().await?.namespace("shop").codec(key);
+/// let run = client.workflow("order", "orders", 42).id("order-42").await?;
+/// assert_eq!(client.get_by_id("order-42").await?.run_id, client.get(run.run_id()).await?.run_id);
+/// client.handle(run.run_id()).cancel("no longer wanted").await?;
+/// let many = (1..=3).map(|n| client.start("order").queue("orders").input(n)).collect();
+/// for started in client.start_many(many).await {
+///     println!("{}", started?.run_id());
+/// }
+/// client.schedule("nightly", "report", "reports", ()).cron("0 3 * * *").await?;
+/// client.schedule_handle("nightly").pause("holidays").await?;
+/// println!("{} runs", client.runs().count().await?.count);
+/// println!("{} schedules", client.schedules().all().await?.len());
+/// println!("{}", client.admin().server_info().await?.version);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,
@@ -324,12 +347,29 @@ impl Client {
             Ok(Err(status)) => Error::refused(attempted, &status),
             Err(_) => Error::TimedOut { attempted, waited: timeout },
         };
-        // Its channel reconnects by itself; where there is another server, that one is next.
+        self.lost(&error);
+        Err(error)
+    }
+
+    /// A server did not do what was asked. Its channel reconnects by itself; where there is another server,
+    /// that one is next.
+    pub(crate) fn lost(&self, error: &Error) {
         if error.is_outage() && self.connection.server_count() > 1 {
             self.connection.prefer_next();
             *self.server.lock() = None;
         }
-        Err(error)
+    }
+
+    /// A run of many. One whose key is not here must not hide the others.
+    pub(crate) fn readable(&self, run: v1::WorkflowRun) -> Run {
+        let mut decoded = run.clone();
+        match self.codecs.decode_run(&mut decoded) {
+            Ok(()) => Run::from_proto(decoded),
+            Err(error) => {
+                tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded");
+                Run::from_proto(run)
+            }
+        }
     }
 
     /// The server that is talked to; connects where there is none.

@@ -43,6 +43,21 @@ pub struct Embedded {
 /// let kagzi = builder.open("orders.db").await?;
 /// # drop(kagzi); Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn embed(key: impl kagzi::codec::PayloadCodec) -> anyhow::Result<()> {
+/// use std::time::Duration;
+/// use kagzi::Embedded;
+///
+/// let builder = Embedded::builder().retention(Duration::from_secs(3600)).payload_max_bytes(1024 * 1024);
+/// let builder = builder.create_namespaces(false).step_concurrency_max(4).step_timeout(Duration::from_secs(9));
+/// let kagzi = builder.codec(key).open("orders.db").await?;
+/// let (client, worker) = (kagzi.client(), kagzi.worker("orders"));
+/// kagzi.close().await;
+/// let other = Embedded::open_store("sqlite:other.db").await?;
+/// # drop((client, worker, other));
+/// # Ok(()) }
+/// ```
 #[must_use = "an engine is made by .open(..)"]
 #[derive(Default)]
 pub struct EmbeddedBuilder {

@@ -55,11 +55,12 @@
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | start runs by a timetable | [`Client::schedule`], [`schedule`] |
 //! | execute runs | [`Worker::builder`], [`Worker::register`] |
-//! | test workflows | `kagzi::testing` (feature `testing`) |
+//! | test workflows | [`testing`] |
 //! | name a workflow and its types once | [`Workflow`] |
 //! | share a pool with all steps | [`WorkerBuilder::state`](worker::WorkerBuilder::state) |
 //! | match what went wrong | [`Error`], [`error::Code`] |
 //! | look at runs, histories, queues | [`Client::runs`], [`history`], [`admin`] |
+//! | follow them while they happen | [`RunHandle::watch`](client::RunHandle::watch), [`Runs::watch`](client::Runs::watch), [`Queues::watch`](admin::Queues::watch) |
 //! | encrypt or compress payloads | [`codec`] |
 //! | do without a server | `kagzi::Embedded` (feature `embedded`) |
 //!
@@ -111,6 +112,17 @@ mod status;
 mod step_error;
 #[cfg(feature = "testing")]
 pub mod testing;
+/// Workflows are tested here, once the feature `testing` is on: a month of sleep passes at once, and the worker
+/// is killed wherever it could hurt.
+///
+/// ```toml
+/// [dev-dependencies]
+/// kagzi = { version = "0.1", features = ["testing"] }
+/// ```
+///
+/// `cargo doc -p kagzi --features testing` shows what is in it.
+#[cfg(all(doc, not(feature = "testing")))]
+pub mod testing {}
 mod trace;
 pub mod worker;
 pub mod workflow;

@@ -26,10 +26,12 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// The token of the next page; none when this is the last.
     pub next: Option<String>,
-    /// The token of the page before; none when this is the first, or where a list goes one way only.
+    /// The token of the page before; none when this is the first.
     pub previous: Option<String>,
     /// How many rows match on all pages, where the server says so.
     pub total: Option<Total>,
+    /// Rows that belong on it, cannot be read by this server and were left out: see `kagzi doctor`.
+    pub unreadable: u32,
 }
 
 /// How many rows a list has.
@@ -44,7 +46,12 @@ pub struct Total {
 
 impl<T> Page<T> {
     pub(crate) fn new(rows: Vec<T>, next: String, previous: String) -> Page<T> {
-        Page { rows, next: text(next), previous: text(previous), total: None }
+        Page { rows, next: text(next), previous: text(previous), total: None, unreadable: 0 }
+    }
+
+    pub(crate) fn without(mut self, unreadable: u32) -> Page<T> {
+        self.unreadable = unreadable;
+        self
     }
 
     pub(crate) fn counted(mut self, count: u64, capped: bool) -> Page<T> {

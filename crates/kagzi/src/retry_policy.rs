@@ -20,6 +20,28 @@ pub use kagzi_catalogue::Backoff;
 /// let patient = RetryPolicy::RATE_LIMITED.maximum_attempts(20).non_retryable_errors(["CARD_DECLINED"]);
 /// assert_eq!(patient.backoff, Some(Backoff::ExponentialJitter));
 /// ```
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use kagzi::RetryPolicy;
+/// use kagzi::workflow::Backoff;
+///
+/// let policy = RetryPolicy::default()
+///     .maximum_attempts(8)
+///     .initial_interval(Duration::from_millis(200))
+///     .backoff(Backoff::Exponential)
+///     .backoff_coefficient(3.0)
+///     .maximum_interval(Duration::from_secs(60))
+///     .jitter(0.25)
+///     .retry_timeout(Duration::from_secs(600))
+///     .run_retries_max(50)
+///     .run_retry_budget(Duration::from_secs(3600))
+///     .retryable_errors(["BUSY"])
+///     .non_retryable_errors(["CARD_DECLINED"]);
+/// assert_ne!(Some(policy), RetryPolicy::preset("STANDARD"));
+/// let by_hand = RetryPolicy::default().schedule([1, 5, 30].map(Duration::from_secs));
+/// # drop(by_hand);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetryPolicy {
     /// Executions in total, the first included; -1 = no limit.
@@ -226,7 +248,7 @@ impl RetryPolicy {
             run_retries_max: self.run_retries_max,
             run_retry_budget_ms: self.run_retry_budget.map(millis_or_no_limit),
             // Presets travel as their numbers, so that a run keeps the policy it was started with.
-            preset: String::new(),
+            preset: 0,
         })
     }
 }
@@ -356,7 +378,7 @@ mod tests {
             retry_timeout_ms: Some(5),
             run_retries_max: Some(8),
             run_retry_budget_ms: Some(6),
-            preset: String::new(),
+            preset: 0,
         };
         assert_eq!(sent, expected);
         assert_eq!(RetryPolicy::from_proto(sent), full(), "and comes back from it");

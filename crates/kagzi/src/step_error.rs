@@ -183,17 +183,17 @@ impl StepError {
 }
 
 impl Finality {
-    /// The server's word for it. One that is missing or newer than this SDK is told from the failure.
-    pub(crate) fn from_wire(name: &str, failure: &v1::Failure) -> Finality {
-        match name {
-            "non_retryable" => Finality::NonRetryable,
-            "denied" => Finality::Denied,
-            "exhausted" => Finality::Exhausted,
-            "retry_timeout" => Finality::RetryTimeout,
-            "run_budget" => Finality::RunBudget,
-            "rejected" => Finality::Rejected,
-            _ if failure.non_retryable => Finality::NonRetryable,
-            _ => Finality::Exhausted,
+    /// As the server says. One that is missing or newer than this SDK is told from the failure.
+    pub(crate) fn from_wire(number: i32, failure: &v1::Failure) -> Finality {
+        match v1::Finality::try_from(number) {
+            Ok(v1::Finality::NonRetryable) => Finality::NonRetryable,
+            Ok(v1::Finality::Denied) => Finality::Denied,
+            Ok(v1::Finality::Exhausted) => Finality::Exhausted,
+            Ok(v1::Finality::RetryTimeout) => Finality::RetryTimeout,
+            Ok(v1::Finality::RunBudget) => Finality::RunBudget,
+            Ok(v1::Finality::Rejected) => Finality::Rejected,
+            Ok(v1::Finality::Unspecified) | Err(_) if failure.non_retryable => Finality::NonRetryable,
+            Ok(v1::Finality::Unspecified) | Err(_) => Finality::Exhausted,
         }
     }
 }
@@ -215,17 +215,18 @@ mod tests {
 
     #[test]
     fn every_finality_is_read_and_a_missing_one_is_told_from_the_failure() {
-        let read = |name| Finality::from_wire(name, &v1::Failure::default());
+        let read = |number: v1::Finality| Finality::from_wire(number.into(), &v1::Failure::default());
 
-        assert_eq!(read("non_retryable"), Finality::NonRetryable);
-        assert_eq!(read("denied"), Finality::Denied);
-        assert_eq!(read("exhausted"), Finality::Exhausted);
-        assert_eq!(read("retry_timeout"), Finality::RetryTimeout);
-        assert_eq!(read("run_budget"), Finality::RunBudget);
-        assert_eq!(read("rejected"), Finality::Rejected);
-        assert_eq!(read(""), Finality::Exhausted);
+        assert_eq!(read(v1::Finality::NonRetryable), Finality::NonRetryable);
+        assert_eq!(read(v1::Finality::Denied), Finality::Denied);
+        assert_eq!(read(v1::Finality::Exhausted), Finality::Exhausted);
+        assert_eq!(read(v1::Finality::RetryTimeout), Finality::RetryTimeout);
+        assert_eq!(read(v1::Finality::RunBudget), Finality::RunBudget);
+        assert_eq!(read(v1::Finality::Rejected), Finality::Rejected);
+        assert_eq!(read(v1::Finality::Unspecified), Finality::Exhausted);
+        assert_eq!(Finality::from_wire(77, &v1::Failure::default()), Finality::Exhausted);
         let last_word = v1::Failure { non_retryable: true, ..Default::default() };
-        assert_eq!(Finality::from_wire("", &last_word), Finality::NonRetryable);
+        assert_eq!(Finality::from_wire(0, &last_word), Finality::NonRetryable);
     }
 
     #[test]

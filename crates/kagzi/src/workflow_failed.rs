@@ -5,10 +5,12 @@ use std::time::SystemTime;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use kagzi_proto::v1;
 use prost_types::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::client::RunStatus;
 use crate::error::Error;
 
 /// A run has failed. Failure handlers are workflows that take this as their input; see
@@ -43,8 +45,9 @@ pub struct WorkflowFailedEvent {
     pub failed_at: Option<SystemTime>,
     /// The same for programs, e.g. `CARD_DECLINED` or `TIMED_OUT`.
     pub error_code: String,
-    /// FAILED, TIMED_OUT, or PAUSED for one that was quarantined.
-    pub status: String,
+    /// Failed, timed out, or paused for one that was quarantined.
+    #[serde(with = "status")]
+    pub status: RunStatus,
     /// Your name for the run.
     pub business_id: String,
 }
@@ -60,6 +63,22 @@ impl WorkflowFailedEvent {
     /// The same as it came, for inputs that are no JSON.
     pub fn input_bytes(&self) -> &Bytes {
         &self.original_input
+    }
+}
+
+/// By its name in the contract, as protobuf's JSON has it.
+mod status {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(status: &RunStatus, to: S) -> Result<S::Ok, S::Error> {
+        let known = v1::WorkflowStatus::from_word(status.name()).unwrap_or_default();
+        to.serialize_str(known.as_str_name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RunStatus, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = v1::WorkflowStatus::from_str_name(&name).unwrap_or_default();
+        Ok(RunStatus::from_wire(known.into()))
     }
 }
 
@@ -105,7 +124,7 @@ mod tests {
         "failed_run_id": "r1", "namespace_id": "default", "workflow_type": "order", "task_queue": "orders",
         "error": "card declined", "original_input": "eyJjZW50cyI6NDUwfQ==", "attempts": 3,
         "started_at": "1994-11-06T08:49:37Z", "failed_at": "1994-11-06T08:49:38.500Z",
-        "error_code": "CARD_DECLINED", "status": "FAILED", "business_id": "order-42",
+        "error_code": "CARD_DECLINED", "status": "WORKFLOW_STATUS_FAILED", "business_id": "order-42",
         "from_a_newer_server": {"any": "thing"}
     }"#;
 
@@ -114,6 +133,7 @@ mod tests {
         let event: WorkflowFailedEvent = serde_json::from_str(SENT).unwrap();
 
         assert_eq!((event.workflow_type.as_str(), event.attempts), ("order", 3));
+        assert_eq!(event.status, RunStatus::Failed);
         assert_eq!(event.input_bytes(), r#"{"cents":450}"#);
         assert_eq!(event.input::<serde_json::Value>().unwrap()["cents"], 450);
         assert!(event.input::<u32>().is_err());

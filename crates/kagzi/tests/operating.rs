@@ -160,3 +160,20 @@ async fn a_worker_is_listed_drained_and_taken_offline() {
     assert_eq!((ids(&second.rows), ids(&back.rows)), (ids(&workers[1..]), ids(&first.rows)));
     engine.close().await;
 }
+
+#[tokio::test]
+async fn a_worker_of_a_namespace_that_is_not_there_ends_with_an_error_instead_of_trying_for_ever() {
+    let folder = std::env::temp_dir().join(format!("kagzi-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let kagzi =
+        kagzi::Embedded::builder().create_namespaces(false).open(folder.join("one.db")).await.unwrap();
+    let worker = kagzi.worker("q").namespace("nowhere").register("greet", greet);
+
+    let ended = tokio::time::timeout(Duration::from_secs(60), worker.run()).await.expect("it ends");
+
+    let (code, message) = refusal(ended.unwrap_err());
+    assert_eq!(code, Code::NotFound, "{message}");
+    assert!(message.contains("nowhere"), "{message}");
+    kagzi.close().await;
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -147,11 +147,11 @@ async fn all_online(server: Address, queue: String, workers: u64) -> anyhow::Res
     let mut registry = connection::Workers::new(connection::connect(&server).await?);
     let request = ListWorkersRequest {
         task_queue: queue,
-        filter_status: "ONLINE".to_owned(),
+        status: kagzi_proto::v1::WorkerStatus::Online.into(),
         page_size: 1,
         ..Default::default()
     };
-    while registry.list_workers(request.clone()).await?.into_inner().total_count as u64 != workers {
+    while registry.list_workers(request.clone()).await?.into_inner().total_count != workers {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(())

@@ -1,39 +1,34 @@
 use super::view::NamespaceView;
 use crate::output::{self, Format};
+use crate::paging::{Foot, Paging};
 use crate::session::Session;
 use crate::table;
 use serde::Serialize;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Go on where an earlier list ended.
-    #[arg(long, value_name = "TOKEN")]
-    page_token: Option<String>,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Serialize)]
 struct Page {
     namespaces: Vec<NamespaceView>,
-    next_page_token: Option<String>,
+    #[serde(flatten)]
+    foot: Foot,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let token = args.page_token.unwrap_or_default();
-    let answer = session.admin().await?.namespaces().page_size(args.limit).page(token).await?;
-    let page = Page {
-        namespaces: answer.rows.into_iter().map(NamespaceView::from).collect(),
-        next_page_token: answer.next,
-    };
+    let paging = args.paging;
+    let namespaces = session.admin().await?.namespaces().page_size(paging.limit);
+    let namespaces = if paging.total { namespaces.with_total() } else { namespaces };
+    let (namespaces, foot) = Foot::split(namespaces.page(paging.token()).await?, &paging);
+    let page = Page { namespaces, foot };
     match session.format {
         Format::Json => output::print_json(&page),
         Format::Table => {
             output::print(&as_table(&page.namespaces))?;
-            if let Some(token) = page.next_page_token {
-                output::note(&format!("more with: --page-token '{token}'"));
-            }
+            page.foot.note();
             Ok(())
         }
     }

@@ -1,4 +1,5 @@
 use super::view::{QueueView, types_table};
+use super::watch;
 use crate::exit::Trouble;
 use crate::output::{self, Format};
 use crate::session::Session;
@@ -8,9 +9,16 @@ use crate::time_text;
 pub struct Args {
     /// The queue.
     queue: String,
+    /// Go on showing it as it changes, until you stop it.
+    #[arg(long)]
+    watch: bool,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
+    if args.watch {
+        let queue = session.admin().await?.queues().named(args.queue);
+        return watch::queues(queue, session.format).await;
+    }
     let Some(queue) = session.admin().await?.queue(&args.queue).describe().await? else {
         let message = format!(
             "queue '{}' has no living run, no worker and no gate in namespace '{}'",

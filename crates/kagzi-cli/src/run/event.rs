@@ -59,6 +59,18 @@ pub fn as_table(events: &[EventView], now: Timestamp) -> String {
 }
 
 impl EventView {
+    /// The event in one line, for those who watch.
+    pub fn line(&self) -> String {
+        let at = self.at.map_or("-".into(), |at| at.to_string());
+        let step = self.step.as_ref().map(|step| match self.attempt {
+            Some(attempt) => format!(" {step} (attempt {attempt})"),
+            None => format!(" {step}"),
+        });
+        let said = Some(self.said()).filter(|said| !said.is_empty()).map(|said| format!("  {said}"));
+        let (step, said) = (step.unwrap_or_default(), said.unwrap_or_default());
+        format!("{at}  {:>4} {}{step}{said}", self.sequence, self.kind)
+    }
+
     fn said(&self) -> String {
         let detail =
             self.detail.as_ref().map(|detail| readable_json(detail.get())).filter(|json| json != "{}");

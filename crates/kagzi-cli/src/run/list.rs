@@ -1,11 +1,12 @@
 use super::view::RunView;
-use super::{label, status};
+use super::{label, status, watch};
 use crate::output::{self, Format};
+use crate::paging::{Foot, Paging};
 use crate::session::Session;
 use crate::{table, time_text};
 use jiff::Timestamp;
 use kagzi::Client;
-use kagzi::client::{Reason, Run, RunStatus, Runs};
+use kagzi::client::{Reason, RunStatus, Runs};
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -46,15 +47,14 @@ pub struct Args {
     /// The other way round: the oldest first.
     #[arg(long)]
     ascending: bool,
-    /// Say how many match, counted up to 10,000.
-    #[arg(long)]
-    total: bool,
-    /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Go on where an earlier list ended.
-    #[arg(long, value_name = "TOKEN")]
-    page_token: Option<String>,
+    /// Only runs for this user.
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Go on showing runs as they change, until you stop it; at most 200 are looked at.
+    #[arg(long, conflicts_with_all = ["page_token", "total"])]
+    watch: bool,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -64,36 +64,29 @@ enum Order {
 }
 
 #[derive(Serialize)]
-struct Page {
+struct List {
     runs: Vec<RunView>,
-    next_page_token: Option<String>,
-    prev_page_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<Total>,
-}
-
-#[derive(Serialize)]
-struct Total {
-    count: u64,
-    /// There are more than were counted.
-    capped: bool,
+    #[serde(flatten)]
+    foot: Foot,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let token = args.page_token.clone().unwrap_or_default();
-    let page = Page::from(asked(args, &session.client().await?).page(token).await?);
+    let client = session.client().await?;
+    if args.watch {
+        return watch::runs(asked(&args, &client), session.format).await;
+    }
+    let page = asked(&args, &client).page(args.paging.token()).await?;
+    let (runs, foot) = Foot::split(page, &args.paging);
+    let list = List { runs, foot };
 
     match session.format {
-        Format::Json => output::print_json(&page),
+        Format::Json => output::print_json(&list),
         Format::Table => {
-            match page.runs.as_slice() {
+            match list.runs.as_slice() {
                 [] => output::note("no runs"),
                 runs => output::print(&as_table(runs, time_text::now()))?,
             }
-            if let Some(total) = &page.total {
-                output::note(&format!("{} in all", total.text()));
-            }
-            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
+            list.foot.note();
             Ok(())
         }
     }
@@ -106,12 +99,12 @@ fn reason(text: &str) -> Result<Reason, String> {
     })
 }
 
-fn asked(args: Args, client: &Client) -> Runs {
-    let mut runs = args.status.into_iter().fold(client.runs(), Runs::status).page_size(args.limit);
-    runs = args.labels.into_iter().fold(runs, |runs, (name, value)| runs.label(name, value));
-    runs =
-        runs.workflow_type(args.workflow_type.unwrap_or_default()).task_queue(args.queue.unwrap_or_default());
-    runs = runs.error_code(args.error_code.unwrap_or_default()).schedule(args.schedule.unwrap_or_default());
+fn asked(args: &Args, client: &Client) -> Runs {
+    let mut runs = args.status.iter().copied().fold(client.runs(), Runs::status).page_size(args.paging.limit);
+    runs = args.labels.iter().fold(runs, |runs, (name, value)| runs.label(name, value));
+    let text = |given: &Option<String>| given.clone().unwrap_or_default();
+    runs = runs.workflow_type(text(&args.workflow_type)).task_queue(text(&args.queue));
+    runs = runs.error_code(text(&args.error_code)).schedule(text(&args.schedule)).user_id(text(&args.user));
     if let Some(reason) = args.reason {
         runs = runs.reason(reason);
     }
@@ -135,24 +128,7 @@ fn asked(args: Args, client: &Client) -> Runs {
         }
     };
     let runs = if args.ascending { runs.ascending() } else { runs };
-    if args.total { runs.with_total() } else { runs }
-}
-
-impl Total {
-    fn text(&self) -> String {
-        if self.capped { "more than 10,000".to_owned() } else { self.count.to_string() }
-    }
-}
-
-impl From<kagzi::client::Page<Run>> for Page {
-    fn from(page: kagzi::client::Page<Run>) -> Self {
-        Page {
-            runs: page.rows.into_iter().map(RunView::from).collect(),
-            next_page_token: page.next,
-            prev_page_token: page.previous,
-            total: page.total.map(|total| Total { count: total.count, capped: total.capped }),
-        }
-    }
+    if args.paging.total { runs.with_total() } else { runs }
 }
 
 fn as_table(runs: &[RunView], now: Timestamp) -> String {
@@ -189,7 +165,7 @@ mod tests {
     fn asked(line: &[&str]) -> String {
         let client = Client::builder("127.0.0.1:1").lazy().unwrap();
         let args = Line::parse_from([&["list"], line].concat()).args;
-        format!("{:?}", super::asked(args, &client))
+        format!("{:?}", super::asked(&args, &client))
     }
 
     #[tokio::test]
@@ -239,13 +215,8 @@ mod tests {
     fn a_list_as_json() {
         let mut run = sample_run();
         run.input = None;
-        let page = Page {
-            runs: vec![run.into()],
-            next_page_token: Some("b2xkZXI".into()),
-            prev_page_token: None,
-            total: None,
-        };
+        let foot = Foot { next_page_token: Some("b2xkZXI".into()), ..Foot::default() };
 
-        insta::assert_snapshot!(output::json(&page));
+        insta::assert_snapshot!(output::json(&List { runs: vec![run.into()], foot }));
     }
 }

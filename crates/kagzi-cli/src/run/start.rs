@@ -21,6 +21,9 @@ pub struct Args {
     /// Your own id for the run; a second start with it answers with the first run.
     #[arg(long, value_name = "BUSINESS_ID")]
     id: Option<String>,
+    /// For whom the run is; lists are filtered by it.
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// A label, for finding the run later; may be given again.
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label::parse)]
     labels: Vec<(String, String)>,
@@ -42,7 +45,7 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let input = input::read(&args.input)?;
     let input: Box<RawValue> = serde_json::from_slice(&input)?;
     let start = session.client().await?.start(args.workflow_type).queue(args.queue).input(input);
-    let start = start.id(args.id.unwrap_or_default());
+    let start = start.id(args.id.unwrap_or_default()).user_id(args.user.unwrap_or_default());
     let labelled = args.labels.into_iter().fold(start, |start, (name, value)| start.label(name, value));
     let started = labelled.await?;
     let run_id = started.run_id();

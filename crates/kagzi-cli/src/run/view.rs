@@ -29,6 +29,12 @@ pub struct RunView {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub deadline_at: Option<Timestamp>,
+    /// For whom it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// It was not to start before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule_id: Option<String>,
     /// The nominal time of a scheduled run.
@@ -65,6 +71,8 @@ impl From<Run> for RunView {
             task_queue: run.task_queue,
             status: status.name(),
             reason: run.reason.map(|reason| reason.name().to_owned()),
+            user_id: run.user_id,
+            start_at: time_text::of(run.start_at),
             schedule_id: run.schedule_id,
             scheduled_at: time_text::of(run.scheduled_at),
             attempts: run.attempts,
@@ -97,6 +105,8 @@ impl RunView {
             ("namespace", Some(self.namespace.clone())),
             ("status", Some(self.status.to_owned())),
             ("reason", self.reason.clone()),
+            ("user", self.user_id.clone()),
+            ("not before", self.start_at.map(|at| at.to_string())),
             ("schedule", self.schedule_id.clone()),
             ("scheduled for", self.scheduled_at.map(|at| at.to_string())),
             ("attempts", Some(self.attempts.to_string())),

@@ -1,5 +1,6 @@
 use super::view::ScheduleView;
 use crate::output::{self, Format};
+use crate::paging::{Foot, Paging};
 use crate::session::Session;
 use crate::table::{self, Mood};
 use crate::time_text;
@@ -14,40 +15,39 @@ pub struct Args {
     /// Only paused schedules (true), or only those that are not (false).
     #[arg(long)]
     paused: Option<bool>,
-    /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Go on where an earlier list ended.
-    #[arg(long, value_name = "TOKEN")]
-    page_token: Option<String>,
+    /// Only schedules whose runs are for this user.
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Serialize)]
 struct Page {
     schedules: Vec<ScheduleView>,
-    next_page_token: Option<String>,
-    prev_page_token: Option<String>,
+    #[serde(flatten)]
+    foot: Foot,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
-    let schedules = session.client().await?.schedules().page_size(args.limit);
+    let paging = args.paging;
+    let schedules = session.client().await?.schedules().page_size(paging.limit);
     let schedules = schedules.workflow_type(args.workflow_type.unwrap_or_default());
+    let schedules = schedules.user_id(args.user.unwrap_or_default());
+    let schedules = if paging.total { schedules.with_total() } else { schedules };
     let schedules = if let Some(paused) = args.paused { schedules.paused(paused) } else { schedules };
-    let answer = schedules.page(args.page_token.unwrap_or_default()).await?;
-    let page = Page {
-        schedules: answer.rows.into_iter().map(ScheduleView::from).collect(),
-        next_page_token: answer.next,
-        prev_page_token: answer.previous,
-    };
+    let (schedules, foot) = Foot::split(schedules.page(paging.token()).await?, &paging);
+    let page = Page { schedules, foot };
     match session.format {
         Format::Json => output::print_json(&page),
         Format::Table if page.schedules.is_empty() => {
             output::note("no schedules");
+            page.foot.note();
             Ok(())
         }
         Format::Table => {
             output::print(&as_table(&page.schedules, time_text::now()))?;
-            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
+            page.foot.note();
             Ok(())
         }
     }

@@ -38,6 +38,9 @@ pub struct Behaviour {
     /// How many missed times are made up for, the newest.
     #[arg(long, value_name = "TIMES")]
     pub max_catchup: Option<u32>,
+    /// For whom its runs are.
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
     /// A label of every run that it starts; may be given again.
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label::parse)]
     pub labels: Vec<(String, String)>,
@@ -84,6 +87,9 @@ impl Behaviour {
         }
         if let Some(jitter) = self.jitter {
             schedule = schedule.jitter(jitter);
+        }
+        if let Some(user) = self.user {
+            schedule = schedule.user_id(user);
         }
         if let Some(times) = self.max_catchup {
             schedule = schedule.max_catchup(times);

@@ -24,6 +24,9 @@ pub struct ScheduleView {
     pub overlap: String,
     pub jitter_ms: i64,
     pub max_catchup: u32,
+    /// For whom its runs are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
     /// Of every run that it starts.
     pub labels: BTreeMap<String, String>,
     pub paused: bool,
@@ -70,6 +73,7 @@ impl From<Schedule> for ScheduleView {
             phase_ms: phase.map(millis),
             jitter_ms: millis(schedule.jitter),
             max_catchup: schedule.max_catchup.unwrap_or_default(),
+            user_id: schedule.user_id,
             labels: schedule.labels,
             paused: schedule.paused,
             note: some_text(schedule.note),

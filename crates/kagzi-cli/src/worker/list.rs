@@ -1,5 +1,6 @@
 use super::view::WorkerView;
 use crate::output::{self, Format};
+use crate::paging::{Foot, Paging};
 use crate::session::Session;
 use crate::{table, time_text};
 use jiff::Timestamp;
@@ -14,12 +15,8 @@ pub struct Args {
     /// Only workers with this status.
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<Status>,
-    /// How many to list.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Go on where an earlier list ended.
-    #[arg(long, value_name = "TOKEN")]
-    page_token: Option<String>,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -32,35 +29,27 @@ enum Status {
 #[derive(Serialize)]
 struct Page {
     workers: Vec<WorkerView>,
-    next_page_token: Option<String>,
-    prev_page_token: Option<String>,
-    total_count: u64,
-    /// There are more than were counted.
-    total_capped: bool,
+    #[serde(flatten)]
+    foot: Foot,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let workers = session.admin().await?.workers().task_queue(args.queue.unwrap_or_default());
-    let workers = workers.page_size(args.limit);
+    let workers = workers.page_size(args.paging.limit);
     let workers = if let Some(status) = args.status { workers.status(named(status)) } else { workers };
-    let answer = workers.page(args.page_token.unwrap_or_default()).await?;
-    let page = Page {
-        workers: answer.rows.into_iter().map(WorkerView::from).collect(),
-        next_page_token: answer.next,
-        prev_page_token: answer.previous,
-        total_count: answer.total.map_or(0, |total| total.count),
-        total_capped: answer.total.is_some_and(|total| total.capped),
-    };
+    let (workers, foot) = Foot::split(workers.page(args.paging.token()).await?, &args.paging);
+    let page = Page { workers, foot };
 
     match session.format {
         Format::Json => output::print_json(&page),
         Format::Table if page.workers.is_empty() => {
             output::note("no workers");
+            page.foot.note();
             Ok(())
         }
         Format::Table => {
             output::print(&as_table(&page.workers, time_text::now()))?;
-            output::note_pages(page.next_page_token.as_deref(), page.prev_page_token.as_deref());
+            page.foot.note();
             Ok(())
         }
     }

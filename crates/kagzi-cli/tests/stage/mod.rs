@@ -20,8 +20,13 @@ pub struct Server {
 impl Server {
     /// A server on any free port with its data in `file`.
     pub async fn start(file: &Path) -> Server {
+        Server::start_at(file, "127.0.0.1:0").await
+    }
+
+    /// The same at an address.
+    pub async fn start_at(file: &Path, listen: &str) -> Server {
         let mut process = Command::new(env!("CARGO_BIN_EXE_kagzi"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes", "--store"])
+            .args(["serve", "--listen", listen, "--until-stdin-closes", "--store"])
             .arg(format!("sqlite:{}", file.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

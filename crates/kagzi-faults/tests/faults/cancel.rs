@@ -2,7 +2,7 @@
 
 use futures_util::future;
 use kagzi_faults::{Move, Pace, Phase, Script, StepPlan, stage, start_request};
-use kagzi_proto::v1::WorkflowStatus;
+use kagzi_proto::v1::{self, WorkflowStatus};
 use tonic::Code;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -45,7 +45,7 @@ async fn a_run_can_be_cancelled_while_it_sleeps_waits_or_retries() {
     let queued = stage.start_with(request).await.unwrap().run_id;
     stage.until(&sleeping, WorkflowStatus::Sleeping).await;
     kagzi_faults::eventually("the retry is scheduled", async || {
-        (stage.run(&retrying).await.reason == "retry").then_some(())
+        (stage.run(&retrying).await.reason() == v1::WaitReason::Retry).then_some(())
     })
     .await;
 
@@ -54,7 +54,7 @@ async fn a_run_can_be_cancelled_while_it_sleeps_waits_or_retries() {
 
         assert_eq!(answer.status(), WorkflowStatus::Cancelled);
         let seen = stage.run(run).await;
-        assert_eq!((seen.status(), seen.reason.as_str()), (WorkflowStatus::Cancelled, ""));
+        assert_eq!((seen.status(), seen.reason()), (WorkflowStatus::Cancelled, v1::WaitReason::Unspecified));
         assert!(seen.wake_up_at.is_none(), "nothing wakes it any more");
         assert_eq!(stage.log.began(run, "never"), []);
     }

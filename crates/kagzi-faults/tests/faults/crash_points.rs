@@ -107,7 +107,7 @@ fn codes_of_failed_attempts(events: &[v1::RunEvent]) -> Vec<String> {
         let detail: serde_json::Value = serde_json::from_str(&event.detail_json).expect("details are JSON");
         detail["failure"]["code"].as_str().expect("a failure has a code").to_owned()
     };
-    events.iter().filter(|event| event.kind == "step_failed").map(code).collect()
+    events.iter().filter(|event| event.kind() == v1::EventKind::StepFailed).map(code).collect()
 }
 
 #[tokio::test]

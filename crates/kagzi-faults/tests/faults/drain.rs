@@ -62,7 +62,7 @@ async fn a_drain_that_takes_too_long_gives_runs_back_without_counting_as_an_atte
 
     assert_eq!(exit.code(), Some(0));
     assert_eq!((released.status(), released.attempts), (WorkflowStatus::Pending, 0));
-    assert_eq!(released.reason, "ready");
+    assert_eq!(released.reason(), v1::WaitReason::Ready);
     let kinds = stage.kinds(&run).await;
     assert!(kinds.contains(&"run_released".to_owned()) && !kinds.contains(&"lease_lost".to_owned()));
     assert!(stage.log.of(&run, "charge", Phase::Ended).iter().all(|e| e.pid == heir.pid()));

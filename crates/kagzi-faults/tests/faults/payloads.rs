@@ -315,7 +315,6 @@ async fn lists_of_wide_rows_are_cut_to_what_any_client_can_take_and_none_is_lost
         let page = small(stage.workflows()).list_workflow_runs(request).await.unwrap().into_inner();
         seen.extend(page.workflow_runs.into_iter().map(|run| run.business_id));
         pages += 1;
-        assert_eq!(page.has_more, !page.next_page_token.is_empty());
         page_token = page.next_page_token;
         if page_token.is_empty() {
             break;
@@ -340,7 +339,7 @@ async fn a_history_with_many_large_payloads_comes_in_pages_that_a_client_can_tak
         let request = v1::ListRunEventsRequest { run_id: run.clone(), after_sequence, ..Default::default() };
         let page = small(stage.workflows()).list_run_events(request).await.unwrap().into_inner();
         sequences.extend(page.events.iter().map(|event| event.sequence));
-        if !page.has_more {
+        if page.next_page_token.is_empty() {
             break;
         }
     }

@@ -76,8 +76,11 @@ impl Load {
     }
 
     async fn waiting(&self) -> usize {
-        let request =
-            v1::ListWorkflowRunsRequest { reason: "retry".into(), page_size: 1000, ..Default::default() };
+        let request = v1::ListWorkflowRunsRequest {
+            reason: v1::WaitReason::Retry.into(),
+            page_size: 1000,
+            ..Default::default()
+        };
         let answer = self.stage.workflows().list_workflow_runs(request).await.expect("runs can be listed");
         answer.into_inner().workflow_runs.len()
     }
@@ -128,7 +131,7 @@ impl Load {
             let detail: serde_json::Value =
                 serde_json::from_str(&event.detail_json).expect("details are JSON");
             let at = micros(event.at);
-            match event.kind.as_str() {
+            match event.kind().word().as_str() {
                 "run_claimed" => {
                     assert!(at >= not_before, "run {run} was claimed {} us early", not_before - at)
                 }

@@ -2,8 +2,8 @@
 
 use kagzi_faults::{HandWorker, Pace, Script, Stage, eventually, stage, start_request};
 use kagzi_proto::v1::{
-    self, BeginStepRequest, BeginStepResponse, FailStepRequest, PollActivityResponse, RetryPolicy,
-    StepStatus, TimeoutConfig,
+    self, BeginStepRequest, BeginStepResponse, FailStepRequest, Finality, PollActivityResponse, RetryPolicy,
+    StepStatus, TimeoutConfig, WaitReason,
 };
 
 const CHARGE: &str = "charge";
@@ -76,12 +76,12 @@ async fn a_failed_step_answers_with_its_retry_and_a_last_one_with_the_reason_als
     assert_eq!(begin(&worker, &run, set.clone()).await.attempt, 2);
     let last = fail(&worker, &run, "BUSY").await;
 
-    assert_eq!((last.scheduled_retry, last.attempt, last.finality.as_str()), (false, 2, "exhausted"));
+    assert_eq!((last.scheduled_retry, last.attempt, last.finality()), (false, 2, Finality::Exhausted));
     let again = begin(&worker, &run, set).await;
-    assert_eq!((again.should_execute, again.attempt, again.finality.as_str()), (false, 2, "exhausted"));
+    assert_eq!((again.should_execute, again.attempt, again.finality()), (false, 2, Finality::Exhausted));
     assert_eq!(again.failure.unwrap().code, "BUSY");
     let entry = &worker.journal(&run).await[0];
-    assert_eq!((entry.status(), entry.finality.as_str()), (StepStatus::Failed, "exhausted"));
+    assert_eq!((entry.status(), entry.finality()), (StepStatus::Failed, Finality::Exhausted));
     stage.close().await;
 }
 
@@ -97,7 +97,7 @@ async fn a_step_that_is_not_due_is_not_begun_and_holds_no_slot() {
 
     assert!(failed.scheduled_retry && failed.retry_in_ms > 590_000, "{failed:?}");
     let waiting = stage.run(&run.run_id).await;
-    assert_eq!((waiting.reason.as_str(), waiting.locked_by.as_str()), ("retry", ""));
+    assert_eq!((waiting.reason(), waiting.locked_by.as_str()), (WaitReason::Retry, ""));
     assert_eq!(waiting.wake_up_at, failed.retry_at);
     assert!(worker.poll(50).await.is_none(), "nobody gets it before its time");
     stage.close().await;

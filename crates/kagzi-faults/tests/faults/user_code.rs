@@ -92,7 +92,7 @@ async fn a_type_that_nobody_registers_waits_and_says_so_and_blocks_nobody() {
         stage.completed(run).await;
     }
 
-    assert_eq!(why.reason, "ready");
+    assert_eq!(why.reason(), v1::WaitReason::Ready);
     let expected = "no online worker on queue 'faults' registers type 'unknown'";
     assert!(why.sentence.contains(expected), "{}", why.sentence);
     assert_eq!((waiting.status(), waiting.dispatch_count), (WorkflowStatus::Pending, 0), "no claim loop");
@@ -151,7 +151,8 @@ async fn a_step_that_blocks_its_thread_is_timed_out_by_the_server_and_retried() 
     stage.log.open_gate("hang");
 
     let events = stage.events(&run).await;
-    let failed = events.iter().find(|event| event.kind == "step_failed").expect("attempt 1 timed out");
+    let failed =
+        events.iter().find(|event| event.kind() == v1::EventKind::StepFailed).expect("attempt 1 timed out");
     assert!(failed.detail_json.contains("TIMED_OUT"), "{}", failed.detail_json);
     assert_eq!(stage.log.began(&run, "hang").iter().map(|e| e.attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(ended.attempts, 0);

@@ -113,7 +113,7 @@ async fn a_run_that_kills_every_worker_is_quarantined_and_the_others_finish() {
 
     assert_eq!(paused.dispatch_count, 3);
     let why = stage.explain(&killer).await;
-    assert_eq!(why.reason, "paused");
+    assert_eq!(why.reason(), v1::WaitReason::Paused);
     assert!(why.sentence.contains("quarantine"), "{}", why.sentence);
     assert!(why.sentence.contains("lost 3 times in a row without progress"), "{}", why.sentence);
     assert!(survivor.is_running());

@@ -1,6 +1,6 @@
 //! Progress: a long step says how far it is.
 
-use super::lease_guard;
+use super::{history_bound, lease_guard};
 use crate::{
     Aggregate, Change, Done, EventKind, Lease, Payload, Rejection, Rule, StepRef, StepState, Timestamp, Wait,
     limits::PROGRESS_EVENTS_MAX,
@@ -25,7 +25,8 @@ impl Rule for Progress {
             // The next attempt then begins where an earlier word said. That is late, but the run can still be
             // loaded.
             Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None
-                if seen.last_seq >= PROGRESS_EVENTS_MAX =>
+                if seen.last_seq >= PROGRESS_EVENTS_MAX
+                    || !history_bound::fits(seen, progress.data.len()) =>
             {
                 Ok(Change::nothing(Done::BEFORE))
             }

@@ -19,6 +19,8 @@ pub struct Aggregate {
     open: HashSet<Name>,
     /// The sequence number of the last event.
     pub last_seq: u64,
+    /// Bytes of the payloads of all events.
+    pub history_bytes: u64,
     /// Retries granted to all steps together, and the waiting they added up to: by policy, and because the
     /// failure itself named a time.
     pub retries: u32,
@@ -53,6 +55,7 @@ impl Aggregate {
             steps: HashMap::new(),
             open: HashSet::new(),
             last_seq,
+            history_bytes: 0,
             retries: 0,
             retry_ms: 0,
             retry_after_ms_total: 0,
@@ -77,6 +80,7 @@ impl Aggregate {
             steps,
             open: self.open.clone(),
             last_seq: self.last_seq,
+            history_bytes: self.history_bytes,
             retries: self.retries,
             retry_ms: self.retry_ms,
             retry_after_ms_total: self.retry_after_ms_total,
@@ -102,9 +106,15 @@ impl Aggregate {
         if let Some(run) = &change.run {
             self.run = run.clone();
         }
-        for (kind, _) in &change.events {
+        for (kind, payload) in &change.events {
             self.absorb(now, kind);
+            self.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
+    }
+
+    /// Adds the payload of an event to what the history weighs.
+    pub fn weigh(&mut self, payload_bytes: u64) {
+        self.history_bytes = self.history_bytes.saturating_add(payload_bytes);
     }
 
     /// Takes in the next event. Loading a run replays its events through here, so memory and disk agree.

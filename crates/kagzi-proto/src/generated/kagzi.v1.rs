@@ -43,9 +43,9 @@ pub struct RetryPolicy {
     /// waiting of all steps together; -1 = no limit
     #[prost(int64, optional, tag = "12")]
     pub run_retry_budget_ms: ::core::option::Option<i64>,
-    /// CRITICAL, STANDARD, QUICK, RATE_LIMITED, IMMEDIATE, NONE; other fields override it
-    #[prost(string, tag = "13")]
-    pub preset: ::prost::alloc::string::String,
+    /// other fields override it
+    #[prost(enumeration = "RetryPreset", tag = "13")]
+    pub preset: i32,
 }
 /// Limits on time. Unset fields are inherited.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -137,9 +137,9 @@ pub struct JournalEntry {
     /// what an unfinished attempt said about how far it was; status RUNNING = none has ended
     #[prost(message, optional, tag = "7")]
     pub progress: ::core::option::Option<Payload>,
-    /// when FAILED, why there was no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
-    #[prost(string, tag = "8")]
-    pub finality: ::prost::alloc::string::String,
+    /// when FAILED, why there was no retry
+    #[prost(enumeration = "Finality", tag = "8")]
+    pub finality: i32,
     /// Its place among all that the function was told of, from 1; 0 = it has not ended for good, or the function
     /// had dropped it and never heard of its end. A worker that executes steps side by side replays in this
     /// order, one at a time.
@@ -202,9 +202,9 @@ pub struct WorkflowRun {
     pub on_failure_workflow: ::prost::alloc::string::String,
     #[prost(string, tag = "23")]
     pub on_failure_task_queue: ::prost::alloc::string::String,
-    /// one word: ready, leased, timer, retry, signal, paused; empty when finished
-    #[prost(string, tag = "24")]
-    pub reason: ::prost::alloc::string::String,
+    /// unspecified when it has ended
+    #[prost(enumeration = "WaitReason", tag = "24")]
+    pub reason: i32,
     #[prost(message, optional, tag = "25")]
     pub run_retry_policy: ::core::option::Option<RetryPolicy>,
     /// set on failure handlers: the run whose failure they handle
@@ -373,6 +373,151 @@ impl Backoff {
             "BACKOFF_FIBONACCI" => Some(Self::Fibonacci),
             "BACKOFF_CUSTOM" => Some(Self::Custom),
             "BACKOFF_FROM_HEADER" => Some(Self::FromHeader),
+            _ => None,
+        }
+    }
+}
+/// What a run that has not ended waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitReason {
+    /// it has ended
+    Unspecified = 0,
+    /// a worker with room
+    Ready = 1,
+    /// the worker that executes it
+    Leased = 2,
+    /// the end of a sleep
+    Timer = 3,
+    /// the time of a retry
+    Retry = 4,
+    /// a person
+    Paused = 5,
+    /// somebody's word on a channel
+    Signal = 6,
+    /// this server cannot read the run and leaves it alone
+    Unreadable = 100,
+}
+impl WaitReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_REASON_UNSPECIFIED",
+            Self::Ready => "WAIT_REASON_READY",
+            Self::Leased => "WAIT_REASON_LEASED",
+            Self::Timer => "WAIT_REASON_TIMER",
+            Self::Retry => "WAIT_REASON_RETRY",
+            Self::Paused => "WAIT_REASON_PAUSED",
+            Self::Signal => "WAIT_REASON_SIGNAL",
+            Self::Unreadable => "WAIT_REASON_UNREADABLE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_REASON_READY" => Some(Self::Ready),
+            "WAIT_REASON_LEASED" => Some(Self::Leased),
+            "WAIT_REASON_TIMER" => Some(Self::Timer),
+            "WAIT_REASON_RETRY" => Some(Self::Retry),
+            "WAIT_REASON_PAUSED" => Some(Self::Paused),
+            "WAIT_REASON_SIGNAL" => Some(Self::Signal),
+            "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
+            _ => None,
+        }
+    }
+}
+/// Why a failed step is not retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Finality {
+    /// it is retried, or has not failed
+    Unspecified = 0,
+    /// the reporter said so
+    NonRetryable = 1,
+    /// the lists of its policy say so
+    Denied = 2,
+    /// every attempt was used
+    Exhausted = 3,
+    /// the next attempt would have begun too late
+    RetryTimeout = 4,
+    /// the steps of the run used up their common retries or waiting time
+    RunBudget = 5,
+    /// somebody said that what was waited for has failed
+    Rejected = 6,
+}
+impl Finality {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FINALITY_UNSPECIFIED",
+            Self::NonRetryable => "FINALITY_NON_RETRYABLE",
+            Self::Denied => "FINALITY_DENIED",
+            Self::Exhausted => "FINALITY_EXHAUSTED",
+            Self::RetryTimeout => "FINALITY_RETRY_TIMEOUT",
+            Self::RunBudget => "FINALITY_RUN_BUDGET",
+            Self::Rejected => "FINALITY_REJECTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FINALITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "FINALITY_NON_RETRYABLE" => Some(Self::NonRetryable),
+            "FINALITY_DENIED" => Some(Self::Denied),
+            "FINALITY_EXHAUSTED" => Some(Self::Exhausted),
+            "FINALITY_RETRY_TIMEOUT" => Some(Self::RetryTimeout),
+            "FINALITY_RUN_BUDGET" => Some(Self::RunBudget),
+            "FINALITY_REJECTED" => Some(Self::Rejected),
+            _ => None,
+        }
+    }
+}
+/// Policies with a name; their numbers stand in docs/retries.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RetryPreset {
+    /// none
+    Unspecified = 0,
+    Critical = 1,
+    Standard = 2,
+    Quick = 3,
+    RateLimited = 4,
+    Immediate = 5,
+    None = 6,
+}
+impl RetryPreset {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RETRY_PRESET_UNSPECIFIED",
+            Self::Critical => "RETRY_PRESET_CRITICAL",
+            Self::Standard => "RETRY_PRESET_STANDARD",
+            Self::Quick => "RETRY_PRESET_QUICK",
+            Self::RateLimited => "RETRY_PRESET_RATE_LIMITED",
+            Self::Immediate => "RETRY_PRESET_IMMEDIATE",
+            Self::None => "RETRY_PRESET_NONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RETRY_PRESET_UNSPECIFIED" => Some(Self::Unspecified),
+            "RETRY_PRESET_CRITICAL" => Some(Self::Critical),
+            "RETRY_PRESET_STANDARD" => Some(Self::Standard),
+            "RETRY_PRESET_QUICK" => Some(Self::Quick),
+            "RETRY_PRESET_RATE_LIMITED" => Some(Self::RateLimited),
+            "RETRY_PRESET_IMMEDIATE" => Some(Self::Immediate),
+            "RETRY_PRESET_NONE" => Some(Self::None),
             _ => None,
         }
     }
@@ -889,6 +1034,111 @@ pub struct StepClosedEvent {
     #[prost(uint32, tag = "3")]
     pub attempt: u32,
 }
+/// What happened. The numbers are those of the fields above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum EventKind {
+    Unspecified = 0,
+    RunStarted = 1,
+    RunClaimed = 2,
+    RunParked = 8,
+    RunReleased = 9,
+    LeaseLost = 10,
+    RunPaused = 11,
+    RunResumed = 12,
+    RunRetried = 18,
+    RunReopened = 19,
+    RunCompleted = 13,
+    RunFailed = 14,
+    RunCancelled = 15,
+    RunTimedOut = 16,
+    HandlerStarted = 20,
+    HandlerEnded = 21,
+    SignalReceived = 24,
+    StepStarted = 3,
+    StepProgressed = 17,
+    StepCompleted = 4,
+    StepFailed = 5,
+    SleepScheduled = 6,
+    SleepOver = 7,
+    LabelSet = 22,
+    WaitBegan = 25,
+    WaitEnded = 26,
+    ChannelClosed = 27,
+    StepClosed = 23,
+}
+impl EventKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EVENT_KIND_UNSPECIFIED",
+            Self::RunStarted => "EVENT_KIND_RUN_STARTED",
+            Self::RunClaimed => "EVENT_KIND_RUN_CLAIMED",
+            Self::RunParked => "EVENT_KIND_RUN_PARKED",
+            Self::RunReleased => "EVENT_KIND_RUN_RELEASED",
+            Self::LeaseLost => "EVENT_KIND_LEASE_LOST",
+            Self::RunPaused => "EVENT_KIND_RUN_PAUSED",
+            Self::RunResumed => "EVENT_KIND_RUN_RESUMED",
+            Self::RunRetried => "EVENT_KIND_RUN_RETRIED",
+            Self::RunReopened => "EVENT_KIND_RUN_REOPENED",
+            Self::RunCompleted => "EVENT_KIND_RUN_COMPLETED",
+            Self::RunFailed => "EVENT_KIND_RUN_FAILED",
+            Self::RunCancelled => "EVENT_KIND_RUN_CANCELLED",
+            Self::RunTimedOut => "EVENT_KIND_RUN_TIMED_OUT",
+            Self::HandlerStarted => "EVENT_KIND_HANDLER_STARTED",
+            Self::HandlerEnded => "EVENT_KIND_HANDLER_ENDED",
+            Self::SignalReceived => "EVENT_KIND_SIGNAL_RECEIVED",
+            Self::StepStarted => "EVENT_KIND_STEP_STARTED",
+            Self::StepProgressed => "EVENT_KIND_STEP_PROGRESSED",
+            Self::StepCompleted => "EVENT_KIND_STEP_COMPLETED",
+            Self::StepFailed => "EVENT_KIND_STEP_FAILED",
+            Self::SleepScheduled => "EVENT_KIND_SLEEP_SCHEDULED",
+            Self::SleepOver => "EVENT_KIND_SLEEP_OVER",
+            Self::LabelSet => "EVENT_KIND_LABEL_SET",
+            Self::WaitBegan => "EVENT_KIND_WAIT_BEGAN",
+            Self::WaitEnded => "EVENT_KIND_WAIT_ENDED",
+            Self::ChannelClosed => "EVENT_KIND_CHANNEL_CLOSED",
+            Self::StepClosed => "EVENT_KIND_STEP_CLOSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EVENT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "EVENT_KIND_RUN_STARTED" => Some(Self::RunStarted),
+            "EVENT_KIND_RUN_CLAIMED" => Some(Self::RunClaimed),
+            "EVENT_KIND_RUN_PARKED" => Some(Self::RunParked),
+            "EVENT_KIND_RUN_RELEASED" => Some(Self::RunReleased),
+            "EVENT_KIND_LEASE_LOST" => Some(Self::LeaseLost),
+            "EVENT_KIND_RUN_PAUSED" => Some(Self::RunPaused),
+            "EVENT_KIND_RUN_RESUMED" => Some(Self::RunResumed),
+            "EVENT_KIND_RUN_RETRIED" => Some(Self::RunRetried),
+            "EVENT_KIND_RUN_REOPENED" => Some(Self::RunReopened),
+            "EVENT_KIND_RUN_COMPLETED" => Some(Self::RunCompleted),
+            "EVENT_KIND_RUN_FAILED" => Some(Self::RunFailed),
+            "EVENT_KIND_RUN_CANCELLED" => Some(Self::RunCancelled),
+            "EVENT_KIND_RUN_TIMED_OUT" => Some(Self::RunTimedOut),
+            "EVENT_KIND_HANDLER_STARTED" => Some(Self::HandlerStarted),
+            "EVENT_KIND_HANDLER_ENDED" => Some(Self::HandlerEnded),
+            "EVENT_KIND_SIGNAL_RECEIVED" => Some(Self::SignalReceived),
+            "EVENT_KIND_STEP_STARTED" => Some(Self::StepStarted),
+            "EVENT_KIND_STEP_PROGRESSED" => Some(Self::StepProgressed),
+            "EVENT_KIND_STEP_COMPLETED" => Some(Self::StepCompleted),
+            "EVENT_KIND_STEP_FAILED" => Some(Self::StepFailed),
+            "EVENT_KIND_SLEEP_SCHEDULED" => Some(Self::SleepScheduled),
+            "EVENT_KIND_SLEEP_OVER" => Some(Self::SleepOver),
+            "EVENT_KIND_LABEL_SET" => Some(Self::LabelSet),
+            "EVENT_KIND_WAIT_BEGAN" => Some(Self::WaitBegan),
+            "EVENT_KIND_WAIT_ENDED" => Some(Self::WaitEnded),
+            "EVENT_KIND_CHANNEL_CLOSED" => Some(Self::ChannelClosed),
+            "EVENT_KIND_STEP_CLOSED" => Some(Self::StepClosed),
+            _ => None,
+        }
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartWorkflowRequest {
     /// your name for the run; at most one run has it; empty = the run id
@@ -1080,9 +1330,8 @@ pub struct ListWorkflowRunsRequest {
     /// of failed, timed-out and retrying runs
     #[prost(string, tag = "7")]
     pub error_code: ::prost::alloc::string::String,
-    /// ready, leased, timer, retry, signal, paused
-    #[prost(string, tag = "8")]
-    pub reason: ::prost::alloc::string::String,
+    #[prost(enumeration = "WaitReason", tag = "8")]
+    pub reason: i32,
     /// any of these
     #[prost(enumeration = "WorkflowStatus", repeated, tag = "9")]
     pub statuses: ::prost::alloc::vec::Vec<i32>,
@@ -1128,14 +1377,15 @@ pub struct ListWorkflowRunsResponse {
     pub next_page_token: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub prev_page_token: ::prost::alloc::string::String,
-    #[prost(bool, tag = "4")]
-    pub has_more: bool,
-    /// when asked for; counted up to 10,000
+    /// of all pages, when asked for; counted up to 10,000
     #[prost(uint64, tag = "5")]
     pub total_count: u64,
     /// there are more than were counted
     #[prost(bool, tag = "6")]
     pub total_capped: bool,
+    /// runs of this page that this server cannot read and left out
+    #[prost(uint32, tag = "7")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelWorkflowRunRequest {
@@ -1279,8 +1529,8 @@ pub struct WorkflowFailedEvent {
     #[prost(string, tag = "10")]
     pub error_code: ::prost::alloc::string::String,
     /// FAILED, TIMED_OUT or PAUSED (quarantined)
-    #[prost(string, tag = "11")]
-    pub status: ::prost::alloc::string::String,
+    #[prost(enumeration = "WorkflowStatus", tag = "11")]
+    pub status: i32,
     #[prost(string, tag = "12")]
     pub business_id: ::prost::alloc::string::String,
     /// empty means application/json
@@ -1322,9 +1572,9 @@ pub struct ExplainWorkflowRunRequest {
 pub struct ExplainWorkflowRunResponse {
     #[prost(string, tag = "1")]
     pub sentence: ::prost::alloc::string::String,
-    /// ready, leased, timer, retry, signal, paused, or finished
-    #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
+    /// unspecified when it has ended
+    #[prost(enumeration = "WaitReason", tag = "2")]
+    pub reason: i32,
 }
 /// One line of a run's history.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1333,9 +1583,9 @@ pub struct RunEvent {
     pub sequence: u64,
     #[prost(message, optional, tag = "2")]
     pub at: ::core::option::Option<::prost_types::Timestamp>,
-    /// see docs/events.md
-    #[prost(string, tag = "3")]
-    pub kind: ::prost::alloc::string::String,
+    /// see docs/events.md; a number that is not known here is a newer server's
+    #[prost(enumeration = "EventKind", tag = "3")]
+    pub kind: i32,
     #[prost(string, tag = "4")]
     pub step: ::prost::alloc::string::String,
     #[prost(uint32, tag = "5")]
@@ -1365,9 +1615,9 @@ pub struct ListRunEventsRequest {
     pub page_token: ::prost::alloc::string::String,
     #[prost(bool, tag = "6")]
     pub newest_first: bool,
-    /// any of these, see docs/events.md
-    #[prost(string, repeated, tag = "7")]
-    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// any of these
+    #[prost(enumeration = "EventKind", repeated, tag = "7")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
     /// about this step
     #[prost(string, tag = "8")]
     pub step: ::prost::alloc::string::String,
@@ -1376,6 +1626,8 @@ pub struct ListRunEventsRequest {
     /// exclusive
     #[prost(message, optional, tag = "10")]
     pub to: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(bool, tag = "11")]
+    pub include_total: bool,
     /// instead of run_id
     #[prost(message, optional, tag = "15")]
     pub run: ::core::option::Option<RunRef>,
@@ -1384,13 +1636,16 @@ pub struct ListRunEventsRequest {
 pub struct ListRunEventsResponse {
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<RunEvent>,
-    /// in this order
-    #[prost(bool, tag = "2")]
-    pub has_more: bool,
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "5")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "6")]
+    pub total_capped: bool,
 }
 /// One execution of one step.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1447,6 +1702,7 @@ pub struct ListStepAttemptsRequest {
     pub namespace_id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub step_id: ::prost::alloc::string::String,
+    /// 0 = 1000, at most 5000; a page with large outputs has fewer
     #[prost(int32, tag = "4")]
     pub page_size: i32,
     #[prost(string, tag = "5")]
@@ -1454,6 +1710,9 @@ pub struct ListStepAttemptsRequest {
     /// any of these
     #[prost(enumeration = "StepStatus", repeated, tag = "6")]
     pub statuses: ::prost::alloc::vec::Vec<i32>,
+    /// here it is always told
+    #[prost(bool, tag = "7")]
+    pub include_total: bool,
     /// instead of run_id
     #[prost(message, optional, tag = "15")]
     pub run: ::core::option::Option<RunRef>,
@@ -1466,8 +1725,12 @@ pub struct ListStepAttemptsResponse {
     pub next_page_token: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
     #[prost(uint64, tag = "4")]
     pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRunRequest {
@@ -3396,13 +3659,20 @@ pub struct ListWorkersRequest {
     pub namespace_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub task_queue: ::prost::alloc::string::String,
-    /// ONLINE, DRAINING, OFFLINE; empty = all
+    /// ONLINE, DRAINING, OFFLINE; kept for compatibility, status says the same
     #[prost(string, tag = "3")]
     pub filter_status: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
     #[prost(int32, tag = "4")]
     pub page_size: i32,
     #[prost(string, tag = "5")]
     pub page_token: ::prost::alloc::string::String,
+    /// unspecified = all
+    #[prost(enumeration = "WorkerStatus", tag = "6")]
+    pub status: i32,
+    /// here it is always told
+    #[prost(bool, tag = "7")]
+    pub include_total: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkersResponse {
@@ -3410,13 +3680,17 @@ pub struct ListWorkersResponse {
     pub workers: ::prost::alloc::vec::Vec<Worker>,
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    #[prost(int32, tag = "3")]
-    pub total_count: i32,
+    /// of all pages; counted up to 10,000
+    #[prost(uint64, tag = "3")]
+    pub total_count: u64,
     #[prost(string, tag = "4")]
     pub prev_page_token: ::prost::alloc::string::String,
-    /// there are more than the 10,000 that were counted
+    /// there are more than were counted
     #[prost(bool, tag = "5")]
     pub total_capped: bool,
+    /// workers of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetWorkerRequest {
@@ -3592,9 +3866,9 @@ pub struct BeginStepResponse {
     /// what the last attempt said about how far it was
     #[prost(message, optional, tag = "9")]
     pub progress: ::core::option::Option<Payload>,
-    /// with failure: why there is no retry, as in FailStepResponse
-    #[prost(string, tag = "10")]
-    pub finality: ::prost::alloc::string::String,
+    /// with failure: why there is no retry
+    #[prost(enumeration = "Finality", tag = "10")]
+    pub finality: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportStepProgressRequest {
@@ -3682,7 +3956,7 @@ pub struct FailStepRequest {
     #[prost(message, optional, tag = "32")]
     pub failure: ::core::option::Option<Failure>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailStepResponse {
     #[prost(bool, tag = "1")]
     pub scheduled_retry: bool,
@@ -3693,9 +3967,9 @@ pub struct FailStepResponse {
     /// the one that just failed
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
-    /// why there is no retry: non_retryable, denied, exhausted, retry_timeout, run_budget
-    #[prost(string, tag = "5")]
-    pub finality: ::prost::alloc::string::String,
+    /// why there is no retry
+    #[prost(enumeration = "Finality", tag = "5")]
+    pub finality: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetLabelRequest {
@@ -4218,13 +4492,12 @@ pub struct StepRetry {
     #[prost(uint32, tag = "2")]
     pub attempt: u32,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StepFinal {
     #[prost(uint32, tag = "1")]
     pub attempts: u32,
-    /// non_retryable, denied, exhausted, retry_timeout, run_budget
-    #[prost(string, tag = "2")]
-    pub finality: ::prost::alloc::string::String,
+    #[prost(enumeration = "Finality", tag = "2")]
+    pub finality: i32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Sleeping {
@@ -6174,6 +6447,9 @@ pub struct ScheduleSpec {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// for whom its runs are
+    #[prost(string, tag = "17")]
+    pub user_id: ::prost::alloc::string::String,
 }
 /// A schedule as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6292,6 +6568,11 @@ pub struct ListSchedulesRequest {
     pub workflow_type: ::prost::alloc::string::String,
     #[prost(bool, optional, tag = "5")]
     pub paused: ::core::option::Option<bool>,
+    #[prost(bool, tag = "6")]
+    pub include_total: bool,
+    /// whose runs are for this user
+    #[prost(string, tag = "7")]
+    pub user_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListSchedulesResponse {
@@ -6302,6 +6583,15 @@ pub struct ListSchedulesResponse {
     pub next_page_token: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    /// schedules of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteScheduleRequest {
@@ -7514,9 +7804,8 @@ pub struct GetServerInfoResponse {
 /// A row that this server cannot read and leaves alone: it is damaged, or a newer server wrote it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetAsideRow {
-    /// run, schedule, worker or namespace
-    #[prost(string, tag = "1")]
-    pub kind: ::prost::alloc::string::String,
+    #[prost(enumeration = "SetAsideKind", tag = "1")]
+    pub kind: i32,
     /// in words: run 0198… of namespace 'shop'
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
@@ -7612,6 +7901,8 @@ pub struct ListNamespacesRequest {
     pub page_size: i32,
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "3")]
+    pub include_total: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListNamespacesResponse {
@@ -7619,6 +7910,14 @@ pub struct ListNamespacesResponse {
     pub namespaces: ::prost::alloc::vec::Vec<Namespace>,
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceRequest {
@@ -7626,10 +7925,9 @@ pub struct UpdateNamespaceRequest {
     pub namespace_id: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub values: ::core::option::Option<NamespaceValues>,
-    /// Fields to leave to the server again, before the values are put in: retry_policy, timeouts, retention,
-    /// max_concurrent, failure_handler_queue.
-    #[prost(string, repeated, tag = "3")]
-    pub clear: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// left to the server again, before the values are put in
+    #[prost(enumeration = "NamespaceField", repeated, tag = "3")]
+    pub clear: ::prost::alloc::vec::Vec<i32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceResponse {
@@ -7727,11 +8025,14 @@ pub struct ListQueuesRequest {
     /// only this one
     #[prost(string, tag = "2")]
     pub task_queue: ::prost::alloc::string::String,
-    /// 0 = 1000, at most 5000
+    /// 0 = 50, at most 1000
     #[prost(int32, tag = "3")]
     pub page_size: i32,
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
+    /// here it is always told
+    #[prost(bool, tag = "5")]
+    pub include_total: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListQueuesResponse {
@@ -7743,6 +8044,14 @@ pub struct ListQueuesResponse {
     pub namespace_gate: ::core::option::Option<Gate>,
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "5")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "6")]
+    pub total_capped: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchQueuesRequest {
@@ -7815,6 +8124,81 @@ pub struct LimitQueueRequest {
 pub struct LimitQueueResponse {
     #[prost(message, optional, tag = "1")]
     pub gate: ::core::option::Option<Gate>,
+}
+/// Which kind of row cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SetAsideKind {
+    Unspecified = 0,
+    Run = 1,
+    Schedule = 2,
+    Worker = 3,
+    Namespace = 4,
+}
+impl SetAsideKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SET_ASIDE_KIND_UNSPECIFIED",
+            Self::Run => "SET_ASIDE_KIND_RUN",
+            Self::Schedule => "SET_ASIDE_KIND_SCHEDULE",
+            Self::Worker => "SET_ASIDE_KIND_WORKER",
+            Self::Namespace => "SET_ASIDE_KIND_NAMESPACE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SET_ASIDE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "SET_ASIDE_KIND_RUN" => Some(Self::Run),
+            "SET_ASIDE_KIND_SCHEDULE" => Some(Self::Schedule),
+            "SET_ASIDE_KIND_WORKER" => Some(Self::Worker),
+            "SET_ASIDE_KIND_NAMESPACE" => Some(Self::Namespace),
+            _ => None,
+        }
+    }
+}
+/// A value of a namespace that can be left to the server again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum NamespaceField {
+    Unspecified = 0,
+    RetryPolicy = 1,
+    Timeouts = 2,
+    Retention = 3,
+    MaxConcurrent = 4,
+    FailureHandlerQueue = 5,
+}
+impl NamespaceField {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "NAMESPACE_FIELD_UNSPECIFIED",
+            Self::RetryPolicy => "NAMESPACE_FIELD_RETRY_POLICY",
+            Self::Timeouts => "NAMESPACE_FIELD_TIMEOUTS",
+            Self::Retention => "NAMESPACE_FIELD_RETENTION",
+            Self::MaxConcurrent => "NAMESPACE_FIELD_MAX_CONCURRENT",
+            Self::FailureHandlerQueue => "NAMESPACE_FIELD_FAILURE_HANDLER_QUEUE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "NAMESPACE_FIELD_UNSPECIFIED" => Some(Self::Unspecified),
+            "NAMESPACE_FIELD_RETRY_POLICY" => Some(Self::RetryPolicy),
+            "NAMESPACE_FIELD_TIMEOUTS" => Some(Self::Timeouts),
+            "NAMESPACE_FIELD_RETENTION" => Some(Self::Retention),
+            "NAMESPACE_FIELD_MAX_CONCURRENT" => Some(Self::MaxConcurrent),
+            "NAMESPACE_FIELD_FAILURE_HANDLER_QUEUE" => Some(Self::FailureHandlerQueue),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod admin_service_client {

@@ -48,7 +48,7 @@ pub async fn handle(engine: &Engine, request: v1::BeginStepRequest) -> Result<v1
         Begin::Failed { failure, attempts, finality } => {
             response.failure = Some(wire::failure(&failure));
             response.attempt = attempts;
-            response.finality = finality.name().to_owned();
+            response.finality = wire::finality(finality);
         }
         Begin::NotReady { at } => response.retry_in_ms = at.remaining_ms(engine.clock().now()),
     }

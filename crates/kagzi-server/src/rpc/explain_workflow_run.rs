@@ -15,6 +15,6 @@ pub async fn handle(
     let explanation = engine.explain(&namespace, run).await.map_err(from_engine)?;
     Ok(v1::ExplainWorkflowRunResponse {
         sentence: explanation.sentence,
-        reason: explanation.reason.to_owned(),
+        reason: v1::WaitReason::from_word(explanation.reason).unwrap_or_default().into(),
     })
 }

@@ -28,11 +28,11 @@ pub async fn handle(engine: &Engine, request: v1::FailStepRequest) -> Result<v1:
             retry_at: Some(wire::timestamp(at)),
             retry_in_ms: at.remaining_ms(engine.clock().now()),
             attempt,
-            finality: String::new(),
+            finality: 0,
         },
         Attempted::Final { attempts, finality } => v1::FailStepResponse {
             attempt: attempts,
-            finality: finality.name().to_owned(),
+            finality: wire::finality(finality),
             ..v1::FailStepResponse::default()
         },
     })

@@ -1,33 +1,81 @@
-//! ListNamespaces: by name, one page at a time.
+//! ListNamespaces: by name, in pages that go both ways.
 
 use kagzi_engine::Engine;
+use kagzi_model::{Name, Namespace};
 use kagzi_proto::v1;
+use kagzi_store::{Direction, Page, TOTAL_MAX, Total};
 use tonic::Status;
 
 use super::get_namespace;
-use crate::{check, page_token, response_budget::fitting, status::from_engine};
+use crate::{check, page_token, response_budget::page_by_name, status::from_engine};
 
 const QUERY: &str = "namespaces";
+
+/// Namespaces that are read at once where all of them are looked at.
+const CHUNK_LEN: usize = 1_000;
 
 pub async fn handle(
     engine: &Engine,
     request: v1::ListNamespacesRequest,
 ) -> Result<v1::ListNamespacesResponse, Status> {
     let limit = check::page_size(request.page_size, 50, 1_000)?;
-    let after = page_token::read_after(&request.page_token, QUERY)?;
-    let found = engine.store().namespaces(after.as_ref(), limit + 1).await;
-    let mut rows = found.map_err(|error| from_engine(error.into()))?;
-    let mut more = rows.len() > limit;
-    rows.truncate(limit);
-    let mut namespaces = Vec::with_capacity(rows.len());
+    let (direction, from) = page_token::read_by_name(&request.page_token, QUERY)?;
+    let Page { rows, has_next, has_prev, .. } = match (direction, from) {
+        (Direction::Prev, Some(from)) => before(engine, &from, limit).await?,
+        (Direction::Next | Direction::Prev, from) => {
+            let mut rows = read(engine, from.as_ref(), limit + 1).await?;
+            let has_next = rows.len() > limit;
+            rows.truncate(limit);
+            Page { rows, has_next, has_prev: from.is_some(), ..Page::empty() }
+        }
+    };
+    let mut shown = Vec::with_capacity(rows.len());
     for row in rows {
-        namespaces.push(get_namespace::shown(engine, row).await?);
+        shown.push((row.name.clone(), get_namespace::shown(engine, row).await?));
     }
-    let fit = fitting(&namespaces);
-    more |= fit < namespaces.len();
-    namespaces.truncate(fit);
-    let last = namespaces.last().filter(|_| more);
-    let next_page_token =
-        last.map(|last| page_token::write_after(&last.namespace_id, QUERY)).unwrap_or_default();
-    Ok(v1::ListNamespacesResponse { namespaces, next_page_token })
+    let found = Page { rows: shown, has_next, has_prev, ..Page::empty() };
+    let answered = page_by_name(found, direction, QUERY, |row| row);
+    let total = if request.include_total { count(engine).await? } else { Total::of(0) };
+    Ok(v1::ListNamespacesResponse {
+        namespaces: answered.items,
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
+        total_count: total.count,
+        total_capped: total.capped,
+    })
+}
+
+async fn read(engine: &Engine, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, Status> {
+    engine.store().namespaces(after, limit).await.map_err(|error| from_engine(error.into()))
+}
+
+/// The page that ends before this name. Stores read forwards only, and namespaces are few: all before it are
+/// passed over.
+async fn before(engine: &Engine, end: &Name, limit: usize) -> Result<Page<Namespace>, Status> {
+    let mut rows: Vec<Namespace> = Vec::new();
+    let mut has_prev = false;
+    loop {
+        let chunk = read(engine, rows.last().map(|last| &last.name), CHUNK_LEN).await?;
+        let last = chunk.len() < CHUNK_LEN || chunk.last().is_some_and(|last| last.name >= *end);
+        rows.extend(chunk.into_iter().take_while(|row| row.name < *end));
+        let surplus = rows.len().saturating_sub(limit);
+        has_prev |= surplus > 0;
+        rows.drain(..surplus);
+        if last {
+            return Ok(Page { rows, has_next: true, has_prev, ..Page::empty() });
+        }
+    }
+}
+
+async fn count(engine: &Engine) -> Result<Total, Status> {
+    let (mut counted, mut after) = (0, None);
+    while counted <= TOTAL_MAX {
+        let chunk = read(engine, after.as_ref(), CHUNK_LEN).await?;
+        counted += chunk.len() as u64;
+        match chunk.last() {
+            Some(last) if chunk.len() == CHUNK_LEN => after = Some(last.name.clone()),
+            Some(_) | None => break,
+        }
+    }
+    Ok(Total::of(counted))
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use kagzi_engine::Engine;
 use kagzi_model::{Gate, GateKey, GateScope, Name, WorkerStatus};
 use kagzi_proto::v1;
-use kagzi_store::{Depth, Direction, PageRequest, WorkerFilter, WorkerView};
+use kagzi_store::{Depth, Direction, Page, PageRequest, Total, WorkerFilter, WorkerView};
 use tonic::Status;
 
 use super::get_namespace;
-use crate::{check, page_token, response_budget::fitting, status::from_engine, wire};
+use crate::{check, page_token, response_budget::page_by_name, status::from_engine, wire};
 
 /// Workers that are gone and still looked at, newest first, for the types that they served.
 const OFFLINE_MAX: usize = 1_000;
@@ -21,8 +21,8 @@ pub async fn handle(
     let namespace = check::namespace(&request.namespace_id)?;
     let only = check::optional_name("task_queue", &request.task_queue)?;
     let query = format!("queues {namespace:?} {only:?}");
-    let limit = check::page_size(request.page_size, 1_000, 5_000)?;
-    let after = page_token::read_after(&request.page_token, &query)?;
+    let limit = check::page_size(request.page_size, 50, 1_000)?;
+    let (direction, from) = page_token::read_by_name(&request.page_token, &query)?;
     let gates = get_namespace::gates(engine, &namespace).await?;
     let depths = engine.store().depths(&namespace, engine.clock().now()).await;
     let depths = depths.map_err(|error| from_engine(error.into()))?;
@@ -38,22 +38,48 @@ pub async fn handle(
     workers.iter().for_each(|view| add_worker(&mut queues, view));
     gates.iter().for_each(|gate| add_gate(&mut queues, gate));
     let whole = GateKey::namespace(&namespace);
-    let mut queues: Vec<v1::Queue> = queues
-        .into_values()
-        .filter(|queue| only.as_ref().is_none_or(|only| **only == *queue.task_queue))
-        .filter(|queue| after.as_ref().is_none_or(|after| **after < *queue.task_queue))
-        .collect();
-    let fit = fitting(queues.iter().take(limit));
-    let more = fit < queues.len();
-    queues.truncate(fit);
-    let last = queues.last().filter(|_| more);
+    let named = |queue: &v1::Queue| only.as_ref().is_none_or(|only| **only == *queue.task_queue);
+    let queues: Vec<v1::Queue> = queues.into_values().filter(named).collect();
+    let total = Total::of(queues.len() as u64);
+    let found = cut(queues, direction, from.as_ref(), limit);
+    let answered = page_by_name(found, direction, &query, |queue| (Name::from(&*queue.task_queue), queue));
     Ok(v1::ListQueuesResponse {
-        next_page_token: last
-            .map(|last| page_token::write_after(&last.task_queue, &query))
-            .unwrap_or_default(),
-        queues,
+        queues: answered.items,
         namespace_gate: gates.iter().find(|gate| gate.key == whole).map(wire::gate),
+        next_page_token: answered.next_page_token,
+        prev_page_token: answered.prev_page_token,
+        total_count: total.count,
+        total_capped: total.capped,
     })
+}
+
+/// The page of all queues, which are in the order of their names, that a token asks for.
+fn cut(
+    mut queues: Vec<v1::Queue>,
+    direction: Direction,
+    from: Option<&Name>,
+    limit: usize,
+) -> Page<v1::Queue> {
+    let place = |past: bool| {
+        from.map(|from| {
+            queues.partition_point(|queue| match past {
+                true => *queue.task_queue <= **from,
+                false => *queue.task_queue < **from,
+            })
+        })
+    };
+    let (begin, end) = match direction {
+        Direction::Next => {
+            let begin = place(true).unwrap_or(0);
+            (begin, begin.saturating_add(limit).min(queues.len()))
+        }
+        Direction::Prev => {
+            let end = place(false).unwrap_or(queues.len());
+            (end.saturating_sub(limit), end)
+        }
+    };
+    let (has_next, has_prev) = (end < queues.len(), begin > 0);
+    Page { rows: queues.drain(begin..end).collect(), has_next, has_prev, ..Page::empty() }
 }
 
 type Queues = BTreeMap<String, v1::Queue>;

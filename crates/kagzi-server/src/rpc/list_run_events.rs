@@ -1,9 +1,9 @@
 //! ListRunEvents: a run's history, filtered, from either end, in pages that go both ways.
 
 use kagzi_engine::Engine;
-use kagzi_model::{EventKind, RunId, Timestamp};
+use kagzi_model::{Name, RunId, Timestamp};
 use kagzi_proto::v1;
-use kagzi_store::{Cursor, Direction, EventFilter, EventRequest, Page};
+use kagzi_store::{Cursor, Direction, EventFilter, EventRequest, Page, TOTAL_MAX, Total};
 use tonic::Status;
 use uuid::Uuid;
 
@@ -14,6 +14,9 @@ use crate::{
     status::from_engine,
     wire,
 };
+
+/// Events that are counted at once.
+const CHUNK_LEN: usize = 5_000;
 
 pub async fn handle(
     engine: &Engine,
@@ -32,6 +35,10 @@ pub async fn handle(
         limit,
         bytes_max: ANSWER_BYTES_MAX,
     };
+    let total = match request.include_total {
+        true => count(engine, &namespace, run, &wanted.filter).await?,
+        false => Total::of(0),
+    };
     let found = engine.store().history(&namespace, run, &wanted).await;
     let found = found.map_err(|error| from_engine(error.into()))?;
     let (mut rows, more) = (found.events, found.more);
@@ -48,14 +55,15 @@ pub async fn handle(
             (behind, more)
         }
     };
-    let answered = response_budget::page(Page { rows, has_next, has_prev }, &page, &query, |event| {
-        (place(event.seq), wire::event(event))
-    });
+    let found = Page { rows, has_next, has_prev, ..Page::empty() };
+    let answered =
+        response_budget::page(found, &page, &query, |event| (place(event.seq), wire::event(event)));
     Ok(v1::ListRunEventsResponse {
-        has_more: !answered.next_page_token.is_empty(),
         events: answered.items,
         next_page_token: answered.next_page_token,
         prev_page_token: answered.prev_page_token,
+        total_count: total.count,
+        total_capped: total.capped,
     })
 }
 
@@ -81,16 +89,30 @@ fn read(request: &v1::ListRunEventsRequest) -> Result<EventFilter, Status> {
     })
 }
 
-fn kinds(names: &[String]) -> Result<Vec<u8>, Status> {
-    let number = |name: &String| {
-        EventKind::named(name).map(|kind| kind.number).ok_or_else(|| {
-            let known: Vec<_> = EventKind::KINDS.iter().map(|kind| kind.name).collect();
-            invalid("kinds", name, format_args!("it must be one of {}", known.join(", ")))
-        })
+fn kinds(numbers: &[i32]) -> Result<Vec<u8>, Status> {
+    let number = |number: &i32| {
+        let known = v1::EventKind::try_from(*number).is_ok_and(|kind| kind != v1::EventKind::Unspecified);
+        let stored = u8::try_from(*number).ok().filter(|_| known);
+        stored.ok_or_else(|| invalid("kinds", number, "it must be an EventKind; see docs/events.md"))
     };
-    let mut kinds = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+    let mut kinds = numbers.iter().map(number).collect::<Result<Vec<_>, _>>()?;
     // One order, so that a page token fits the same set however it was written.
     kinds.sort_unstable();
     kinds.dedup();
     Ok(kinds)
+}
+
+/// How many events match. They are read without their payloads.
+async fn count(engine: &Engine, namespace: &Name, run: RunId, filter: &EventFilter) -> Result<Total, Status> {
+    let (mut counted, mut after) = (0, filter.after);
+    while counted <= TOTAL_MAX {
+        let chunk = engine.store().outline(namespace, run, after, CHUNK_LEN).await;
+        let chunk = chunk.map_err(|error| from_engine(error.into()))?;
+        counted += chunk.iter().filter(|line| filter.matches(&line.event)).count() as u64;
+        match chunk.last() {
+            Some(last) if chunk.len() == CHUNK_LEN => after = last.event.seq,
+            Some(_) | None => break,
+        }
+    }
+    Ok(Total::of(counted))
 }

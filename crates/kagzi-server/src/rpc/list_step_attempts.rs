@@ -58,6 +58,7 @@ pub async fn handle(
         next_page_token: token(Direction::Next, places.get(to.wrapping_sub(1)).filter(|_| !last)),
         prev_page_token: token(Direction::Prev, places.get(from).filter(|_| from > 0)),
         total_count: total as u64,
+        total_capped: false,
         step_attempts: list
             .into_iter()
             .map(|(attempt, recorded)| {

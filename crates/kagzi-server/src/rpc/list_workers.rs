@@ -19,7 +19,7 @@ pub async fn handle(
 ) -> Result<v1::ListWorkersResponse, Status> {
     let namespace = check::namespace(&request.namespace_id)?;
     let filter = WorkerFilter {
-        status: status(&request.filter_status)?,
+        status: status(&request)?,
         task_queue: check::optional_name("task_queue", &request.task_queue)?,
     };
     let query = format!("workers {namespace:?} {filter:?}");
@@ -34,16 +34,34 @@ pub async fn handle(
     Ok(v1::ListWorkersResponse {
         next_page_token: answered.next_page_token,
         prev_page_token: answered.prev_page_token,
-        total_count: i32::try_from(total.count).unwrap_or(i32::MAX),
+        total_count: total.count,
         total_capped: total.capped,
         workers: answered.items,
+        unreadable_count: answered.unreadable,
     })
 }
 
-fn status(name: &str) -> Result<Option<WorkerStatus>, Status> {
-    if name.is_empty() {
-        return Ok(None);
+/// By its number, or by the name that the mission's clients send.
+fn status(request: &v1::ListWorkersRequest) -> Result<Option<WorkerStatus>, Status> {
+    let named = match request.filter_status.as_str() {
+        "" => None,
+        name => Some(
+            WorkerStatus::from_name(name)
+                .ok_or_else(|| invalid("filter_status", name, "it must be ONLINE, DRAINING or OFFLINE"))?,
+        ),
+    };
+    let numbered = match v1::WorkerStatus::try_from(request.status) {
+        Ok(v1::WorkerStatus::Unspecified) => None,
+        Ok(status) => WorkerStatus::from_name(&status.word()),
+        Err(_) => {
+            let rule = "it must be a WorkerStatus, 1 (ONLINE) to 3 (OFFLINE)";
+            return Err(invalid("status", request.status, rule));
+        }
+    };
+    match (numbered, named) {
+        (Some(one), Some(other)) if one != other => {
+            Err(invalid("filter_status", &request.filter_status, "status is set too; set one of them"))
+        }
+        (numbered, named) => Ok(numbered.or(named)),
     }
-    let known = WorkerStatus::from_name(name);
-    known.map(Some).ok_or_else(|| invalid("filter_status", name, "it must be ONLINE, DRAINING or OFFLINE"))
 }

@@ -36,12 +36,12 @@ pub async fn handle(
         (cursor, wire::run(run, None, None))
     });
     Ok(v1::ListWorkflowRunsResponse {
-        has_more: !answered.next_page_token.is_empty(),
         next_page_token: answered.next_page_token,
         prev_page_token: answered.prev_page_token,
         total_count: total.map_or(0, |total| total.count),
         total_capped: total.is_some_and(|total| total.capped),
         workflow_runs: answered.items,
+        unreadable_count: answered.unreadable,
     })
 }
 
@@ -51,7 +51,7 @@ fn read(request: &v1::ListWorkflowRunsRequest) -> Result<RunFilter, Status> {
         workflow_type: check::optional_name("workflow_type", &request.workflow_type)?,
         task_queue: check::optional_name("task_queue", &request.task_queue)?,
         error_code: check::optional_name("error_code", &request.error_code)?,
-        reason: reason(&request.reason)?,
+        reason: reason(request.reason)?,
         schedule: check::optional_name("schedule_id", &request.schedule_id)?,
         business_id: check::optional_name("business_id", &request.business_id)?,
         business_id_prefix: check::optional_name("business_id_prefix", &request.business_id_prefix)?,
@@ -104,13 +104,14 @@ fn order(number: i32) -> Result<OrderBy, Status> {
     }
 }
 
-fn reason(name: &str) -> Result<Option<Name>, Status> {
-    if name.is_empty() {
-        return Ok(None);
+fn reason(number: i32) -> Result<Option<Name>, Status> {
+    let word = match v1::WaitReason::try_from(number) {
+        Ok(v1::WaitReason::Unspecified) => return Ok(None),
+        Ok(reason) => reason.word(),
+        Err(_) => String::new(),
+    };
+    match Reason::from_name(&word) {
+        Some(known) => Ok(Some(Name::from(known.name()))),
+        None => Err(invalid("reason", number, "it must be a WaitReason by which runs are found")),
     }
-    if Reason::from_name(name).is_some() {
-        return Ok(Some(Name::from(name)));
-    }
-    let known = Reason::ALL.map(Reason::name).join(", ");
-    Err(invalid("reason", name, format_args!("it must be one of {known}")))
 }

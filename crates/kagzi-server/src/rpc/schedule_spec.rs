@@ -2,7 +2,7 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{
-    Name, RunOptions, check_name,
+    Name, RunOptions, USER_LABEL, check_name,
     limits::{CATCHUP_MAX, CATCHUP_STANDARD, CRON_BYTES_MAX, JITTER_MS_MAX, SCHEDULE_ID_BYTES_MAX},
     schedule::{NewSchedule, Overlap, Plan, ScheduleKey, Timing},
 };
@@ -44,6 +44,10 @@ pub fn read(engine: &Engine, spec: Option<v1::ScheduleSpec>) -> Result<NewSchedu
         let rule = format!("it must be between 1 and {CATCHUP_MAX}");
         return Err(invalid("spec.max_catchup", max_catchup, rule));
     }
+    let mut labels = check::run_labels(&spec.labels)?;
+    if let Some(user) = check::optional_name("spec.user_id", &spec.user_id)? {
+        labels = labels.with(Name::from(USER_LABEL), user);
+    }
     let run_retry = spec.run_retry_policy.map(|policy| check::retry_policy(Some(policy))).transpose()?;
     let plan = Plan {
         timing,
@@ -57,7 +61,7 @@ pub fn read(engine: &Engine, spec: Option<v1::ScheduleSpec>) -> Result<NewSchedu
             on_failure: on_failure(&spec.on_failure_workflow, &spec.on_failure_task_queue)?,
             ..RunOptions::default()
         },
-        labels: check::run_labels(&spec.labels)?,
+        labels,
         overlap,
         jitter_ms: spec.jitter_ms,
         max_catchup,

@@ -13,9 +13,6 @@ use crate::{
     wire,
 };
 
-/// The field that is not the namespace's own but that of the gate before it.
-const LIMIT: &str = "max_concurrent";
-
 pub async fn handle(
     engine: &Engine,
     request: v1::UpdateNamespaceRequest,
@@ -25,13 +22,19 @@ pub async fn handle(
     let max_concurrent = values.max_concurrent.map(check::gate_limit).transpose()?;
     let mut change = wire::read_values(values, heartbeat_interval_ms(engine))?;
     let mut unlimited = false;
-    for field in &request.clear {
-        match NamespaceField::ALL.into_iter().find(|known| known.name() == field) {
-            Some(known) => change.clear.push(known),
-            None if field == LIMIT => unlimited = true,
-            None => {
-                let names = NamespaceField::ALL.map(NamespaceField::name).join(", ");
-                return Err(invalid("clear", field, format_args!("it must be one of {names}, {LIMIT}")));
+    for number in &request.clear {
+        match v1::NamespaceField::try_from(*number) {
+            Ok(v1::NamespaceField::RetryPolicy) => change.clear.push(NamespaceField::RetryPolicy),
+            Ok(v1::NamespaceField::Timeouts) => change.clear.push(NamespaceField::Timeouts),
+            Ok(v1::NamespaceField::Retention) => change.clear.push(NamespaceField::Retention),
+            Ok(v1::NamespaceField::FailureHandlerQueue) => {
+                change.clear.push(NamespaceField::FailureHandlerQueue)
+            }
+            // It is not the namespace's own field but that of the gate before it.
+            Ok(v1::NamespaceField::MaxConcurrent) => unlimited = true,
+            Ok(v1::NamespaceField::Unspecified) | Err(_) => {
+                let rule = "it must be a NamespaceField, 1 (RETRY_POLICY) to 5 (FAILURE_HANDLER_QUEUE)";
+                return Err(invalid("clear", number, rule));
             }
         }
     }

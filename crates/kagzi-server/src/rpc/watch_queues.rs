@@ -11,6 +11,9 @@ use crate::{
     watch::{self, Changes, Look, Outgoing, Told, Watch},
 };
 
+/// Queues that one watch looks at.
+const QUEUES_MAX: i32 = 1_000;
+
 pub fn open(
     services: &Services,
     request: v1::WatchQueuesRequest,
@@ -34,6 +37,7 @@ impl Watch for Queues {
         let request = v1::ListQueuesRequest {
             namespace_id: self.request.namespace_id.clone(),
             task_queue: self.request.task_queue.clone(),
+            page_size: QUEUES_MAX,
             ..v1::ListQueuesRequest::default()
         };
         let found = list_queues::handle(&self.engine, request).await?;

@@ -10,7 +10,7 @@ const ROWS_MAX: usize = 100;
 
 pub fn rows(aside: &Aside) -> Vec<v1::SetAsideRow> {
     let row = |(row, note): (kagzi_store::AsideRow, kagzi_store::AsideNote)| v1::SetAsideRow {
-        kind: row.kind().to_owned(),
+        kind: v1::SetAsideKind::from_word(row.kind()).unwrap_or_default().into(),
         name: row.to_string(),
         why: note.why,
         since: Some(timestamp(note.since)),

@@ -15,7 +15,7 @@ pub fn event(event: Event) -> v1::RunEvent {
     v1::RunEvent {
         sequence: event.seq,
         at: Some(timestamp(event.at)),
-        kind: event.kind.name().to_owned(),
+        kind: event.kind.number().into(),
         step,
         attempt,
         detail_json: event.kind.to_json(),

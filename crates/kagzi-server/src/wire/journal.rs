@@ -3,7 +3,7 @@
 use kagzi_model::{JournalEntry, JournalState, Timestamp};
 use kagzi_proto::v1::{self, StepStatus};
 
-use super::{failure::failure, payload::payload};
+use super::{failure::failure, payload::payload, words};
 
 pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
     let step = v1::StepRef { path: entry.path.to_string(), position: entry.position };
@@ -22,7 +22,7 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         }
         JournalState::Failed { failure: why, finality } => {
             wire.set_status(StepStatus::Failed);
-            wire.finality = finality.name().to_owned();
+            wire.finality = words::finality(finality);
             wire.failure = Some(failure(&why));
         }
         JournalState::Retry { at, failure: why } => {

@@ -1,9 +1,11 @@
 //! A run as clients see it.
 
-use kagzi_model::{Payload, Reason, RetryPolicy, Run, State, Timeouts, USER_LABEL};
+use std::collections::HashMap;
+
+use kagzi_model::{Labels, Payload, RetryPolicy, Run, State, Timeouts, USER_LABEL};
 use kagzi_proto::v1;
 
-use super::{failure::failure, payload::payload, time::timestamp};
+use super::{failure::failure, payload::payload, time::timestamp, words};
 
 pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::WorkflowRun {
     let lease = run.lease().cloned();
@@ -28,7 +30,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         started_at: run.started_at.map(timestamp),
         finished_at: run.finished_at.map(timestamp),
         deadline_at: run.deadline_at.map(timestamp),
-        reason: run.state.reason().map_or("", Reason::name).to_owned(),
+        reason: words::wait_reason(run.state.reason()),
         timeouts: timeouts(&run.options.timeouts),
         retry_policy: retry_policy(&run.options.retry),
         run_retry_policy: run.options.run_retry.as_ref().map(set_retry_policy),
@@ -39,17 +41,23 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
             .to_owned(),
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
-        user_id: run.labels.get(USER_LABEL).map(|user| user.to_string()).unwrap_or_default(),
-        labels: run
-            .labels
-            .iter()
-            .filter(|(name, _)| name[..] != *USER_LABEL)
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect(),
+        user_id: user(&run.labels),
+        labels: labels(&run.labels),
         start_at: run.options.start_at.map(timestamp),
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
         scheduled_at: run.options.scheduled.as_ref().map(|by| timestamp(by.at)),
     }
+}
+
+/// For whom a run is: a label that only the server may set.
+pub fn user(labels: &Labels) -> String {
+    labels.get(USER_LABEL).map(|user| user.to_string()).unwrap_or_default()
+}
+
+/// All labels but that one.
+pub fn labels(labels: &Labels) -> HashMap<String, String> {
+    let own = labels.iter().filter(|(name, _)| name[..] != *USER_LABEL);
+    own.map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// Why it is paused, cancelled or retrying, for people.
@@ -98,6 +106,6 @@ pub fn set_retry_policy(set: &RetryPolicy) -> v1::RetryPolicy {
         retry_timeout_ms: set.retry_timeout_ms,
         run_retries_max: set.run_retries_max,
         run_retry_budget_ms: set.run_retry_budget_ms,
-        preset: String::new(),
+        preset: 0,
     }
 }

@@ -5,7 +5,7 @@ use kagzi_proto::v1;
 
 use super::{
     payload::payload,
-    run::{retry_policy, set_retry_policy, timeouts},
+    run::{labels, retry_policy, set_retry_policy, timeouts, user},
     time::timestamp,
 };
 
@@ -18,7 +18,8 @@ pub fn schedule(schedule: Schedule, with_input: bool) -> v1::Schedule {
         workflow_type: plan.workflow_type.to_string(),
         task_queue: plan.task_queue.to_string(),
         input: with_input.then(|| payload(schedule.input)),
-        labels: plan.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        labels: labels(&plan.labels),
+        user_id: user(&plan.labels),
         overlap: plan.overlap as i32,
         jitter_ms: plan.jitter_ms,
         max_catchup: Some(plan.max_catchup),

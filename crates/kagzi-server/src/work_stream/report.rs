@@ -197,7 +197,7 @@ fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
             Said::StepRetry(v1::StepRetry { delay_ms: at.remaining_ms(now), attempt })
         }
         Ok(Reply::Attempted(Attempted::Final { attempts, finality })) => {
-            Said::StepFinal(v1::StepFinal { attempts, finality: finality.name().to_owned() })
+            Said::StepFinal(v1::StepFinal { attempts, finality: wire::finality(finality) })
         }
         Ok(Reply::Asleep(Asleep::Until(until))) => {
             Said::Sleeping(v1::Sleeping { remaining_ms: until.remaining_ms(now) })

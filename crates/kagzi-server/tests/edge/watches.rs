@@ -43,7 +43,7 @@ async fn a_history_is_told_as_it_grows_from_any_place_on_and_ends_with_the_run()
     let resumed = v1::WatchRunRequest { after_sequence: 1, ..watch };
     let mut resumed = workflows.watch_run(resumed).await.unwrap().into_inner();
 
-    assert_eq!((first.len(), first[0].sequence, first[0].kind.as_str()), (1, 1, "run_started"));
+    assert_eq!((first.len(), first[0].sequence, first[0].kind()), (1, 1, v1::EventKind::RunStarted));
     assert_eq!((second.len(), second[0].sequence), (1, 2));
     let Some(v1::EventDetail { kind: Some(v1::event_detail::Kind::RunCancelled(_)) }) = &second[0].detail
     else {

@@ -43,6 +43,25 @@ pub struct Namespace {
 }
 
 /// What can be set on a namespace. What is not named stays as it is, or is left to the server.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use kagzi::RetryPolicy;
+/// use kagzi::admin::{NamespaceField, NamespaceSettings};
+/// use kagzi::client::Timeouts;
+///
+/// # fn settings() -> NamespaceSettings {
+/// let timeouts = Timeouts { step: Some(Duration::from_secs(60)), ..Timeouts::default() };
+/// NamespaceSettings::default()
+///     .description("orders of the shop")
+///     .retry_policy(RetryPolicy::STANDARD)
+///     .timeouts(timeouts)
+///     .retention(Duration::from_secs(30 * 24 * 3600))
+///     .max_concurrent(50)
+///     .failure_handler_queue("cleaning")
+///     .clear(NamespaceField::Retention)
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamespaceSettings {
     pub(super) values: v1::NamespaceValues,
@@ -137,13 +156,13 @@ impl NamespaceSettings {
 }
 
 impl NamespaceField {
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn to_proto(self) -> v1::NamespaceField {
         match self {
-            NamespaceField::RetryPolicy => "retry_policy",
-            NamespaceField::Timeouts => "timeouts",
-            NamespaceField::Retention => "retention",
-            NamespaceField::MaxConcurrent => "max_concurrent",
-            NamespaceField::FailureHandlerQueue => "failure_handler_queue",
+            NamespaceField::RetryPolicy => v1::NamespaceField::RetryPolicy,
+            NamespaceField::Timeouts => v1::NamespaceField::Timeouts,
+            NamespaceField::Retention => v1::NamespaceField::Retention,
+            NamespaceField::MaxConcurrent => v1::NamespaceField::MaxConcurrent,
+            NamespaceField::FailureHandlerQueue => v1::NamespaceField::FailureHandlerQueue,
         }
     }
 }

@@ -7,6 +7,17 @@ use crate::client::wire::rpc;
 use crate::error::Error;
 
 /// A queue, from [`Admin::queue`]; narrowed to one type by [`QueueHandle::workflow_type`]. Cheap to clone.
+///
+/// ```no_run
+/// # async fn operate(admin: kagzi::admin::Admin) -> anyhow::Result<()> {
+/// let refunds = admin.queue("orders").workflow_type("refund");
+/// refunds.limit(3).await?;
+/// refunds.pause("the bank is away").await?;
+/// refunds.resume().await?;
+/// assert!(refunds.unlimited().await?.is_open());
+/// println!("{:?}", admin.queue("orders").describe().await?);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct QueueHandle {
     admin: Admin,

@@ -101,6 +101,10 @@ impl WorkerStatus {
         }
     }
 
+    pub(super) fn to_wire(self) -> i32 {
+        v1::WorkerStatus::from_word(self.name()).unwrap_or_default().into()
+    }
+
     fn from_wire(number: i32) -> WorkerStatus {
         match v1::WorkerStatus::try_from(number) {
             Ok(v1::WorkerStatus::Online) => WorkerStatus::Online,
@@ -126,6 +130,7 @@ mod tests {
         for sent in [v1::WorkerStatus::Online, v1::WorkerStatus::Draining, v1::WorkerStatus::Offline] {
             let read = WorkerStatus::from_wire(sent.into());
             assert_eq!(format!("WORKER_STATUS_{read}"), sent.as_str_name());
+            assert_eq!(read.to_wire(), i32::from(sent));
         }
         assert_eq!(WorkerStatus::from_wire(77), WorkerStatus::Unknown);
     }

@@ -60,7 +60,7 @@ pub struct Health {
 impl ServerInfo {
     pub(crate) fn from_proto(info: v1::GetServerInfoResponse) -> ServerInfo {
         let set_aside = |row: v1::SetAsideRow| SetAside {
-            kind: row.kind,
+            kind: v1::SetAsideKind::try_from(row.kind).unwrap_or_default().word(),
             name: row.name,
             why: row.why,
             since: always(row.since),

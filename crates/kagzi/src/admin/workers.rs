@@ -11,6 +11,20 @@ use crate::page::{self, Page};
 
 /// Workers that are being asked for, newest first, those that went offline included. What is not set does not
 /// filter.
+///
+/// ```no_run
+/// # async fn list(admin: kagzi::admin::Admin) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+/// use kagzi::admin::WorkerStatus;
+///
+/// let list = admin.workers().task_queue("orders").status(WorkerStatus::Online).page_size(100);
+/// let first = list.page("").await?;
+/// println!("{} of {:?}", first.rows.len(), first.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct Workers {
@@ -32,7 +46,7 @@ impl Workers {
 
     /// Workers in this state.
     pub fn status(self, status: WorkerStatus) -> Self {
-        self.change(|request| request.filter_status = status.name().to_owned())
+        self.change(|request| request.status = status.to_wire())
     }
 
     /// Workers per page, at most 1000. Default: 50.
@@ -46,8 +60,8 @@ impl Workers {
         let request = v1::ListWorkersRequest { page_token: token.into(), ..self.request.clone() };
         let page = rpc!(self.client, Workers.list_workers, Safe, "list workers", request)?;
         let workers = page.workers.into_iter().map(RegisteredWorker::from_proto).collect();
-        let count = u64::try_from(page.total_count).unwrap_or(0);
-        Ok(Page::new(workers, page.next_page_token, page.prev_page_token).counted(count, page.total_capped))
+        let list = Page::new(workers, page.next_page_token, page.prev_page_token);
+        Ok(list.without(page.unreadable_count).counted(page.total_count, page.total_capped))
     }
 
     /// All workers that match, fetched page by page as they are taken.

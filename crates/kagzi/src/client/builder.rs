@@ -23,6 +23,24 @@ use crate::error::Error;
 ///     .await?;
 /// # drop(client); Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn connect(key: impl kagzi::codec::PayloadCodec) -> anyhow::Result<()> {
+/// use std::time::Duration;
+/// use kagzi::Client;
+///
+/// let builder = Client::builder("10.0.0.1:50051,10.0.0.2:50051")
+///     .namespace("shop")
+///     .codec(key)
+///     .header("x-team", "orders")
+///     .call_timeout(Duration::from_secs(5))
+///     .retry_for(Duration::from_secs(60));
+/// let client = builder.connect().await?;
+/// // Without waiting for a server; the first call connects.
+/// let later = Client::builder("127.0.0.1:50051").lazy()?;
+/// # drop((client, later));
+/// # Ok(()) }
+/// ```
 #[must_use = "a client is made by .connect() or .lazy()"]
 pub struct ClientBuilder {
     addresses: Addresses,

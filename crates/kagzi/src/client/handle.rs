@@ -2,21 +2,51 @@
 
 use std::time::Duration;
 
+use futures_util::Stream;
 use kagzi_proto::v1;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::client::Client;
+use crate::client::outage::Outage;
 use crate::client::run::{Reason, Run, RunStatus};
+use crate::client::watch;
 use crate::client::wire::rpc;
 use crate::error::{Error, RunFailed, RunPaused};
 use crate::history::{Event, RunHistory, StepAttempt, StepAttempts};
 use crate::limits;
-use crate::reconnect_delay::ReconnectDelay;
 use crate::retry_policy::millis;
 
 /// A run that was started.
+///
+/// ```no_run
+/// # async fn follow(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// use std::time::Duration;
+///
+/// println!("{} (there before: {})", run.run_id(), run.already_existed());
+/// if !run.wait_for(Duration::from_secs(10)).await?.status.has_ended() {
+///     println!("{}", run.explain().await?.sentence);
+/// }
+/// let receipt: String = run.result().await?;
+/// let ended = run.finished().await?;
+/// println!("{receipt}: {} after {} events", ended.status, run.events().await?.len());
+/// for attempt in run.attempts().all().await? {
+///     println!("{} {}", attempt.step, attempt.status);
+/// }
+/// println!("{:?}", run.attempt("charge", 0).await?.error);
+/// println!("{:?}", run.history().newest_first().page("").await?.rows.first());
+/// println!("{}", run.describe().await?.status);
+/// # Ok(()) }
+/// # async fn operate(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// run.resume().await?;
+/// run.retry().await?;
+/// run.retry_from("charge").await?;
+/// run.restart().await?;
+/// run.restart_as("order-42-again").await?;
+/// run.cancel("no longer wanted").await?;
+/// run.terminate("it will never work").await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     client: Client,
@@ -252,8 +282,7 @@ impl RunHandle {
             ..Default::default()
         };
         let answer = rpc!(self.client, Workflows.explain_workflow_run, Safe, "explain a run", request)?;
-        let reason = (answer.reason != "finished").then(|| Reason::from_word(&answer.reason));
-        Ok(Explanation { sentence: answer.sentence, reason })
+        Ok(Explanation { sentence: answer.sentence, reason: Reason::from_wire(answer.reason) })
     }
 
     /// Reads one attempt of a step; 0 = the latest.
@@ -282,6 +311,37 @@ impl RunHandle {
         RunHistory::new(self.client.clone(), self.run_id.clone())
     }
 
+    /// The run's history from its beginning, event by event as it happens. The stream ends with the run. It
+    /// goes on where it was when the server restarts or another one takes over; a server that cannot be
+    /// reached for a minute is an error.
+    ///
+    /// ```no_run
+    /// # async fn follow(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut events = std::pin::pin!(run.watch());
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{} {}", event.sequence, event.kind);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn watch(&self) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+        self.watch_after(0)
+    }
+
+    /// The same behind this sequence number.
+    ///
+    /// ```no_run
+    /// # async fn follow(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+    /// let seen = run.events().await?;
+    /// let later = run.watch_after(seen.last().map_or(0, |event| event.sequence));
+    /// # drop(later);
+    /// # Ok(()) }
+    /// ```
+    pub fn watch_after(&self, sequence: u64) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+        watch::history(self.client.clone(), self.run_id.clone(), sequence)
+    }
+
     /// What the run's steps did, to be filtered and read. Nothing is asked yet.
     pub fn attempts(&self) -> StepAttempts {
         StepAttempts::new(self.client.clone(), self.run_id.clone())
@@ -295,50 +355,5 @@ impl RunHandle {
     /// Reads the run as it is now.
     pub async fn describe(&self) -> Result<Run, Error> {
         self.client.get(self.run_id.clone()).await
-    }
-}
-
-/// A server that cannot be reached, for a while.
-#[derive(Default)]
-struct Outage {
-    began: Option<(Instant, ReconnectDelay)>,
-}
-
-impl Outage {
-    /// Waits before the next try, or gives the error back when there should be none.
-    async fn bear(&mut self, error: Error) -> Result<(), Error> {
-        let (began, backoff) = self.began.get_or_insert_with(|| (Instant::now(), ReconnectDelay::new()));
-        if !error.is_outage() || began.elapsed() >= limits::OUTAGE_MAX {
-            return Err(error);
-        }
-        tokio::time::sleep(backoff.next_delay()).await;
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unavailable() -> Error {
-        Error::refused("wait for a run", &tonic::Status::unavailable("restarting"))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_outage_is_borne_for_a_minute() {
-        let mut outage = Outage::default();
-        let began = Instant::now();
-
-        while outage.bear(unavailable()).await.is_ok() {}
-
-        assert!(began.elapsed() >= limits::OUTAGE_MAX);
-        assert!(began.elapsed() < limits::OUTAGE_MAX + limits::RECONNECT_DELAY_MAX);
-    }
-
-    #[tokio::test]
-    async fn a_refusal_is_no_outage() {
-        let error = Error::refused("wait for a run", &tonic::Status::not_found("no such run"));
-
-        assert!(Outage::default().bear(error).await.is_err());
     }
 }

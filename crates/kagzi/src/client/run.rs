@@ -75,6 +75,10 @@ pub struct Run {
     pub handler_of: Option<String>,
     /// Set at the start and by the workflow.
     pub labels: BTreeMap<String, String>,
+    /// For whom it is.
+    pub user_id: Option<String>,
+    /// It was not to start before.
+    pub start_at: Option<SystemTime>,
     /// The schedule that started it.
     pub schedule_id: Option<String>,
     /// The nominal time of a scheduled run.
@@ -98,18 +102,21 @@ macro_rules! reason {
         #[non_exhaustive]
         pub enum Reason {
             $(#[doc = $means] $variant,)+
+            /// A server that can read it: this one cannot, and leaves it alone.
+            Unreadable,
             /// Something that only a newer server knows.
             Unknown,
         }
 
         impl Reason {
-            /// Every reason that a server of today knows.
+            /// Every reason by which runs can be listed.
             pub const ALL: [Reason; [$($name),+].len()] = [$(Reason::$variant),+];
 
             /// The word for it, e.g. `timer`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Reason::$variant => $name,)+
+                    Reason::Unreadable => "unreadable",
                     Reason::Unknown => "unknown",
                 }
             }
@@ -132,7 +139,7 @@ impl Run {
     pub(crate) fn from_proto(run: v1::WorkflowRun) -> Run {
         Run {
             status: RunStatus::from_wire(run.status),
-            reason: text(run.reason).map(|word| Reason::from_word(&word)),
+            reason: Reason::from_wire(run.reason),
             business_id: text(run.business_id),
             namespace: run.namespace_id,
             workflow_type: run.workflow_type,
@@ -158,6 +165,8 @@ impl Run {
             on_failure_queue: text(run.on_failure_task_queue),
             handler_of: text(run.handler_of),
             labels: run.labels.into_iter().collect(),
+            user_id: text(run.user_id),
+            start_at: at(run.start_at),
             schedule_id: text(run.schedule_id),
             scheduled_at: at(run.scheduled_at),
             run_id: run.run_id,
@@ -199,8 +208,19 @@ impl Default for RunStatus {
 }
 
 impl Reason {
-    pub(crate) fn from_word(word: &str) -> Reason {
-        Reason::ALL.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown)
+    /// None for a run that has ended.
+    pub(crate) fn from_wire(number: i32) -> Option<Reason> {
+        let word = match v1::WaitReason::try_from(number) {
+            Ok(v1::WaitReason::Unspecified) => return None,
+            Ok(v1::WaitReason::Unreadable) => return Some(Reason::Unreadable),
+            Ok(known) => known.word(),
+            Err(_) => return Some(Reason::Unknown),
+        };
+        Some(Reason::ALL.into_iter().find(|reason| reason.name() == word).unwrap_or(Reason::Unknown))
+    }
+
+    pub(crate) fn to_wire(self) -> i32 {
+        v1::WaitReason::from_word(self.name()).unwrap_or_default().into()
     }
 }
 
@@ -223,8 +243,9 @@ mod tests {
         }
         assert_eq!(RunStatus::from_wire(77), RunStatus::Unknown);
         for reason in Reason::ALL {
-            assert_eq!(Reason::from_word(reason.name()), reason);
+            assert_eq!(Reason::from_wire(reason.to_wire()), Some(reason));
         }
-        assert_eq!(Reason::from_word("child"), Reason::Unknown);
+        assert_eq!(Reason::from_wire(77), Some(Reason::Unknown));
+        assert_eq!(Reason::from_wire(0), None);
     }
 }

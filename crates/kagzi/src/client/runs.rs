@@ -7,9 +7,10 @@ use kagzi_proto::v1;
 
 use crate::client::Client;
 use crate::client::run::{Reason, Run, RunStatus};
+use crate::client::watch::{self, Changes};
 use crate::client::wire::rpc;
 use crate::error::Error;
-use crate::page::{self, Page};
+use crate::page::{self, Page, Total};
 
 /// Runs that are being asked for. What is not set does not filter; everything that is set must match.
 ///
@@ -22,20 +23,27 @@ use crate::page::{self, Page};
 /// let runs: Vec<_> = failed.stream().try_collect().await?;
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn count(client: kagzi::Client) -> anyhow::Result<()> {
+/// use std::time::{Duration, SystemTime};
+/// use kagzi::client::Reason;
+///
+/// let yesterday = SystemTime::now() - Duration::from_secs(24 * 3600);
+/// let orders = client.runs().workflow_type("order").task_queue("orders").user_id("ann").page_size(100);
+/// let waiting = orders.clone().reason(Reason::Retry).error_code("CARD_DECLINED").count().await?;
+/// let nightly = orders.clone().schedule("nightly").created_from(yesterday).created_to(SystemTime::now());
+/// let ended = orders.clone().finished_from(yesterday).finished_to(SystemTime::now()).ascending();
+/// let named = orders.clone().business_id("order-42").page("").await?;
+/// let begun = orders.business_id_prefix("order-").with_total().page("").await?;
+/// println!("{waiting:?} {:?} {named:?} {begun:?} {:?}", nightly.all().await?, ended.all().await?);
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..), .stream() or .count()"]
 #[derive(Clone)]
 pub struct Runs {
     client: Client,
     request: v1::ListWorkflowRunsRequest,
-}
-
-/// How many runs match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCount {
-    /// At most 10,000.
-    pub count: u64,
-    /// There are more than were counted.
-    pub capped: bool,
 }
 
 impl std::fmt::Debug for Runs {
@@ -75,7 +83,7 @@ impl Runs {
 
     /// Runs that wait for this.
     pub fn reason(self, reason: Reason) -> Self {
-        self.change(|request| request.reason = reason.name().to_owned())
+        self.change(|request| request.reason = reason.to_wire())
     }
 
     /// Runs that this schedule started.
@@ -147,17 +155,10 @@ impl Runs {
     /// fits the filters and the order that it came from, and no others.
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Run>, Error> {
         let request = v1::ListWorkflowRunsRequest { page_token: token.into(), ..self.request.clone() };
-        let mut page = self.ask(request).await?;
-        for run in &mut page.workflow_runs {
-            // One run whose key is not here must not hide the others.
-            let mut decoded = run.clone();
-            match self.client.codecs.decode_run(&mut decoded) {
-                Ok(()) => *run = decoded,
-                Err(error) => tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded"),
-            }
-        }
-        let runs = page.workflow_runs.into_iter().map(Run::from_proto).collect();
+        let page = self.ask(request).await?;
+        let runs = page.workflow_runs.into_iter().map(|run| self.client.readable(run)).collect();
         let list = Page::new(runs, page.next_page_token, page.prev_page_token);
+        let list = list.without(page.unreadable_count);
         Ok(if self.request.include_total { list.counted(page.total_count, page.total_capped) } else { list })
     }
 
@@ -172,12 +173,34 @@ impl Runs {
         page::all(self.clone().stream()).await
     }
 
+    /// The newest runs that match, as they change: first all of them, then whatever is different. The filter
+    /// is that of the list, [`page_size`](Runs::page_size) says how many are watched (at most 200), and only
+    /// the newest state of a run is told. The stream has no end; it goes on when the server restarts or
+    /// another one takes over, without telling anything twice. A server that cannot be reached for a minute
+    /// is an error.
+    ///
+    /// ```no_run
+    /// # async fn follow(client: kagzi::Client) -> anyhow::Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut changes = std::pin::pin!(client.runs().workflow_type("order").watch());
+    /// while let Some(changes) = changes.try_next().await? {
+    ///     for run in changes.changed {
+    ///         println!("{} is {}", run.run_id, run.status);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn watch(self) -> impl Stream<Item = Result<Changes<Run>, Error>> + Send + 'static {
+        watch::runs(self.client, self.request)
+    }
+
     /// How many match, counted up to 10,000.
-    pub async fn count(&self) -> Result<RunCount, Error> {
+    pub async fn count(&self) -> Result<Total, Error> {
         let request =
             v1::ListWorkflowRunsRequest { page_size: 1, include_total: true, ..self.request.clone() };
         let page = self.ask(request).await?;
-        Ok(RunCount { count: page.total_count, capped: page.total_capped })
+        Ok(Total { count: page.total_count, capped: page.total_capped })
     }
 
     async fn ask(&self, request: v1::ListWorkflowRunsRequest) -> Result<v1::ListWorkflowRunsResponse, Error> {

@@ -76,6 +76,26 @@ impl IdReuse {
 
 /// A run that is being described. Options may come in any order: each sets what it names and keeps the
 /// rest. The server knows timeouts in whole seconds; fractions are rounded up.
+///
+/// ```no_run
+/// # async fn start(client: kagzi::Client) -> anyhow::Result<()> {
+/// use std::time::{Duration, SystemTime};
+/// use kagzi::RetryPolicy;
+/// use kagzi::client::{IdReuse, Timeouts};
+///
+/// let hour = Duration::from_secs(3600);
+/// let start = client.start("order").queue("orders").input(42).id("order-42").reuse(IdReuse::AfterFailure);
+/// let start = start.user_id("ann").label("tenant", "acme").request_id("checkout-7");
+/// let start = start.retry_policy(RetryPolicy::STANDARD).attempts(5).run_retry_policy(RetryPolicy::QUICK);
+/// let start = start.timeouts(Timeouts { execution: Some(24 * hour), ..Timeouts::default() });
+/// let start = start.step_timeout(hour).heartbeat_timeout(hour).execution_timeout(48 * hour);
+/// let start = start.on_failure("tidy-up").on_failure_queue("cleaning").delay(hour);
+/// let run = start.await?;
+/// let later = client.start("order").queue("orders").retries(1).start_at(SystemTime::now() + hour);
+/// let run = later.deadline(SystemTime::now() + 2 * hour).await?;
+/// # drop(run);
+/// # Ok(()) }
+/// ```
 #[must_use = "a run is started by .await"]
 pub struct StartBuilder<W = AnyInput> {
     client: Client,

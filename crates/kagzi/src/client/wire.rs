@@ -24,6 +24,19 @@ pub(crate) type Workers = WorkerServiceClient<Wire>;
 
 /// A call that is about to be sent, in the hands of an interceptor: see
 /// [`ClientBuilder::interceptor`](crate::client::ClientBuilder::interceptor).
+///
+/// ```no_run
+/// use kagzi::Client;
+///
+/// # fn client(token: String) -> Result<Client, kagzi::Error> {
+/// Client::builder("127.0.0.1:50051")
+///     .interceptor(move |call| {
+///         call.header("authorization", format!("Bearer {token}"));
+///         println!("{}/{}", call.service(), call.method());
+///     })
+///     .lazy()
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct OutgoingCall {
     service: String,
@@ -108,7 +121,7 @@ clients! { WorkflowServiceClient ScheduleServiceClient AdminServiceClient Worker
 /// Awaits one unary call. `Safe` or `Unsafe` says whether it may be sent a second time when its answer was
 /// lost.
 macro_rules! rpc {
-    ($client:expr, $service:ident.$method:ident, $repeat:ident, $attempted:literal, $request:expr) => {{
+    ($client:expr, $service:ident.$method:ident, $repeat:ident, $attempted:expr, $request:expr) => {{
         let request = $request;
         let rpc = |mut rpc: $crate::client::wire::$service| {
             let request = request.clone();

@@ -21,6 +21,20 @@ use crate::page::{self, Page};
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # async fn list(run: kagzi::client::RunHandle) -> anyhow::Result<()> {
+/// use futures_util::TryStreamExt;
+/// use kagzi::history::StepStatus;
+///
+/// let list = run.attempts().step("charge").status(StepStatus::Failed).page_size(100);
+/// let first = list.page("").await?;
+/// println!("{} of {:?}", first.rows.len(), first.total);
+/// let all = list.all().await?;
+/// let streamed: Vec<_> = list.stream().try_collect().await?;
+/// assert_eq!(all.len(), streamed.len());
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is asked before .page(..) or .all()"]
 #[derive(Clone)]
 pub struct StepAttempts {
@@ -60,7 +74,8 @@ impl StepAttempts {
             decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
         }
         let attempts = page.step_attempts.into_iter().map(StepAttempt::from_proto).collect();
-        Ok(Page::new(attempts, page.next_page_token, page.prev_page_token).counted(page.total_count, false))
+        Ok(Page::new(attempts, page.next_page_token, page.prev_page_token)
+            .counted(page.total_count, page.total_capped))
     }
 
     /// All attempts that match, fetched page by page as they are taken.

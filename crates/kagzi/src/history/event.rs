@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use kagzi_proto::v1;
+use kagzi_proto::{v1, words};
 use serde_json::Value;
 
 use crate::absent::{always, text};
@@ -34,7 +34,7 @@ impl Event {
         Event {
             sequence: event.sequence,
             at: always(event.at),
-            kind: event.kind,
+            kind: words::event_kind(event.kind),
             step: text(event.step),
             attempt: event.attempt,
             // What is no JSON came from a server of another kind; its text is still worth showing.

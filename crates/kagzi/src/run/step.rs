@@ -270,7 +270,7 @@ where
                 context.attempt = failed.saturating_add(1);
             }
             Verdict::Final { attempts, finality } => {
-                let finality = Finality::from_wire(&finality, &failure);
+                let finality = Finality::from_wire(finality, &failure);
                 span.in_scope(|| {
                     tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed \
                         for good");
@@ -360,7 +360,7 @@ async fn replay<T: DeserializeOwned>(slot: &Arc<Slot>, recorded: Recorded) -> Re
         StepStatus::Failed => {
             slot.released().await;
             let failure = entry.failure.unwrap_or_default();
-            let finality = Finality::from_wire(&entry.finality, &failure);
+            let finality = Finality::from_wire(entry.finality, &failure);
             Replayed::Ended(Err(StepError::new(step.path.clone(), failure, entry.attempts, finality).into()))
         }
         StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => Replayed::Due {

@@ -38,10 +38,10 @@ pub(crate) enum Verdict {
         delay: Duration,
         attempt: u32,
     },
-    /// The server's word for why there is no retry, see [`crate::step_error::Finality`].
+    /// The server's number for why there is no retry, see [`crate::step_error::Finality`].
     Final {
         attempts: u32,
-        finality: String,
+        finality: i32,
     },
     Sleeping {
         remaining: Duration,

@@ -62,6 +62,27 @@ impl Overlap {
 /// A schedule that is being described: give it [`cron`](Self::cron) or [`every`](Self::every), then `.await`
 /// it. Making it again with the same description is harmless; with another one it is refused, see
 /// [`update`](Self::update).
+///
+/// ```no_run
+/// # async fn plan(client: kagzi::Client) -> anyhow::Result<()> {
+/// use std::time::Duration;
+/// use kagzi::RetryPolicy;
+/// use kagzi::client::Timeouts;
+/// use kagzi::schedule::Overlap;
+///
+/// let minute = Duration::from_secs(60);
+/// let report = client.schedule("nightly", "report", "reports", ()).cron("0 3 * * *");
+/// let report = report.time_zone("Europe/Berlin").overlap(Overlap::Skip).jitter(5 * minute).max_catchup(1);
+/// let report = report.label("tenant", "acme").user_id("ann").paused("not before Monday");
+/// let report = report.retry_policy(RetryPolicy::STANDARD).run_retry_policy(RetryPolicy::QUICK);
+/// let report = report.timeouts(Timeouts { execution: Some(60 * minute), ..Timeouts::default() });
+/// let report = report.on_failure("tidy-up").on_failure_queue("cleaning").await?;
+/// let often = client.schedule("often", "poll", "polls", ()).every(15 * minute).phase(minute);
+/// println!("{}", often.preview(3).await?.words);
+/// let changed = report.edit().await?.workflow_type("summary").queue("summaries").input("short");
+/// changed.remove_label("tenant").update().await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a schedule is made by .await"]
 pub struct ScheduleBuilder {
     client: Client,
@@ -181,6 +202,11 @@ impl ScheduleBuilder {
     /// counts.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|spec| drop(spec.labels.insert(name.into(), value.into())))
+    }
+
+    /// For whom its runs are: lists are filtered by it. Empty: for nobody in particular.
+    pub fn user_id(self, user: impl Into<String>) -> Self {
+        self.change(|spec| spec.user_id = user.into())
     }
 
     /// Makes it paused, with a note for the others.

@@ -45,6 +45,8 @@ pub struct Schedule {
     pub on_failure: Option<String>,
     /// The queue of that handler.
     pub on_failure_queue: Option<String>,
+    /// For whom its runs are.
+    pub user_id: Option<String>,
     /// Labels of its runs.
     pub labels: BTreeMap<String, String>,
     /// Rises with every update.
@@ -124,6 +126,7 @@ impl Schedule {
             run_retry_policy: spec.run_retry_policy.map(RetryPolicy::from_proto),
             on_failure: text(spec.on_failure_workflow),
             on_failure_queue: text(spec.on_failure_task_queue),
+            user_id: text(spec.user_id),
             labels: spec.labels.into_iter().collect(),
             version: schedule.version,
             paused: schedule.paused,

@@ -13,6 +13,27 @@ use crate::schedule::builder::ScheduleBuilder;
 use crate::schedule::described::Schedule;
 
 /// A schedule that exists. Cheap to clone.
+///
+/// ```no_run
+/// # async fn operate(nightly: kagzi::schedule::ScheduleHandle) -> anyhow::Result<()> {
+/// use std::time::{Duration, SystemTime};
+/// use kagzi::schedule::{Backfill, Missed};
+///
+/// println!("{} (there before: {})", nightly.id(), nightly.already_existed());
+/// println!("{}", nightly.describe().await?.words);
+/// println!("{:?}", nightly.next(3).await?.times);
+/// nightly.pause("holidays").await?;
+/// nightly.resume(Missed::Skip).await?;
+/// let run = nightly.trigger().await?;
+/// let again = nightly.trigger_as("by-hand-7").await?;
+/// let week = Duration::from_secs(7 * 24 * 3600);
+/// nightly.backfill(SystemTime::now() - week, SystemTime::now(), Backfill::OneByOne).await?;
+/// println!("{} runs", nightly.runs().count().await?.count);
+/// nightly.edit().await?.cron("0 4 * * *").update().await?;
+/// nightly.delete().await?;
+/// # drop((run, again));
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct ScheduleHandle {
     client: Client,

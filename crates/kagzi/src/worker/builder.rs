@@ -23,6 +23,24 @@ use crate::worker::handlers::Handlers;
 use crate::workflow::typed::Registers;
 
 /// A worker that is being described.
+///
+/// ```no_run
+/// # use kagzi::{codec::PayloadCodec, workflow::Failure, workflow::Middleware};
+/// # async fn work<E: Failure>(key: impl PayloadCodec, log: impl Middleware) -> anyhow::Result<()> {
+/// use std::time::Duration;
+/// use kagzi::{Worker, WorkflowContext};
+///
+/// let builder = Worker::builder("127.0.0.1:50051", "orders").namespace("shop").max_concurrent(20);
+/// let builder = builder.hostname("rack-7").version("2026.11").label("zone", "a").codec(key).middleware(log);
+/// let builder = builder.failure::<E>();
+/// let builder = builder.drain_timeout(Duration::from_secs(30)).handle_signals(false);
+/// let builder = builder.header("x-team", "orders").interceptor(|call| call.header("x-call", "work"));
+/// let order = |_: WorkflowContext, cents: u64| async move { Ok(cents) };
+/// builder.register("order", order).run().await?;
+/// let worker = Worker::builder("127.0.0.1:50051", "refunds").build().await?;
+/// # drop(worker);
+/// # Ok(()) }
+/// ```
 #[must_use = "a worker does nothing until it is built and run"]
 pub struct WorkerBuilder {
     server: Server,

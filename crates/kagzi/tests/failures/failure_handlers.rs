@@ -44,7 +44,7 @@ async fn the_workflows_own_handler_is_started_once_with_the_input_of_the_failed_
     assert_eq!((event.workflow_type.as_str(), event.task_queue.as_str()), ("failing", "q"));
     assert_eq!((event.business_id.as_str(), event.namespace_id.as_str()), ("order-42", "default"));
     assert_eq!((event.error.as_str(), event.error_code.as_str()), ("card declined", "ERROR"));
-    assert_eq!((event.status.as_str(), event.attempts), ("FAILED", 1));
+    assert_eq!((event.status.name(), event.attempts), ("FAILED", 1));
     assert_eq!(event.input::<Vec<u32>>().unwrap(), [4, 5, 0]);
     assert_eq!(event.input_bytes(), "[4,5,0]");
     assert!(event.started_at.is_some() && event.failed_at.is_some());
@@ -136,7 +136,7 @@ async fn a_run_that_times_out_or_is_terminated_starts_its_handler_and_a_cancelle
     for handler in runs_of(&engine, "note").await {
         let handle = engine.client().handle(handler.run_id);
         let event = handle.result::<WorkflowFailedEvent>().await.unwrap();
-        events.push((event.business_id, event.status));
+        events.push((event.business_id, event.status.name().to_owned()));
     }
     events.sort();
     let expected = [("late", "TIMED_OUT"), ("stopped", "FAILED")];

@@ -26,8 +26,7 @@ async fn bad_administration(stage: &Stage) -> Vec<Refused> {
         let disable = v1::DisableNamespaceRequest { namespace_id: name(), ..Default::default() };
         let enable = v1::EnableNamespaceRequest { namespace_id: name() };
         let get = v1::GetNamespaceRequest { namespace_id: name() };
-        let clear =
-            v1::UpdateNamespaceRequest { clear: vec![name()], ..v1::UpdateNamespaceRequest::default() };
+        let clear = v1::UpdateNamespaceRequest { clear: vec![77], ..v1::UpdateNamespaceRequest::default() };
         refused.extend([
             ("name", "namespace_id is", {
                 create(v1::CreateNamespaceRequest { namespace_id: name(), values: None }).await
@@ -77,7 +76,7 @@ async fn bad_administration(stage: &Stage) -> Vec<Refused> {
             with(&policy(v1::RetryPolicy { backoff: -5, ..Default::default() })).await
         }),
         ("policy", "retry_policy.preset is", {
-            with(&policy(v1::RetryPolicy { preset: "HOPE".into(), ..Default::default() })).await
+            with(&policy(v1::RetryPolicy { preset: 77, ..Default::default() })).await
         }),
         ("timeouts", "start_to_close_timeout_seconds is 0", {
             with(&times(v1::TimeoutConfig { start_to_close_timeout_seconds: Some(0), ..Default::default() }))

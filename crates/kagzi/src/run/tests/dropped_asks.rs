@@ -38,7 +38,7 @@ fn closed_step(body: report::Body) -> String {
 }
 
 fn last() -> Verdict {
-    Verdict::Final { attempts: 1, finality: "exhausted".into() }
+    Verdict::Final { attempts: 1, finality: v1::Finality::Exhausted.into() }
 }
 
 #[tokio::test(start_paused = true)]

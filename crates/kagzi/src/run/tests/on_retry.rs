@@ -57,7 +57,9 @@ async fn a_worker_that_takes_the_run_over_tells_its_hook_of_the_retry() {
 async fn the_hook_is_not_told_of_a_final_failure() {
     let (mut server, calls) = failing_once(vec![]);
 
-    failed_step(server.answer(Verdict::Final { attempts: 1, finality: "exhausted".into() }).await);
+    failed_step(
+        server.answer(Verdict::Final { attempts: 1, finality: v1::Finality::Exhausted.into() }).await,
+    );
     server.commit_end().await;
 
     assert!(calls.lock().is_empty());

@@ -155,7 +155,7 @@ async fn a_step_inside_a_step_is_an_error_that_says_why() {
         ctx.run("outer", async move { inner.run::<u64, _>("inner", async { Ok(1) }).await }).await
     });
 
-    let last = Verdict::Final { attempts: 1, finality: "non_retryable".into() };
+    let last = Verdict::Final { attempts: 1, finality: v1::Finality::NonRetryable.into() };
     let (_, failure) = failed_step(server.answer(last).await);
 
     assert_eq!((failure.code.as_str(), failure.non_retryable), ("NESTED_STEP", true));
@@ -260,7 +260,7 @@ async fn nothing_is_told_while_the_server_is_asked() {
     assert!(matches!(asked.body, report::Body::StepFailed(_)), "{:?}", asked.body);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(server.is_silent(), "a result overtook the answer");
-    let last = Verdict::Final { attempts: 1, finality: "non_retryable".into() };
+    let last = Verdict::Final { attempts: 1, finality: v1::Finality::NonRetryable.into() };
     asked.verdict.unwrap().send(last).unwrap();
 
     assert_eq!(recorded(server.commit().await).0, "handled");

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use kagzi_proto::v1;
+
 use super::scripted_server::{
     ScriptedServer, assign, failed_step, recorded, retry_in, run_failure, run_output,
 };
@@ -7,7 +9,7 @@ use crate::run::uplink::Verdict;
 use crate::step_error::{Finality, NonRetryableError, StepError, StepFailure};
 
 fn last(attempts: u32) -> Verdict {
-    Verdict::Final { attempts, finality: String::new() }
+    Verdict::Final { attempts, finality: 0 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,9 +80,9 @@ async fn a_step_error_says_why_there_was_no_further_attempt() {
         ctx.run("ship", async { anyhow::bail!("down") }).await
     });
 
-    let denied = Verdict::Final { attempts: 1, finality: "denied".into() };
+    let denied = Verdict::Final { attempts: 1, finality: v1::Finality::Denied.into() };
     assert_eq!(failed_step(server.answer(denied).await).1.class, "permanent");
-    let exhausted = Verdict::Final { attempts: 5, finality: "exhausted".into() };
+    let exhausted = Verdict::Final { attempts: 5, finality: v1::Finality::Exhausted.into() };
     failed_step(server.answer(exhausted).await);
 
     let failure = run_failure(server.commit_end().await);
