@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kagzi_model::{Name, RunId, State, Timestamp, WorkerId};
-use kagzi_store::{Finished, LostLease, Observer};
+use kagzi_store::{Finished, LostLease, Observer, SignalNotice};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, info};
@@ -247,6 +247,10 @@ impl Observer for Hub {
     fn lease_lost(&self, lost: LostLease) {
         self.running.forget(lost.run);
         self.tell(lost.worker, SessionEvent::Lost(lost));
+    }
+
+    fn signalled(&self, notice: SignalNotice) {
+        self.tell(notice.worker, SessionEvent::Signalled(notice));
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kagzi_model::{LeaseRef, Name, RunId, WorkerId};
-use kagzi_store::{Assignment, Demand, LostLease, RegistryError};
+use kagzi_store::{Assignment, Demand, LostLease, RegistryError, SignalNotice};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{Engine, EngineError, cut_off::Broken};
@@ -23,6 +23,8 @@ pub(crate) fn next_id() -> u64 {
 pub enum SessionEvent {
     /// A lease was taken away: stop that run.
     Lost(LostLease),
+    /// Something was told to a run that the worker executes.
+    Signalled(SignalNotice),
     /// Finish what you have, take nothing new.
     Drain,
     /// The worker opened another stream: this one is over.

@@ -18,7 +18,7 @@ use kagzi_proto::{
     Reason,
     v1::{self, server_message::Message as Down, worker_message::Message as Up},
 };
-use kagzi_store::{Assignment, LostLease};
+use kagzi_store::{Assignment, LostLease, SignalNotice};
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
@@ -135,6 +135,7 @@ async fn serve(
             next = stage.session.next() => match next {
                 Next::Assigned(runs) => stage.take_in(runs)?,
                 Next::Event(SessionEvent::Lost(lost)) => stage.tell_lost(lost)?,
+                Next::Event(SessionEvent::Signalled(notice)) => stage.tell_signalled(notice)?,
                 Next::Event(SessionEvent::Drain) => stage.order_drain("an operator asked for it")?,
                 Next::Event(SessionEvent::Replaced) => {
                     return Err(Reason::StreamReplaced.status("the worker opened another stream"));
@@ -350,6 +351,13 @@ impl Stage<'_> {
             self.out.send(Down::Drain(v1::DrainOrder { reason: reason.into() }), NEWS_BYTES)?;
         }
         Ok(())
+    }
+
+    fn tell_signalled(&mut self, notice: SignalNotice) -> Result<(), Status> {
+        let SignalNotice { run, epoch, channel, .. } = notice;
+        let lease = Some(v1::LeaseRef { run_id: run.to_string(), epoch });
+        let message = v1::SignalNotice { lease, channel: channel.to_string() };
+        self.out.send(Down::SignalNotice(message), NEWS_BYTES)
     }
 
     fn tell_lost(&mut self, lost: LostLease) -> Result<(), Status> {

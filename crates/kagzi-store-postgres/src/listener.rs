@@ -48,6 +48,7 @@ impl Listener {
                 self.lane.wake(None);
                 self.observer.schedule_due(Timestamp(0), false);
             }
+            (_, Hint::Signalled(notice)) => self.observer.signalled(notice),
             (_, Hint::Lost { worker, run, epoch, cancelled, why }) => {
                 self.observer.lease_lost(LostLease { worker, run, epoch, why, cancelled });
             }

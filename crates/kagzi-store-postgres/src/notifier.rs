@@ -12,7 +12,7 @@ use std::{
 };
 
 use kagzi_model::{GateKey, RunId, Timestamp};
-use kagzi_store::{Finished, LostLease, Observer, Waiting};
+use kagzi_store::{Finished, LostLease, Observer, SignalNotice, Waiting};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_postgres::Config;
@@ -113,6 +113,11 @@ impl Observer for NotifyingObserver {
         // Its worker may be connected to another server.
         self.outbox.put([Hint::lost(&lost).encode(&self.server)].into_iter());
         self.inner.lease_lost(lost);
+    }
+
+    fn signalled(&self, notice: SignalNotice) {
+        self.outbox.put([Hint::Signalled(notice.clone()).encode(&self.server)].into_iter());
+        self.inner.signalled(notice);
     }
 
     fn sweep_due(&self, at: Timestamp) {

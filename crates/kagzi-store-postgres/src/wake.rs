@@ -1,7 +1,7 @@
 //! What servers tell each other: hints, never truth.
 
 use kagzi_model::{GateKey, Name, RunId, WorkerId};
-use kagzi_store::{LostLease, QueueKey};
+use kagzi_store::{LostLease, QueueKey, SignalNotice};
 use uuid::Uuid;
 
 /// The one channel. Its name is part of the protocol between servers of different versions.
@@ -30,6 +30,8 @@ pub enum Hint {
     Everything,
     /// A worker, perhaps connected elsewhere, lost a lease.
     Lost { worker: WorkerId, run: RunId, epoch: u64, cancelled: bool, why: String },
+    /// Something was told to a run whose worker may be connected elsewhere.
+    Signalled(SignalNotice),
 }
 
 impl Hint {
@@ -65,6 +67,13 @@ impl Hint {
                 u8::from(*cancelled).to_string(),
                 why.clone(),
             ],
+            Hint::Signalled(SignalNotice { worker, run, epoch, channel }) => vec![
+                "m".into(),
+                worker.to_string(),
+                run.to_string(),
+                epoch.to_string(),
+                channel.to_string(),
+            ],
         };
         let separator = SEPARATOR.to_string();
         format!("{server}{separator}{}", fields.join(&separator))
@@ -92,11 +101,21 @@ impl Hint {
             ["e", ref ids @ ..] => {
                 Some(Hint::Ended(ids.iter().filter_map(|id| Uuid::try_parse(id).ok()).map(RunId).collect()))
             }
+            ["m", worker, run, epoch, channel] => signalled(worker, run, epoch, channel),
             ["l", worker, run, epoch, cancelled, why] => lost((worker, run), (epoch, cancelled), why),
             _ => None,
         };
         (server, hint.unwrap_or(Hint::Everything))
     }
+}
+
+fn signalled(worker: &str, run: &str, epoch: &str, channel: &str) -> Option<Hint> {
+    Some(Hint::Signalled(SignalNotice {
+        worker: WorkerId(Uuid::try_parse(worker).ok()?),
+        run: RunId(Uuid::try_parse(run).ok()?),
+        epoch: epoch.parse().ok()?,
+        channel: Name::from(channel),
+    }))
 }
 
 fn lost((worker, run): (&str, &str), (epoch, cancelled): (&str, &str), why: &str) -> Option<Hint> {

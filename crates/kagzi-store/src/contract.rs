@@ -159,6 +159,8 @@ pub trait Observer: Send + Sync + 'static {
     fn finished(&self, finished: Finished);
     /// A worker lost a lease through no act of its own.
     fn lease_lost(&self, lost: LostLease);
+    /// Something was told to a run that a worker executes: a wait in its code may ask for it. A hint.
+    fn signalled(&self, _notice: SignalNotice) {}
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
     fn sweep_due(&self, _at: Timestamp) {}
     /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a
@@ -200,6 +202,15 @@ pub struct LostLease {
     pub epoch: u64,
     pub why: String,
     pub cancelled: bool,
+}
+
+/// A signal for a run that a worker executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalNotice {
+    pub worker: WorkerId,
+    pub run: RunId,
+    pub epoch: u64,
+    pub channel: Name,
 }
 
 /// Nobody listens.

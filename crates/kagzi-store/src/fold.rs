@@ -6,7 +6,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, WriteSet,
+    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
 };
@@ -69,6 +69,8 @@ pub struct Taken {
 pub struct Touched {
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
+    /// Signals for runs that a worker executes.
+    pub notices: Vec<SignalNotice>,
     /// Runs whose row changed, for the claims that follow.
     pub rows: Vec<RunId>,
     /// (before, after) of every lease that began or ended.
@@ -276,6 +278,16 @@ impl<'a> Fold<'a> {
         let entry = self.cache.get_mut(id).expect("a decided run is known");
         for (kind, payload) in events {
             entry.aggregate.absorb(self.now, &kind);
+            if let (EventKind::SignalReceived { channel, .. }, Some(lease)) =
+                (&kind, entry.aggregate.run.lease())
+            {
+                let (worker, epoch, channel) = (lease.worker, entry.aggregate.run.epoch, channel.clone());
+                let notice = SignalNotice { worker, run: id, epoch, channel };
+                // One is enough for many signals: whoever hears of it asks for all of them.
+                if !self.touched.notices.contains(&notice) {
+                    self.touched.notices.push(notice);
+                }
+            }
             entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();

@@ -3,7 +3,7 @@
 use kagzi_model::{GateKey, RunId, State, Timestamp, WorkerId};
 
 use super::Turn;
-use crate::{Assignment, Backend, Finished, LaneStats, LostLease, QueueKey, Waiting, hash::HashSet};
+use crate::{Assignment, Backend, Finished, LaneStats, LostLease, QueueKey, SignalNotice, Waiting, hash::HashSet};
 
 /// What a committed turn leaves to do.
 #[derive(Default)]
@@ -11,6 +11,7 @@ pub struct Done {
     pub assignments: Vec<(u64, Assignment)>,
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
+    pub notices: Vec<SignalNotice>,
     pub rows: Vec<RunId>,
     /// The earliest time at which a run of this batch must be swept.
     pub sweep_at: Option<Timestamp>,
@@ -63,6 +64,7 @@ impl<B: Backend> Turn<'_, B> {
             assignments,
             finished: touched.finished,
             lost: touched.lost,
+            notices: touched.notices,
             sweep_at,
             schedule_at: self.schedules.due_at,
             schedules_changed: self.schedules.changed,
