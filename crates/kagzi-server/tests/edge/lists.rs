@@ -33,6 +33,7 @@ macro_rules! both_ways {
             (request.page_size, request.page_token) = (3, last);
             let page = client.$method(request).await.unwrap().into_inner();
             assert!(!page.next_page_token.is_empty(), "there is a page behind it");
+            assert!(page.$rows.len() <= 3, "a page has three rows");
             back.insert(0, page.$rows.iter().map($name).collect::<Vec<String>>());
             last = page.prev_page_token;
         }

@@ -145,7 +145,8 @@ async fn a_client_and_a_worker_that_know_only_the_missions_calls_get_through() {
         position: 1,
         ..Default::default()
     };
-    assert!(!workers.fail_step(fail).await.unwrap().into_inner().scheduled_retry);
+    let failed = workers.fail_step(fail).await.unwrap().into_inner();
+    assert_eq!((failed.scheduled_retry, failed.finality()), (false, v1::Finality::NonRetryable));
     let done = v1::CompleteWorkflowRequest {
         run_id: run_id.clone(),
         output: b"done".to_vec().into(),
