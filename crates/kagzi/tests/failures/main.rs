@@ -3,6 +3,7 @@
 mod deadlines;
 mod failure_handlers;
 mod operators;
+mod panics;
 mod progress;
 mod run_retries;
 mod step_retries;
