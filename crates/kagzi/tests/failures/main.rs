@@ -1,6 +1,7 @@
 //! What happens when things fail, from the SDK through the engine and back, on a clock that tests move.
 
 mod deadlines;
+mod dropped_steps;
 mod failure_handlers;
 mod operators;
 mod panics;
