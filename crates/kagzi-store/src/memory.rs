@@ -50,20 +50,20 @@ impl MemoryStore {
             tables: tables.clone(),
             working: Tables::default(),
             #[cfg(test)]
-            lose_answer: Arc::default(),
+            faults: Arc::default(),
         };
         MemoryStore::serve(backend, clock, observer, tables)
     }
 
-    /// The same, but the next commit after the switch is set happens and is answered with an error.
+    /// The same, with commits that can be made to fail.
     #[cfg(test)]
     pub(crate) fn open_lossy(
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
-        lose_answer: Arc<std::sync::atomic::AtomicBool>,
+        faults: Arc<Faults>,
     ) -> Store {
         let tables = Arc::new(RwLock::new(Tables::new(clock.now())));
-        let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), lose_answer };
+        let backend = MemoryBackend { tables: tables.clone(), working: Tables::default(), faults };
         MemoryStore::serve(backend, clock, observer, tables)
     }
 
@@ -84,7 +84,17 @@ struct MemoryBackend {
     tables: Arc<RwLock<Tables>>,
     working: Tables,
     #[cfg(test)]
-    lose_answer: Arc<std::sync::atomic::AtomicBool>,
+    faults: Arc<Faults>,
+}
+
+/// What becomes of the next commit, once.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// It happens, and is answered with an error.
+    pub lose_answer: std::sync::atomic::AtomicBool,
+    /// It does not happen.
+    pub refuse: std::sync::atomic::AtomicBool,
 }
 
 impl Backend for MemoryBackend {
@@ -94,9 +104,13 @@ impl Backend for MemoryBackend {
     }
 
     async fn commit(&mut self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        if self.faults.refuse.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("the disk is away".into()));
+        }
         *self.tables.write() = std::mem::take(&mut self.working);
         #[cfg(test)]
-        if self.lose_answer.swap(false, std::sync::atomic::Ordering::SeqCst) {
+        if self.faults.lose_answer.swap(false, std::sync::atomic::Ordering::SeqCst) {
             return Err(StoreError::Unavailable("the connection was lost".into()));
         }
         Ok(())
