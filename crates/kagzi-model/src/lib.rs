@@ -15,7 +15,7 @@ pub mod event;
 mod failure;
 mod failure_handler;
 mod gate;
-mod history;
+pub mod history;
 mod id;
 mod label;
 pub mod limits;
@@ -51,7 +51,7 @@ pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use history::{
-    Aggregate, AttemptState, Journal, JournalEntry, JournalState, StepAttempt, attempts, journal,
+    Aggregate, AttemptState, Journal, JournalEntry, JournalState, Projection, StepAttempt, attempts, journal,
 };
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
+use super::Projection;
 use crate::{
-    Change, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
+    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
     Timestamp, Unread, Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
@@ -500,6 +501,13 @@ impl Aggregate {
                 self.open.insert(step.path.clone());
             }
         }
+    }
+}
+
+impl Projection for Aggregate {
+    fn absorb(&mut self, event: &Event) {
+        Aggregate::absorb(self, event.at, &event.kind);
+        self.last_seq = event.seq;
     }
 }
 
