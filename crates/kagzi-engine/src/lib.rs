@@ -25,7 +25,7 @@ mod workers;
 pub use assigned::Assigned;
 pub use engine::{Delivery, Engine};
 pub use error::EngineError;
-pub use explain::{Explanation, moment};
+pub use explain::Explanation;
 pub use hub::Hub;
 pub use outline::Outline;
 pub use running::RunningStep;

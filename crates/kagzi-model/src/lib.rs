@@ -73,6 +73,6 @@ pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
-pub use time::{Millis, Timestamp};
+pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
 pub use wait::{Parked, Wait};
 pub use worker::{Registration, RegistryError, Worker, WorkerCommand, WorkerStatus, renewed_until};

@@ -4,7 +4,6 @@ mod payload;
 
 use std::collections::HashMap;
 
-use kagzi_engine::moment;
 use kagzi_model::{
     Author, Backoff, Labels, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
@@ -12,6 +11,7 @@ use kagzi_model::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
         WAIT_MS_MAX,
     },
+    moment,
 };
 use kagzi_proto::{Reason, Refusal, v1};
 use kagzi_store::TimeRange;

@@ -67,13 +67,9 @@ impl Hint {
                 u8::from(*cancelled).to_string(),
                 why.clone(),
             ],
-            Hint::Signalled(SignalNotice { worker, run, epoch, channel }) => vec![
-                "m".into(),
-                worker.to_string(),
-                run.to_string(),
-                epoch.to_string(),
-                channel.to_string(),
-            ],
+            Hint::Signalled(SignalNotice { worker, run, epoch, channel }) => {
+                vec!["m".into(), worker.to_string(), run.to_string(), epoch.to_string(), channel.to_string()]
+            }
         };
         let separator = SEPARATOR.to_string();
         format!("{server}{separator}{}", fields.join(&separator))

@@ -3,9 +3,10 @@
 use kagzi_model::{
     Author, Labels, Payload, RunId, RunKey, RunOptions, State, Status, Timestamp, act,
     limits::SCHEDULE_SLICE,
+    rfc3339,
     schedule::{
         Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
-        ScheduleRequest, Timing, rfc3339,
+        ScheduleRequest, Timing,
     },
 };
 use kagzi_store::{

@@ -41,8 +41,8 @@ pub use backend::{
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
-    Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer, SignalNotice,
-    Offline, Outcome, Register, Silent, SweepKind, Swept, Waiting,
+    Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
+    Offline, Outcome, Register, SignalNotice, Silent, SweepKind, Swept, Waiting,
 };
 pub use controls::{ChangeGate, ChangeNamespace, ControlBackend, ControlReads, Depth, ServerControls};
 pub use error::StoreError;

@@ -3,7 +3,9 @@
 use kagzi_model::{GateKey, RunId, State, Timestamp, WorkerId};
 
 use super::Turn;
-use crate::{Assignment, Backend, Finished, LaneStats, LostLease, QueueKey, SignalNotice, Waiting, hash::HashSet};
+use crate::{
+    Assignment, Backend, Finished, LaneStats, LostLease, QueueKey, SignalNotice, Waiting, hash::HashSet,
+};
 
 /// What a committed turn leaves to do.
 #[derive(Default)]
