@@ -8,6 +8,7 @@ use crate::{
     Timestamp, Unread, Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
+    only_told,
 };
 
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
@@ -244,7 +245,7 @@ impl Aggregate {
             | EventKind::RunCompleted
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
-            | EventKind::HandlerEnded { .. } => {}
+            | only_told!() => {}
         }
     }
 

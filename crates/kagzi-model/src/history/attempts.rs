@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Projection, project};
-use crate::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes};
+use crate::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes, only_told};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +157,7 @@ impl Projection for Attempts {
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
+            | only_told!()
             | EventKind::Unknown { .. }
             | EventKind::LabelSet { .. } => {}
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Projection, project};
-use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
+use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp, only_told};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -214,7 +214,7 @@ impl Projection for Journal {
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
+            | only_told!()
             | EventKind::Unknown { .. } => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Projection;
-use crate::{Event, EventKind, Millis, Name, Timestamp};
+use crate::{Event, EventKind, Millis, Name, Timestamp, only_told};
 
 /// What a stretch of time was spent on. Drawn in this order: what is shorter and matters more comes on top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Projection for Timeline {
             | EventKind::SignalReceived { .. }
             | EventKind::ChannelClosed { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
+            | only_told!()
             | EventKind::Unknown { .. } => {}
         }
     }
