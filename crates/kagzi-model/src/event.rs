@@ -33,7 +33,7 @@ pub struct Event {
 #[macro_export]
 macro_rules! only_told {
     () => {
-        $crate::EventKind::HandlerEnded { .. } | $crate::EventKind::RunDelayed { .. }
+        $crate::EventKind::HandlerEnded { .. }
     };
 }
 
@@ -157,12 +157,6 @@ events! {
         /// The deadline passed, whatever the run was doing.
         16 RunTimedOut "run_timed_out" ends TimedOut {
             1 failure: Failure,
-        };
-
-        /// It is to start later than it was asked for.
-        40 RunDelayed "run_delayed" {
-            /// no worker is given it before
-            1 until: Timestamp,
         };
 
         /// A failure handler was started for it.

@@ -74,8 +74,6 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         labels: start.labels.clone(),
     };
     let reply = Started { run: run.id, existed: false };
-    let mut events = vec![(EventKind::RunStarted, Some(start.input.clone()))];
-    let later = start.options.start_at.filter(|at| *at > now);
-    events.extend(later.map(|until| (EventKind::RunDelayed { until }, None)));
-    Change { run: Some(run), events, reply, follow: vec![] }
+    let event = (EventKind::RunStarted, Some(start.input.clone()));
+    Change { run: Some(run), events: vec![event], reply, follow: vec![] }
 }

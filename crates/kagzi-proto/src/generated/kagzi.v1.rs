@@ -528,7 +528,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 40, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -562,8 +562,6 @@ pub mod event_detail {
         RunCancelled(super::RunCancelledEvent),
         #[prost(message, tag = "16")]
         RunTimedOut(super::RunTimedOutEvent),
-        #[prost(message, tag = "40")]
-        RunDelayed(super::RunDelayedEvent),
         #[prost(message, tag = "20")]
         HandlerStarted(super::HandlerStartedEvent),
         #[prost(message, tag = "21")]
@@ -779,13 +777,6 @@ pub mod run_timed_out_event {
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
     }
-}
-/// It is to start later than it was asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RunDelayedEvent {
-    /// no worker is given it before
-    #[prost(int64, tag = "1")]
-    pub until: i64,
 }
 /// A failure handler was started for it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1061,7 +1052,6 @@ pub enum EventKind {
     RunFailed = 14,
     RunCancelled = 15,
     RunTimedOut = 16,
-    RunDelayed = 40,
     HandlerStarted = 20,
     HandlerEnded = 21,
     SignalReceived = 24,
@@ -1098,7 +1088,6 @@ impl EventKind {
             Self::RunFailed => "EVENT_KIND_RUN_FAILED",
             Self::RunCancelled => "EVENT_KIND_RUN_CANCELLED",
             Self::RunTimedOut => "EVENT_KIND_RUN_TIMED_OUT",
-            Self::RunDelayed => "EVENT_KIND_RUN_DELAYED",
             Self::HandlerStarted => "EVENT_KIND_HANDLER_STARTED",
             Self::HandlerEnded => "EVENT_KIND_HANDLER_ENDED",
             Self::SignalReceived => "EVENT_KIND_SIGNAL_RECEIVED",
@@ -1132,7 +1121,6 @@ impl EventKind {
             "EVENT_KIND_RUN_FAILED" => Some(Self::RunFailed),
             "EVENT_KIND_RUN_CANCELLED" => Some(Self::RunCancelled),
             "EVENT_KIND_RUN_TIMED_OUT" => Some(Self::RunTimedOut),
-            "EVENT_KIND_RUN_DELAYED" => Some(Self::RunDelayed),
             "EVENT_KIND_HANDLER_STARTED" => Some(Self::HandlerStarted),
             "EVENT_KIND_HANDLER_ENDED" => Some(Self::HandlerEnded),
             "EVENT_KIND_SIGNAL_RECEIVED" => Some(Self::SignalReceived),
