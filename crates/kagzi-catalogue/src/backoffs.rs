@@ -61,6 +61,4 @@ backoffs! {
         "The n-th delay of the schedule, then the longest."
     8 FromHeader "from_header" "what the error's retry-after says, else initial" ""
         "What the failure says (a `RetryAfterError`), else `initial_interval`."
-    9 Quadratic "quadratic" "initial × n²" "1, 4, 9, 16, 25, …"
-        "`initial_interval × n²`."
 }

@@ -34,7 +34,6 @@ impl Delay<'_> {
             }
             Backoff::FullJitter => exponential().min(self.maximum_ms as f64) * self.random(n),
             Backoff::Linear => initial * f64::from(n),
-            Backoff::Quadratic => initial * f64::from(n) * f64::from(n),
             Backoff::Fibonacci => initial * fibonacci(n),
             Backoff::Custom => {
                 let listed = self.schedule_ms.get(n as usize - 1).copied();
@@ -95,7 +94,6 @@ mod tests {
 
         assert_eq!(of(Backoff::Fixed), [1_000; 7]);
         assert_eq!(of(Backoff::Exponential), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000]);
-        assert_eq!(of(Backoff::Quadratic), [1_000, 4_000, 9_000, 16_000, 25_000, 36_000, 49_000]);
         assert_eq!(of(Backoff::Linear), [1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000]);
         assert_eq!(of(Backoff::Fibonacci), [1_000, 1_000, 2_000, 3_000, 5_000, 8_000, 13_000]);
         let schedule_ms = &[10, 20, 500][..];

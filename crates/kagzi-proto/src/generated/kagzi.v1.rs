@@ -342,7 +342,6 @@ pub enum Backoff {
     Fibonacci = 6,
     Custom = 7,
     FromHeader = 8,
-    Quadratic = 9,
 }
 impl Backoff {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -360,7 +359,6 @@ impl Backoff {
             Self::Fibonacci => "BACKOFF_FIBONACCI",
             Self::Custom => "BACKOFF_CUSTOM",
             Self::FromHeader => "BACKOFF_FROM_HEADER",
-            Self::Quadratic => "BACKOFF_QUADRATIC",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -375,7 +373,6 @@ impl Backoff {
             "BACKOFF_FIBONACCI" => Some(Self::Fibonacci),
             "BACKOFF_CUSTOM" => Some(Self::Custom),
             "BACKOFF_FROM_HEADER" => Some(Self::FromHeader),
-            "BACKOFF_QUADRATIC" => Some(Self::Quadratic),
             _ => None,
         }
     }
