@@ -19,7 +19,6 @@ pub mod fail_workflow;
 pub mod get_namespace;
 pub mod get_schedule;
 pub mod get_server_info;
-pub mod get_server_time;
 pub mod get_step_attempt;
 pub mod get_worker;
 pub mod get_workflow_run;

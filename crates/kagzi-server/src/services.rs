@@ -222,7 +222,6 @@ service! {
         }
     }
     get_server_info(GetServerInfoRequest) -> GetServerInfoResponse,
-    get_server_time(GetServerTimeRequest) -> GetServerTimeResponse,
     create_namespace(CreateNamespaceRequest) -> CreateNamespaceResponse,
     get_namespace(GetNamespaceRequest) -> GetNamespaceResponse,
     list_namespaces(ListNamespacesRequest) -> ListNamespacesResponse,

@@ -7766,13 +7766,6 @@ pub mod schedule_service_server {
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetServerTimeRequest {}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetServerTimeResponse {
-    #[prost(message, optional, tag = "1")]
-    pub now: ::core::option::Option<::prost_types::Timestamp>,
-}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HealthCheckRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HealthCheckResponse {
@@ -8349,31 +8342,6 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.AdminService", "GetServerInfo"));
             self.inner.unary(req, path, codec).await
         }
-        /// Tells what the clock says that decides.
-        pub async fn get_server_time(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetServerTimeRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetServerTimeResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/kagzi.v1.AdminService/GetServerTime",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("kagzi.v1.AdminService", "GetServerTime"));
-            self.inner.unary(req, path, codec).await
-        }
         /// Creates a namespace with its own defaults and limits.
         pub async fn create_namespace(
             &mut self,
@@ -8680,14 +8648,6 @@ pub mod admin_service_server {
             tonic::Response<super::GetServerInfoResponse>,
             tonic::Status,
         >;
-        /// Tells what the clock says that decides.
-        async fn get_server_time(
-            &self,
-            request: tonic::Request<super::GetServerTimeRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetServerTimeResponse>,
-            tonic::Status,
-        >;
         /// Creates a namespace with its own defaults and limits.
         async fn create_namespace(
             &self,
@@ -8935,51 +8895,6 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetServerInfoSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/kagzi.v1.AdminService/GetServerTime" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetServerTimeSvc<T: AdminService>(pub Arc<T>);
-                    impl<
-                        T: AdminService,
-                    > tonic::server::UnaryService<super::GetServerTimeRequest>
-                    for GetServerTimeSvc<T> {
-                        type Response = super::GetServerTimeResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetServerTimeRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as AdminService>::get_server_time(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetServerTimeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
