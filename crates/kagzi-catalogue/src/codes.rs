@@ -26,6 +26,7 @@ failure_codes! {
     WORKER_LOST "The worker that executed the step was lost as often as the policy allows."
     LEASE_LOST "The run was taken from its worker while the attempt ran."
     RELEASED "The worker gave the run back while the attempt ran, as often as it may."
+    ABANDONED "The code dropped the step while the attempt ran; its outcome is unknown."
     CANCELLED "The run was cancelled while the attempt ran."
     TERMINATED "A person ended the run as failed."
     QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \

@@ -30,7 +30,9 @@ const UNSET: Preset = Preset {
 /// Declares the presets: a constant each, and the list of all.
 macro_rules! presets {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $value:expr),* $(,)? })+) => {
-        $($(#[$doc])* pub const $name: Preset =
+        $($(#[$doc])*
+        #[allow(clippy::needless_update, reason = "some presets set every field")]
+        pub const $name: Preset =
             Preset { name: stringify!($name), $($field: $value,)* ..UNSET };)+
 
         /// Every preset, in the order of the documentation.

@@ -1,18 +1,13 @@
 //! A leased run with all that a worker needs to execute it.
 
-use std::collections::HashMap;
-
-use kagzi_model::{Event, EventKind, Journal, JournalEntry, Name, Payload, Run};
+use kagzi_model::{Event, EventKind, Journal, JournalEntry, Payload, Projection, Run};
 use kagzi_store::{Assignment, EventFilter, EventRequest, LaneStats};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Outline};
 
 /// Events that are read at once, and about how many bytes of payloads.
 const PAGE_LEN: usize = 2_000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Lines of a history with much progress that are read at once without their payloads, and payloads that are.
-const OUTLINE_PAGE: usize = 5_000;
-const PAYLOADS_PAGE: usize = 500;
 /// With more words of progress than this in a page, the rest is read without those that later ones replace.
 const PROGRESS_MAX: usize = 100;
 
@@ -32,16 +27,16 @@ impl Assigned {
             return Ok(Assigned { run, input, journal: Vec::new() });
         }
         let journals = &engine.hub().journals;
-        let mut journal = journals.take(run.id);
-        read_on(engine, &run, &mut journal).await?;
+        let journal = read_on(engine, &run, journals.take(run.id)).await?;
         let (input, entries) = (journal.input(), journal.entries());
         journals.keep(run.id, journal);
         Ok(Assigned { run, input, journal: entries })
     }
 }
 
-/// Takes in what happened since the journal was made.
-async fn read_on(engine: &Engine, run: &Run, journal: &mut Journal) -> Result<(), EngineError> {
+/// Takes in what happened since the journal was made: the one way in which a journal is read, whole for a
+/// stream and by pages ([`Outline`]) for workers without one.
+async fn read_on(engine: &Engine, run: &Run, mut journal: Journal) -> Result<Journal, EngineError> {
     loop {
         let request = EventRequest {
             filter: EventFilter::default(),
@@ -53,55 +48,17 @@ async fn read_on(engine: &Engine, run: &Run, journal: &mut Journal) -> Result<()
         let piece = engine.store().replay(&run.namespace, run.id, &request).await?;
         LaneStats::add(&engine.store().stats().replay_events, piece.events.len() as u64);
         piece.events.iter().for_each(|event| journal.absorb(event));
-        let progress = |event: &&Event| matches!(event.kind, EventKind::StepProgressed { .. });
         if !piece.more {
-            return Ok(());
+            return Ok(journal);
         }
+        let progress = |event: &&Event| matches!(event.kind, EventKind::StepProgressed { .. });
         if piece.events.iter().filter(progress).count() > PROGRESS_MAX {
-            for event in needed(engine, run, journal.last_seq()).await? {
-                journal.absorb(&event);
-            }
-            return Ok(());
+            let beyond = journal.last_seq();
+            let outline = Outline::read(engine, (&run.namespace, run.id), journal, beyond).await?;
+            let mut journal = outline.view;
+            let payloads = engine.payloads(&run.namespace, run.id, &journal.missing()).await?;
+            payloads.into_iter().for_each(|(seq, payload)| journal.fill(seq, payload));
+            return Ok(journal);
         }
     }
-}
-
-/// The rest of a long history with those payloads only that replay needs: of all that a step said of how far
-/// it is, the last.
-async fn needed(engine: &Engine, run: &Run, beyond: u64) -> Result<Vec<Event>, EngineError> {
-    let mut events: Vec<Event> = Vec::new();
-    loop {
-        let after = events.last().map_or(beyond, |event| event.seq);
-        let page = engine.store().outline(&run.namespace, run.id, after, OUTLINE_PAGE).await?;
-        let last = page.len() < OUTLINE_PAGE;
-        events.extend(page.into_iter().map(|line| line.event));
-        if last {
-            break;
-        }
-    }
-    let mut progress: HashMap<&Name, u64> = HashMap::new();
-    let mut seqs = Vec::new();
-    for event in &events {
-        match &event.kind {
-            EventKind::StepProgressed { step, .. } => drop(progress.insert(step, event.seq)),
-            kind => {
-                if let EventKind::StepCompleted { step, .. } = kind {
-                    // How far it was is of no use to anybody any more.
-                    progress.remove(step);
-                }
-                if kind.payload_is().is_some() {
-                    seqs.push(event.seq);
-                }
-            }
-        }
-    }
-    seqs.extend(progress.into_values());
-    for seqs in seqs.chunks(PAYLOADS_PAGE) {
-        for (seq, payload) in engine.store().payloads(&run.namespace, run.id, seqs).await? {
-            if let Ok(at) = events.binary_search_by_key(&seq, |event| event.seq) {
-                events[at].payload = Some(payload);
-            }
-        }
-    }
-    Ok(events)
 }

@@ -1,11 +1,11 @@
 //! What operators may ask for: namespaces, gates, and a worker taken offline.
 
 use kagzi_model::{
-    ControlRejection, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, WorkerId,
+    ControlRejection, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, WorkerId, ago,
 };
 use kagzi_store::{ChangeGate, ChangeNamespace, Offline};
 
-use crate::{Engine, EngineError, SessionEvent, explain::ago};
+use crate::{Engine, EngineError, SessionEvent};
 
 impl Engine {
     /// Creates or changes a namespace.

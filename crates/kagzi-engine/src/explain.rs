@@ -1,6 +1,8 @@
 //! Why a run is where it is, in one true sentence.
 
-use kagzi_model::{Name, Parked, Reason, Run, RunId, State, Timestamp, Wait, WorkerStatus};
+use kagzi_model::{
+    Name, Parked, Reason, Run, RunId, State, Timestamp, Wait, WorkerStatus, ago, in_time, moment,
+};
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
 use crate::{Engine, EngineError};
@@ -177,44 +179,4 @@ fn first_deadline(run: &Run) -> Option<Timestamp> {
 
 fn ended(run: &Run) -> String {
     run.finished_at.map_or_else(|| "an unknown time".into(), moment)
-}
-
-/// A time as people and programs read it: RFC 3339 in UTC.
-pub fn moment(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| "the end of time".into(), |at| format!("{at:.3}"))
-}
-
-fn in_time(now: Timestamp, at: Timestamp) -> String {
-    if at <= now { "now".into() } else { format!("in {}", ago(at, now)) }
-}
-
-pub(crate) fn ago(now: Timestamp, then: Timestamp) -> String {
-    let passed = now - then;
-    match passed.as_secs() {
-        0 => format!("{} ms", passed.as_millis()),
-        s @ 1..=119 => format!("{s} s"),
-        s @ 120..=7199 => format!("{} min", s / 60),
-        s => format!("{} h", s / 3600),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_time_read_naturally() {
-        let at = |secs: i64| Timestamp::from_millis(secs * 1000);
-
-        assert_eq!(ago(Timestamp(1_500), Timestamp(0)), "1 ms");
-        assert_eq!(ago(at(90), at(0)), "90 s");
-        assert_eq!(ago(at(600), at(0)), "10 min");
-        assert_eq!(in_time(at(0), at(3)), "in 3 s");
-        assert_eq!(in_time(at(3), at(0)), "now");
-    }
-
-    #[test]
-    fn moments_are_rfc_3339() {
-        assert_eq!(moment(Timestamp(1_700_000_000_123_456)), "2023-11-14T22:13:20.123Z");
-    }
 }

@@ -72,7 +72,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use kagzi_model::{Event, EventKind, Payload, Timestamp};
+    use kagzi_model::{Event, EventKind, Payload, Projection, Timestamp};
     use uuid::Uuid;
 
     use super::*;

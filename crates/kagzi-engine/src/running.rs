@@ -5,8 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use kagzi_model::{Command, LeaseRef, Millis, Name, RetryPolicy, RunId, RunKey, StepRef, Timestamp, act};
 use parking_lot::Mutex;
 
-/// Most runs whose steps are remembered, and most steps of one run; beyond it `why` and the step list know a
-/// little less, and the server ends no steps that run too long.
+/// Most runs whose steps are remembered, and most steps of one run. When there are more, those that were told
+/// of longest ago are forgotten: of them `why` and the step list know a little less, and the server does not
+/// end their steps by itself unless they were written down.
 const RUNS_MAX: usize = 100_000;
 const STEPS_PER_RUN_MAX: usize = 1_000;
 /// Most steps that wait to be written down.
@@ -47,7 +48,7 @@ impl Running {
     pub fn begin(&self, run: RunId, step: RunningStep) {
         let mut steps = self.steps.lock();
         if steps.len() >= RUNS_MAX && !steps.contains_key(&run) {
-            return;
+            forget_oldest(&mut steps);
         }
         let list = steps.entry(run).or_default();
         list.retain(|known| known.epoch == step.epoch && known.path != step.path);
@@ -130,5 +131,61 @@ impl Running {
         let steps = self.steps.lock();
         let list = steps.get(&run).map(Vec::as_slice).unwrap_or_default();
         list.iter().filter(|step| step.epoch == epoch).cloned().collect()
+    }
+}
+
+/// Makes room for a tenth. Entries stay behind when nobody tells that their run left its worker, and those
+/// must not stand in the way of runs that go on.
+fn forget_oldest(steps: &mut HashMap<RunId, Vec<RunningStep>>) {
+    let told = |list: &[RunningStep]| list.iter().map(|step| step.told_at).max();
+    let mut times: Vec<_> = steps.values().map(|list| told(list)).collect();
+    let (_, last_forgotten, _) = times.select_nth_unstable(RUNS_MAX / 10);
+    let last_forgotten = *last_forgotten;
+    let mut left = RUNS_MAX / 10;
+    steps.retain(|_, list| {
+        let forgotten = left > 0 && told(list) <= last_forgotten;
+        left -= usize::from(forgotten);
+        !forgotten
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn step(at: i64) -> RunningStep {
+        RunningStep {
+            path: "charge".into(),
+            position: 0,
+            attempt: 1,
+            since: Timestamp(at),
+            told_at: Timestamp(at),
+            epoch: 1,
+            namespace: "shop".into(),
+            timeout_ms: Some(1),
+            policy: RetryPolicy::default(),
+        }
+    }
+
+    fn run(n: usize) -> RunId {
+        RunId(Uuid::from_u128(n as u128))
+    }
+
+    /// A server that has lost a hundred thousand hints would else end no step by itself any more.
+    #[test]
+    fn entries_that_nobody_takes_back_do_not_keep_new_runs_out() {
+        let running = Running::default();
+        for n in 0..RUNS_MAX {
+            running.begin(run(n), step(n as i64));
+        }
+
+        running.begin(run(RUNS_MAX), step(RUNS_MAX as i64));
+
+        assert_eq!(running.of(run(RUNS_MAX), 1).len(), 1, "the new one is noted");
+        assert_eq!(running.of(run(0), 1), [], "the one told of longest ago is forgotten");
+        assert_eq!(running.of(run(RUNS_MAX - 1), 1).len(), 1);
+        assert_eq!(running.steps.lock().len(), RUNS_MAX - RUNS_MAX / 10 + 1);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kagzi_model::{
     Defaults, Millis, RetryPolicy, Timeouts,
-    limits::{LOSSES_STANDARD, PAYLOAD_LIMIT_BYTES_MAX},
+    limits::{LOSSES_STANDARD, PAYLOAD_LIMIT_BYTES_MAX, RETENTION_MS_MIN},
 };
 use kagzi_store::ServerControls;
 
@@ -181,6 +181,14 @@ impl Settings {
             return broken(
                 "scheduler.schedules_max",
                 format!("it is {} and must be at most {SCHEDULES_MAX}", self.schedules_max),
+            );
+        }
+        if self.retention.is_some_and(|kept| millis(kept) < RETENTION_MS_MIN) {
+            return broken(
+                "retention.finished_runs",
+                "it must be at least 2m, so that a start that a client repeats finds its run; 0s keeps ended \
+                 runs for ever"
+                    .into(),
             );
         }
         if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kagzi_engine::{Delivery, Engine, Hub, Session, Settings};
 use kagzi_model::{
-    Labels, LeaseRef, Name, Payload, Registration, RetryPolicy, Run, RunId, RunOptions, StartRun, State,
-    StepRef, Timestamp, WorkerId, act,
+    Labels, LeaseRef, Name, Payload, Reason, Registration, RetryPolicy, Run, RunId, RunOptions, StartRun,
+    State, StepRef, Timestamp, WorkerId, act,
     schedule::{NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
 use kagzi_store::{Direction, MemoryStore, PageRequest, RunFilter, SystemClock, TimeSource};
@@ -245,7 +245,7 @@ async fn a_sleep_is_neither_cut_short_nor_held_up_by_a_clock_that_was_set_back()
     stage.engine.apply_one(sleep).await.unwrap();
 
     stage.pass_beating(10 * MINUTE, &[(worker, lease.clone())]).await;
-    assert_eq!(stage.run(lease.run).await.state.reason(), Some(kagzi_model::Reason::Timer), "not early");
+    assert_eq!(stage.run(lease.run).await.state.reason(), Some(Reason::Timer), "not early");
     stage.pass_beating(2 * MINUTE, &[(worker, lease.clone())]).await;
 
     let run = stage.run(lease.run).await;

@@ -1,6 +1,9 @@
 //! Where the servers of a stage keep their data.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{Evidence, ExecutionLog, check_invariants, check_invariants_on};
 
@@ -14,6 +17,15 @@ pub enum Home {
 }
 
 impl Home {
+    /// Makes every run that has ended look as if it had ended so much earlier.
+    pub fn let_ended_runs_age(&self, by: Duration) {
+        let Home::File(path) = self else { panic!("the ages of runs are changed in files only") };
+        let db = rusqlite::Connection::open(path).expect("the file is there");
+        let micros = i64::try_from(by.as_micros()).expect("a short time");
+        db.execute("UPDATE runs SET finished_at = finished_at - ?1 WHERE finished_at IS NOT NULL", [micros])
+            .expect("the server is down");
+    }
+
     /// As `--store` takes it.
     pub fn url(&self) -> String {
         match self {

@@ -198,6 +198,11 @@ impl Stage {
         *self.server_slot() = Some(server);
     }
 
+    /// Makes every run that has ended look as if it had ended so much earlier; the server must be down.
+    pub fn let_ended_runs_age(&self, by: Duration) {
+        self.home.let_ended_runs_age(by);
+    }
+
     /// SIGKILL to the server.
     pub async fn kill_server(&self) {
         self.take_server().kill().await;

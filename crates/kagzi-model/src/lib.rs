@@ -15,7 +15,7 @@ pub mod event;
 mod failure;
 mod failure_handler;
 mod gate;
-mod history;
+pub mod history;
 mod id;
 mod label;
 pub mod limits;
@@ -51,7 +51,7 @@ pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use history::{
-    Aggregate, AttemptState, Journal, JournalEntry, JournalState, StepAttempt, attempts, journal,
+    Aggregate, AttemptState, Journal, JournalEntry, JournalState, Projection, StepAttempt, attempts, journal,
 };
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
@@ -73,6 +73,6 @@ pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
-pub use time::{Millis, Timestamp};
+pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
 pub use wait::{Parked, Wait};
 pub use worker::{Registration, RegistryError, Worker, WorkerCommand, WorkerStatus, renewed_until};

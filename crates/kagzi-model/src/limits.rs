@@ -21,6 +21,9 @@ pub const TYPES_PER_WORKER_MAX: usize = 1_000;
 pub const CONCURRENT_PER_WORKER_MAX: u32 = 10_000;
 /// Most labels on a worker or a run.
 pub const LABELS_MAX: usize = 64;
+/// Ended runs are kept at least this long. A client repeats a start that was not answered for up to a minute;
+/// were the run gone by then, the repeat would start it a second time.
+pub const RETENTION_MS_MIN: i64 = 120_000;
 /// Longest sleep, retry delay or timeout: ten years.
 pub const WAIT_MS_MAX: i64 = 10 * 366 * 24 * 3600 * 1000;
 /// Claims in a row that end with a lost worker and no progress before a run is quarantined, unless the server

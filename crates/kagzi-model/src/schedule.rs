@@ -23,7 +23,7 @@ pub use change::{
     NewSchedule, ScheduleChange, ScheduleCommand, ScheduleKey, ScheduleRejection, ScheduleRequest, change,
 };
 pub use cron::CronError;
-pub use key::{business_id as scheduled_business_id, rfc3339};
+pub use key::business_id as scheduled_business_id;
 pub use overlap::{Overlap, Verdict};
 pub use tick::{Cause, Fire, Tick, tick};
 pub use timing::{Timetable, Timing, TimingError};

@@ -33,6 +33,32 @@ impl Timestamp {
     }
 }
 
+/// A time as everybody writes it: RFC 3339 in UTC, with a fraction only where there is one.
+pub fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.to_string())
+}
+
+/// A time for people: RFC 3339 in UTC, to the millisecond.
+pub fn moment(at: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| "the end of time".into(), |at| format!("{at:.3}"))
+}
+
+/// How far away a time is, for people.
+pub fn in_time(now: Timestamp, at: Timestamp) -> String {
+    if at <= now { "now".into() } else { format!("in {}", ago(at, now)) }
+}
+
+/// How long ago a time was, for people: in the unit that says enough.
+pub fn ago(now: Timestamp, then: Timestamp) -> String {
+    let passed = now - then;
+    match passed.as_secs() {
+        0 => format!("{} ms", passed.as_millis()),
+        s @ 1..=119 => format!("{s} s"),
+        s @ 120..=7199 => format!("{} min", s / 60),
+        s => format!("{} h", s / 3600),
+    }
+}
+
 impl ops::Add<Duration> for Timestamp {
     type Output = Timestamp;
 
@@ -65,6 +91,23 @@ mod tests {
         assert_eq!(Timestamp(1001).remaining_ms(Timestamp(0)), 2);
         assert_eq!(Timestamp(1000).remaining_ms(Timestamp(0)), 1);
         assert_eq!(Timestamp(0).remaining_ms(Timestamp(5)), 0);
+    }
+
+    #[test]
+    fn lengths_of_time_read_naturally() {
+        let at = |secs: i64| Timestamp::from_millis(secs * 1000);
+
+        assert_eq!(ago(Timestamp(1_500), Timestamp(0)), "1 ms");
+        assert_eq!(ago(at(90), at(0)), "90 s");
+        assert_eq!(ago(at(600), at(0)), "10 min");
+        assert_eq!(in_time(at(0), at(3)), "in 3 s");
+        assert_eq!(in_time(at(3), at(0)), "now");
+    }
+
+    #[test]
+    fn times_are_written_as_rfc_3339() {
+        assert_eq!(moment(Timestamp(1_700_000_000_123_456)), "2023-11-14T22:13:20.123Z");
+        assert_eq!(rfc3339(Timestamp(1_500_000)), "1970-01-01T00:00:01.5Z");
     }
 
     #[test]

@@ -263,3 +263,31 @@ fn words_of_progress_end_before_a_history_is_too_long_to_be_loaded() {
     assert_eq!(last, Reply::Done(Done { already: false }));
     assert_eq!((late.events.len(), late.reply), (0, Reply::Done(Done { already: true })));
 }
+
+/// Limits that hold for the whole run hold for steps that time out in the same moment, too: each is judged
+/// with the ones before it counted.
+#[test]
+fn steps_that_time_out_together_share_the_limits_of_their_run() {
+    let retry = RetryPolicy { run_retries_max: Some(2), ..RetryPolicy::default() };
+    let mut story = Story::begin(retry.clone());
+    story.claim();
+    for (position, path) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        let step = StepRef { path: path.into(), position: position as u32 };
+        let begin =
+            act::BeginStep { step, timeout_ms: Some(1_000), standard_ms: None, policy: retry.clone() };
+        let lease = story.lease();
+        story.apply(&lease.report(begin));
+    }
+
+    story.now = story.now.plus_ms(2_000);
+    story.apply(&RunKey::new("shop", RUN).duty(act::Expire { losses_max: LOSSES_STANDARD }));
+
+    let waiting = |step: &&kagzi_model::Step| matches!(step.state, StepState::Waiting(Wait::Retry { .. }));
+    let failed = |step: &&kagzi_model::Step| matches!(step.state, StepState::Done(StepEnd::Failed { .. }));
+    let steps = &story.seen.steps;
+    assert_eq!(
+        (steps.values().filter(waiting).count(), steps.values().filter(failed).count()),
+        (2, 2),
+        "two retries are allowed to all of them together"
+    );
+}

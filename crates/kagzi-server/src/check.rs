@@ -4,14 +4,14 @@ mod payload;
 
 use std::collections::HashMap;
 
-use kagzi_engine::moment;
 use kagzi_model::{
     Author, Backoff, Labels, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
     check_label_name, check_label_value, check_name, check_step_path,
     limits::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
-        WAIT_MS_MAX,
+        RETENTION_MS_MIN, WAIT_MS_MAX,
     },
+    moment,
 };
 use kagzi_proto::{Reason, Refusal, v1};
 use kagzi_store::TimeRange;
@@ -288,8 +288,13 @@ pub fn gate_limit(value: u32) -> Result<u32, Status> {
 /// How long finished runs are kept.
 pub fn retention_ms(field: &str, value: i64) -> Result<Millis, Status> {
     match u64::try_from(value) {
-        Ok(0) | Err(_) => Err(invalid(field, value, "it must be above zero")),
-        Ok(ms) => duration_ms(field, ms),
+        Ok(ms) if value >= RETENTION_MS_MIN => duration_ms(field, ms),
+        Ok(_) | Err(_) => {
+            let rule = format_args!(
+                "it must be at least {RETENTION_MS_MIN} ms: a start that a client repeats must find its run"
+            );
+            Err(invalid(field, value, rule))
+        }
     }
 }
 

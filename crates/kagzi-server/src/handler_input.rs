@@ -2,8 +2,8 @@
 //! twice.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kagzi_engine::{Engine, EngineError, moment};
-use kagzi_model::{Name, Payload, Rejection, Run, RunId, codes};
+use kagzi_engine::{Engine, EngineError};
+use kagzi_model::{Name, Payload, Rejection, Run, RunId, codes, moment};
 use kagzi_proto::{WORKFLOW_FAILED, v1};
 use serde_json::json;
 use tonic::Status;

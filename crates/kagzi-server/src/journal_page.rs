@@ -1,16 +1,14 @@
 //! A journal for a worker without a stream: as much of it as an answer holds.
 
-use std::collections::HashMap;
-
-use kagzi_engine::Engine;
-use kagzi_model::{EventKind, JournalState, Name, Run, Timestamp, journal};
+use kagzi_engine::{Engine, Outline};
+use kagzi_model::{Journal, Run, Timestamp, history::Sources};
 use kagzi_proto::v1;
 use kagzi_store::{Cursor, Direction};
 use prost::Message;
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::{history_outline, history_outline::Outline, page_token, response_budget::Room, wire};
+use crate::{page_token, response_budget::Room, status::from_engine, wire};
 
 /// Entries, and the token of those that follow.
 #[derive(Default)]
@@ -24,15 +22,14 @@ pub async fn read(engine: &Engine, run: &Run, token: &str, mut room: Room) -> Re
     let query = format!("journal {:?} {} {}", run.namespace, run.id, run.epoch);
     let from = page_token::read(token, &query, 0)?.from;
     let from = from.map_or(0, |from| usize::try_from(from.at.0).unwrap_or(0));
-    let outline = Outline::read(engine, &run.namespace, run.id).await?;
-    let sources = Sources::of(&outline);
-    let entries = journal(&outline.events);
+    let outline = Outline::read(engine, (&run.namespace, run.id), Journal::default(), 0).await;
+    let outline = outline.map_err(from_engine)?;
+    let entries = outline.view.entries();
     let now = engine.clock().now();
     let (mut page, mut seqs) = (Vec::new(), Vec::new());
     let mut left = entries.into_iter().skip(from).peekable();
     while let Some(entry) = left.peek() {
-        let result = sources.result_of(&entry.path).filter(|_| completed(&entry.state));
-        let progress = sources.progress_of(&entry.path);
+        let Sources { result, progress } = entry.sources;
         let both = [result, progress];
         let bytes: usize = both.iter().flatten().map(|seq| outline.payload_bytes(*seq)).sum();
         let line = wire::journal_entry(entry.clone(), now);
@@ -51,7 +48,7 @@ pub async fn read(engine: &Engine, run: &Run, token: &str, mut room: Room) -> Re
             page_token::write(Direction::Next, place, &query)
         }
     };
-    let payloads = history_outline::payloads(engine, &run.namespace, run.id, &seqs).await?;
+    let payloads = engine.payloads(&run.namespace, run.id, &seqs).await.map_err(from_engine)?;
     let payload = |seq: Option<u64>| seq.and_then(|seq| payloads.get(&seq)).cloned().map(wire::payload);
     let entries = page.into_iter().map(|(line, result, progress)| v1::JournalEntry {
         result: payload(result).or(line.result.clone()),
@@ -59,38 +56,4 @@ pub async fn read(engine: &Engine, run: &Run, token: &str, mut room: Room) -> Re
         ..line
     });
     Ok(JournalPage { entries: entries.collect(), next_page_token })
-}
-
-fn completed(state: &JournalState) -> bool {
-    matches!(state, JournalState::Completed { .. })
-}
-
-/// Which events hold the payloads of a step.
-#[derive(Default)]
-struct Sources<'o> {
-    results: HashMap<&'o Name, u64>,
-    progress: HashMap<&'o Name, u64>,
-}
-
-impl<'o> Sources<'o> {
-    fn of(outline: &'o Outline) -> Sources<'o> {
-        let mut sources = Sources::default();
-        for event in &outline.events {
-            if let EventKind::StepCompleted { step, .. } = &event.kind {
-                sources.results.insert(step, event.seq);
-            }
-            if let EventKind::StepProgressed { step, .. } = &event.kind {
-                sources.progress.insert(step, event.seq);
-            }
-        }
-        sources
-    }
-
-    fn result_of(&self, step: &Name) -> Option<u64> {
-        self.results.get(step).copied()
-    }
-
-    fn progress_of(&self, step: &Name) -> Option<u64> {
-        self.progress.get(step).copied()
-    }
 }

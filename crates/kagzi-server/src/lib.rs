@@ -10,7 +10,6 @@ mod embedded;
 mod find;
 mod handler_input;
 mod health;
-mod history_outline;
 mod http;
 mod journal_page;
 mod message_limit;

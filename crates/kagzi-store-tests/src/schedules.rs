@@ -1,11 +1,12 @@
 //! Schedules: one run per nominal time, on time, by the policy, over restarts.
 
 use kagzi_model::{
-    Author, Labels, Payload, RunId, RunKey, RunOptions, State, Status, Timestamp, act,
+    Author, Labels, Payload, RunId, RunKey, RunOptions, StartRun, State, Status, Timestamp, act,
     limits::SCHEDULE_SLICE,
+    rfc3339,
     schedule::{
         Backfill, NewSchedule, Overlap, Plan, Schedule, ScheduleCommand, ScheduleKey, ScheduleRejection,
-        ScheduleRequest, Timing, rfc3339,
+        ScheduleRequest, Timing,
     },
 };
 use kagzi_store::{
@@ -457,6 +458,39 @@ pub(crate) async fn fires_once_over_a_reopening(stage: &mut Stage) {
     let first = runs(stage, "tick").await[0].1;
     stage.ok(stage.cancel(first)).await;
     assert_eq!(runs(stage, "tick").await.len(), 2, "what waited still waits");
+}
+
+/// Somebody lets a failed run of a schedule go on, or starts it again: what is due meanwhile must not run
+/// beside it.
+pub async fn a_run_that_is_retried_or_restarted_counts_for_the_overlap_policy(stage: Stage) {
+    ok(&stage, "tick", create(minutely(Overlap::Skip))).await;
+    let next_minute = async || {
+        stage.pass_ms(MINUTE_MS as u64);
+        sweep(&stage).await;
+        runs(&stage, "tick").await
+    };
+    let order = |run, order: kagzi_model::Order| {
+        RunKey::new(stage.namespace.clone(), run).order(Author::new("tester", "again"), order)
+    };
+    let first = next_minute().await[0].1;
+    stage.ok(order(first, act::Terminate.into())).await;
+    let second = next_minute().await[1].1;
+    stage.ok(stage.cancel(second)).await;
+
+    stage.ok(order(first, act::Retry { request: None, from: None }.into())).await;
+    assert_eq!(next_minute().await.len(), 2, "the first run goes again, so the third time is left out");
+
+    stage.ok(order(first, act::Terminate.into())).await;
+    let third = next_minute().await[2].1;
+    stage.ok(stage.cancel(third)).await;
+    let former = stage.run(first).await;
+    let again = StartRun { options: (*former.options).clone(), ..stage.new_run("again") };
+    let again = stage.start_with(again).await;
+    assert_eq!(next_minute().await.len(), 4, "the restarted run goes, so the fifth time is left out");
+
+    stage.ok(stage.cancel(again)).await;
+    assert_eq!(next_minute().await.len(), 5, "nothing goes any more");
+    assert_eq!(row(&stage, "tick").await.state.overlapped_total, 2);
 }
 
 pub async fn what_is_started_how_late_and_what_is_left_out_is_counted(stage: Stage) {

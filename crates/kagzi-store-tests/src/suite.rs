@@ -220,6 +220,7 @@ macro_rules! conformance {
                 no_schedule_crosses_a_namespace,
                 the_observer_is_told_when_a_schedule_is_due,
                 a_run_ended_by_its_worker_or_a_person_frees_the_schedule,
+                a_run_that_is_retried_or_restarted_counts_for_the_overlap_policy,
                 runs_carry_the_labels_of_their_schedule_however_they_are_started,
                 what_is_started_how_late_and_what_is_left_out_is_counted,
                 a_buffered_time_is_counted_once_and_is_not_late,

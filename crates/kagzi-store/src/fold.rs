@@ -71,6 +71,8 @@ pub struct Touched {
     pub lost: Vec<LostLease>,
     /// Signals for runs that a worker executes.
     pub notices: Vec<SignalNotice>,
+    /// Runs of schedules that were made or go again after their end.
+    pub going: Vec<RunId>,
     /// Runs whose row changed, for the claims that follow.
     pub rows: Vec<RunId>,
     /// (before, after) of every lease that began or ended.
@@ -256,6 +258,9 @@ impl<'a> Fold<'a> {
                 if !run.labels.is_empty() {
                     self.relabelled.insert(id);
                 }
+                if run.options.scheduled.is_some() {
+                    self.touched.going.push(id);
+                }
                 self.cache.insert(Aggregate::new(run, 0), Some(start.input.clone()));
                 self.inserted.push(id);
                 self.dirty.insert(id);
@@ -307,6 +312,9 @@ impl<'a> Fold<'a> {
             log_release(after, &released.why);
         }
         let ended = after.state.finished() && !before.state.finished();
+        if before.state.finished() && !after.state.finished() && after.options.scheduled.is_some() {
+            self.touched.going.push(after.id);
+        }
         if after.needs_handler() && !before.needs_handler() && after.options.handler_of.is_none() {
             self.failed.push(after.id);
         }

@@ -234,6 +234,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         for message in batch {
             self.answer(message).await?;
         }
+        self.follow_going().await?;
         self.follow_ends().await?;
         self.count_all_leases().await?;
         self.unblock_after_ended_leases().await?;

@@ -102,7 +102,11 @@ async fn a_signal_may_come_before_anybody_waits_and_before_a_worker_is_there() {
     let run = engine.client().workflow("approval", "q", ()).await.unwrap();
     run.signal("approved", "ada").await.unwrap();
 
-    engine.work("q", |worker| drop(worker.register("approval", approval))).await;
+    engine
+        .work("q", |worker| {
+            worker.register("approval", approval);
+        })
+        .await;
 
     assert_eq!(run.result::<String>().await.unwrap(), "shipped for ada");
 }
@@ -179,7 +183,11 @@ async fn a_signal_reaches_a_run_that_another_step_keeps_on_its_worker() {
             }
         }
     };
-    engine.work("q", |worker| drop(worker.register("busy", busy))).await;
+    engine
+        .work("q", |worker| {
+            worker.register("busy", busy);
+        })
+        .await;
     let run = engine.client().workflow("busy", "q", ()).await.unwrap();
     began.notified().await;
 

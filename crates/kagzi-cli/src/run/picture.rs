@@ -3,8 +3,9 @@
 use super::event::EventView;
 use crate::time_text;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
-use std::collections::HashMap;
+use kagzi_model::history::{Projection, Spent, TimeLine, Timeline};
+use kagzi_model::{Event, EventKind};
+use serde_json::{Map, Value};
 
 /// Longer names are cut: the bars are what one looks at.
 const NAME_WIDTH_MAX: usize = 24;
@@ -24,84 +25,15 @@ pub struct Canvas {
     pub now: Timestamp,
 }
 
-/// What a stretch of time was spent on. Drawn in this order: what is shorter and matters more comes on top.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Spent {
-    Waiting,
-    Sleeping,
-    Retrying,
-    Paused,
-    Running,
-    Failing,
-}
-
-const ALL: [Spent; 6] =
-    [Spent::Waiting, Spent::Sleeping, Spent::Retrying, Spent::Paused, Spent::Running, Spent::Failing];
-
-impl Spent {
-    /// Letters and shades that differ without colour, too.
-    fn look(self) -> (char, &'static str, &'static str) {
-        match self {
-            Spent::Waiting => ('·', "\x1b[2m", "waits for a worker"),
-            Spent::Sleeping => ('─', "\x1b[34m", "sleeps"),
-            Spent::Retrying => ('░', "\x1b[33m", "waits to retry"),
-            Spent::Paused => ('=', "\x1b[35m", "paused"),
-            Spent::Running => ('█', "\x1b[32m", "runs"),
-            Spent::Failing => ('x', "\x1b[31m", "failed"),
-        }
-    }
-}
-
-struct Stretch {
-    from: Timestamp,
-    /// None = still going on.
-    to: Option<Timestamp>,
-    spent: Spent,
-}
-
-#[derive(Default)]
-struct Line {
-    stretches: Vec<Stretch>,
-    attempts: u32,
-}
-
-impl Line {
-    /// Ends what was going on, cutting short a wait that somebody ended early.
-    fn end(&mut self, at: Timestamp) {
-        self.stretches.retain(|stretch| stretch.from <= at);
-        if let Some(last) = self.stretches.last_mut()
-            && last.to.is_none_or(|to| to > at)
-        {
-            last.to = Some(at);
-        }
-    }
-
-    fn begin(&mut self, spent: Spent, from: Timestamp) {
-        self.end(from);
-        self.stretches.push(Stretch { from, to: None, spent });
-    }
-
-    fn add(&mut self, spent: Spent, from: Timestamp, to: Timestamp) {
-        self.end(from);
-        self.stretches.push(Stretch { from, to: Some(to), spent });
-    }
-
-    fn runs(&self) -> bool {
-        self.stretches.last().is_some_and(|last| last.to.is_none() && last.spent == Spent::Running)
-    }
-
-    /// An attempt ended. Where nobody told that it began, its end and how long it took say so.
-    fn attempt_ended(&mut self, at: Timestamp, elapsed: Option<SignedDuration>) {
-        self.attempts += 1;
-        match self.runs() {
-            true => self.end(at),
-            false => {
-                let began = elapsed.and_then(|took| at.checked_sub(took).ok()).unwrap_or(at);
-                // Two clocks measure: an attempt never begins before the one before it failed.
-                let after = self.stretches.last().map_or(began, |last| last.from);
-                self.add(Spent::Running, began.max(after), at);
-            }
-        }
+/// Letters and shades that differ without colour, too.
+fn look(spent: Spent) -> (char, &'static str, &'static str) {
+    match spent {
+        Spent::Waiting => ('·', "\x1b[2m", "waits for a worker"),
+        Spent::Sleeping => ('─', "\x1b[34m", "sleeps"),
+        Spent::Retrying => ('░', "\x1b[33m", "waits to retry"),
+        Spent::Paused => ('=', "\x1b[35m", "paused"),
+        Spent::Running => ('█', "\x1b[32m", "runs"),
+        Spent::Failing => ('x', "\x1b[31m", "failed"),
     }
 }
 
@@ -109,16 +41,17 @@ impl Line {
 pub fn draw(events: &[EventView], canvas: Canvas) -> Option<String> {
     let first = events.iter().find_map(|event| event.at)?;
     let last = events.iter().rev().find_map(|event| event.at)?;
-    let (lines, ended) = lines(events);
-    let end = if ended { last } else { canvas.now.max(last) };
-    let axis = Axis { from: first, to: end, width: axis_width(&lines, canvas.width) };
-    let name_width = name_width(&lines);
+    let timeline = timeline(events);
+    let lines = timeline.lines();
+    let end = if timeline.ended() { last } else { canvas.now.max(last) };
+    let axis = Axis { from: micros(first), to: micros(end), width: axis_width(lines, canvas.width) };
+    let name_width = name_width(lines);
     let mut text = String::new();
-    for (name, line) in lines.iter().take(STEPS_MAX + 1) {
+    for line in lines.iter().take(STEPS_MAX + 1) {
         let bar = axis.bar(line, canvas.colours);
         let took = axis.took(line);
         let times = if line.attempts > 1 { format!(" ×{}", line.attempts) } else { String::new() };
-        text += format!("{:<name_width$} {bar} {took}{times}", cut(name)).trim_end();
+        text += format!("{:<name_width$} {bar} {took}{times}", name(line)).trim_end();
         text.push('\n');
     }
     if lines.len() > STEPS_MAX + 1 {
@@ -127,112 +60,66 @@ pub fn draw(events: &[EventView], canvas: Canvas) -> Option<String> {
     let length = time_text::rough(end.duration_since(first));
     let gap = axis.width.saturating_sub(length.chars().count() + 1);
     text += &format!("{:<name_width$} 0{}{length}\n", "", " ".repeat(gap));
-    text += &legend(&lines, canvas.colours);
+    text += &legend(lines, canvas.colours);
     Some(text)
 }
 
-fn legend(lines: &[(String, Line)], colours: bool) -> String {
-    let used = |spent: &Spent| lines.iter().any(|(_, line)| line.stretches.iter().any(|s| s.spent == *spent));
-    let shown: Vec<_> = ALL
+fn legend(lines: &[TimeLine], colours: bool) -> String {
+    let used = |spent: &Spent| lines.iter().any(|line| line.stretches.iter().any(|s| s.spent == *spent));
+    let shown: Vec<_> = Spent::ALL
         .into_iter()
         .filter(used)
-        .map(|spent| format!("{} {}", paint(&[Some(spent)], colours), spent.look().2))
+        .map(|spent| format!("{} {}", paint(&[Some(spent)], colours), look(spent).2))
         .collect();
     shown.join("   ")
 }
 
-/// The run first, then its steps in the order in which they were first heard of; and whether the run has
-/// ended.
-fn lines(events: &[EventView]) -> (Vec<(String, Line)>, bool) {
-    let mut lines: Vec<(String, Line)> = vec![("run".into(), Line::default())];
-    let mut index: HashMap<String, usize> = HashMap::new();
-    let mut ended = false;
+/// What the run and its steps spent their time on.
+fn timeline(events: &[EventView]) -> Timeline {
+    let mut timeline = Timeline::default();
     for event in events {
         let Some(at) = event.at else { continue };
-        let detail: Value =
-            event.detail.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let run = &mut lines[0].1;
-        match event.kind.as_str() {
-            "run_started" | "run_released" | "run_resumed" => run.begin(Spent::Waiting, at),
-            "run_reopened" => {
-                run.begin(Spent::Waiting, at);
-                ended = false;
-            }
-            "run_claimed" => run.begin(Spent::Running, at),
-            "run_parked" => wait_until(run, Spent::Sleeping, at, time(&detail["due_at"])),
-            "lease_lost" => wait_until(run, Spent::Retrying, at, time(&detail["retry_at"])),
-            "run_retried" => wait_until(run, Spent::Retrying, at, time(&detail["at"])),
-            "run_paused" => run.begin(Spent::Paused, at),
-            "run_completed" | "run_cancelled" => {
-                run.end(at);
-                ended = true;
-            }
-            "run_failed" | "run_timed_out" => {
-                run.add(Spent::Failing, at, at);
-                ended = true;
-            }
-            _ => {}
-        }
-        if ended {
-            lines[1..].iter_mut().for_each(|(_, line)| line.end(at));
-        }
-        let Some(step) = &event.step else { continue };
-        if event.kind == "label_set" {
-            continue;
-        }
-        let place = *index.entry(step.clone()).or_insert_with(|| {
-            lines.push((step.clone(), Line::default()));
-            lines.len() - 1
-        });
-        let line = &mut lines[place].1;
-        let elapsed = detail["elapsed_ms"].as_i64().map(SignedDuration::from_millis);
-        match event.kind.as_str() {
-            "step_started" => line.begin(Spent::Running, at),
-            "step_completed" => line.attempt_ended(at, elapsed),
-            "step_failed" => {
-                line.attempt_ended(at, elapsed);
-                line.stretches.push(Stretch { from: at, to: Some(at), spent: Spent::Failing });
-                if let Some(retry_at) = time(&detail["retry_at"]) {
-                    line.stretches.push(Stretch { from: at, to: Some(retry_at), spent: Spent::Retrying });
-                }
-            }
-            "sleep_scheduled" => match time(&detail["until"]) {
-                Some(until) => line.add(Spent::Sleeping, at, until),
-                None => line.begin(Spent::Sleeping, at),
-            },
-            "sleep_over" => line.end(at),
-            _ => {}
-        }
+        let (seq, at, kind) = (event.sequence, micros(at), kind(event));
+        timeline.absorb(&Event { seq, at, kind, payload: None });
     }
-    (lines, ended)
+    timeline
 }
 
-/// Waits, and from then on for a worker.
-fn wait_until(run: &mut Line, spent: Spent, at: Timestamp, due: Option<Timestamp>) {
-    match due {
-        Some(due) if due > at => {
-            run.add(spent, at, due);
-            run.stretches.push(Stretch { from: due, to: None, spent: Spent::Waiting });
-        }
-        Some(_) | None => run.begin(Spent::Waiting, at),
+/// The event as the server has it: its columns and its details are one object there. What this program does
+/// not know, because the server is newer, is nothing that it could draw.
+fn kind(event: &EventView) -> EventKind {
+    let detail = event.detail.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let mut fields: Map<String, Value> = detail.unwrap_or_default();
+    fields.insert("event".into(), event.kind.clone().into());
+    fields.insert("attempt".into(), event.attempt.unwrap_or(0).into());
+    if let Some(step) = &event.step {
+        fields.insert("step".into(), step.clone().into());
     }
+    serde_json::from_value(Value::Object(fields)).unwrap_or_else(|_| EventKind::Unknown {
+        number: 0,
+        name: event.kind.as_str().into(),
+        record: Box::default(),
+    })
 }
 
-/// Times inside events are microseconds.
-fn time(value: &Value) -> Option<Timestamp> {
-    Timestamp::from_microsecond(value.as_i64()?).ok()
+fn micros(at: Timestamp) -> kagzi_model::Timestamp {
+    kagzi_model::Timestamp(at.as_microsecond())
+}
+
+fn name(line: &TimeLine) -> String {
+    cut(line.step.as_deref().unwrap_or("run"))
 }
 
 struct Axis {
-    from: Timestamp,
-    to: Timestamp,
+    from: kagzi_model::Timestamp,
+    to: kagzi_model::Timestamp,
     width: usize,
 }
 
 impl Axis {
-    fn bar(&self, line: &Line, colours: bool) -> String {
+    fn bar(&self, line: &TimeLine, colours: bool) -> String {
         let mut cells: Vec<Option<Spent>> = vec![None; self.width];
-        for spent in ALL {
+        for spent in Spent::ALL {
             for stretch in
                 line.stretches.iter().filter(|stretch| stretch.spent == spent && stretch.from <= self.to)
             {
@@ -246,17 +133,17 @@ impl Axis {
         paint(&cells, colours)
     }
 
-    fn cell(&self, at: Timestamp) -> f64 {
-        let span = self.to.duration_since(self.from).as_secs_f64().max(1e-6);
-        at.duration_since(self.from).as_secs_f64().max(0.0) / span * self.width as f64
+    fn cell(&self, at: kagzi_model::Timestamp) -> f64 {
+        let span = (self.to - self.from).as_secs_f64().max(1e-6);
+        (at - self.from).as_secs_f64() / span * self.width as f64
     }
 
     /// How long the line took from its first to its last stretch.
-    fn took(&self, line: &Line) -> String {
+    fn took(&self, line: &TimeLine) -> String {
         let from = line.stretches.iter().map(|stretch| stretch.from).min();
         let to = line.stretches.iter().map(|stretch| stretch.to.unwrap_or(self.to).min(self.to)).max();
         match (from, to) {
-            (Some(from), Some(to)) => time_text::rough(to.duration_since(from).max(SignedDuration::ZERO)),
+            (Some(from), Some(to)) => time_text::rough(SignedDuration::from_micros(to.0 - from.0)),
             (None, _) | (_, None) => String::new(),
         }
     }
@@ -268,9 +155,9 @@ fn paint(cells: &[Option<Spent>], colours: bool) -> String {
     for cell in cells {
         if colours && *cell != last {
             text += "\x1b[0m";
-            text += cell.map_or("", |spent| spent.look().1);
+            text += cell.map_or("", |spent| look(spent).1);
         }
-        text.push(cell.map_or(' ', |spent| spent.look().0));
+        text.push(cell.map_or(' ', |spent| look(spent).0));
         last = *cell;
     }
     if colours && last.is_some() {
@@ -279,11 +166,11 @@ fn paint(cells: &[Option<Spent>], colours: bool) -> String {
     text
 }
 
-fn name_width(lines: &[(String, Line)]) -> usize {
-    lines.iter().map(|(name, _)| cut(name).chars().count()).max().unwrap_or(0)
+fn name_width(lines: &[TimeLine]) -> usize {
+    lines.iter().map(|line| name(line).chars().count()).max().unwrap_or(0)
 }
 
-fn axis_width(lines: &[(String, Line)], width: usize) -> usize {
+fn axis_width(lines: &[TimeLine], width: usize) -> usize {
     // A name, the bar and the time it took, with a space between them.
     width.saturating_sub(name_width(lines) + 2 + TOOK_WIDTH).max(AXIS_WIDTH_MIN)
 }
@@ -298,13 +185,13 @@ fn cut(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kagzi::history::Event;
+    use kagzi::history::Event as SdkEvent;
     use std::time::{Duration, SystemTime};
 
     const START: i64 = 1_794_744_000;
 
     fn event(sequence: u64, second: i64, kind: &str, step: &str, detail: &str) -> EventView {
-        let mut event = Event::default();
+        let mut event = SdkEvent::default();
         let since_1970 = Duration::from_secs((START + second).cast_unsigned());
         (event.sequence, event.at, event.kind) = (sequence, SystemTime::UNIX_EPOCH + since_1970, kind.into());
         (event.step, event.attempt) = (Some(step.to_owned()).filter(|step| !step.is_empty()), 1);
@@ -312,24 +199,32 @@ mod tests {
         EventView::from(event)
     }
 
-    fn micros(second: i64) -> i64 {
+    fn second(second: i64) -> i64 {
         (START + second) * 1_000_000
     }
 
     /// Waits, charges with one retry, sleeps, ships.
     fn order() -> Vec<EventView> {
-        let retry = format!(r#"{{"retry_at":{}}}"#, micros(30));
-        let nap = format!(r#"{{"until":{}}}"#, micros(90));
-        let parked = format!(r#"{{"due_at":{}}}"#, micros(90));
+        let claimed = r#"{"worker":"01890a5d-ac96-774b-bcce-b302099a8057","epoch":1}"#;
+        let failure = r#""failure":{"code":"BUSY","message":"busy"}"#;
+        let retry = format!(r#"{{"position":0,{failure},"elapsed_ms":0,"retry_at":{}}}"#, second(30));
+        let nap = format!(r#"{{"position":1,"until":{}}}"#, second(90));
+        let parked = format!(r#"{{"due_at":{}}}"#, second(90));
         vec![
             event(1, 0, "run_started", "", "{}"),
-            event(2, 5, "run_claimed", "", "{}"),
+            event(2, 5, "run_claimed", "", claimed),
             event(3, 10, "step_failed", "charge", &retry),
-            event(4, 40, "step_completed", "charge", r#"{"elapsed_ms":8000}"#),
+            event(4, 40, "step_completed", "charge", r#"{"position":0,"elapsed_ms":8000}"#),
             event(5, 40, "sleep_scheduled", "sleep", &nap),
             event(6, 40, "run_parked", "", &parked),
-            event(7, 92, "run_claimed", "", "{}"),
-            event(8, 98, "step_completed", "a-step-with-a-name-that-does-not-fit", r#"{"elapsed_ms":5000}"#),
+            event(7, 92, "run_claimed", "", claimed),
+            event(
+                8,
+                98,
+                "step_completed",
+                "a-step-with-a-name-that-does-not-fit",
+                r#"{"position":2,"elapsed_ms":5000}"#,
+            ),
             event(9, 100, "run_completed", "", "{}"),
         ]
     }
@@ -347,7 +242,7 @@ mod tests {
             picture.starts_with("run ") && picture.contains("charge") && picture.contains("×2"),
             "{picture}"
         );
-        for (letter, _, _) in ALL.map(Spent::look).into_iter().filter(|(letter, _, _)| *letter != '=') {
+        for (letter, _, _) in Spent::ALL.map(look).into_iter().filter(|(letter, _, _)| *letter != '=') {
             assert!(picture.contains(letter), "{letter} is not in\n{picture}");
         }
     }
@@ -385,5 +280,23 @@ mod tests {
 
         assert!(picture.unwrap().starts_with("run"));
         assert_eq!(draw(&[], canvas(80)), None);
+    }
+
+    /// Whatever the server tells is understood here, field by field: a kind that is not would be left out of
+    /// the picture without a word.
+    #[test]
+    fn every_kind_of_event_is_understood() {
+        for kind in EventKind::samples() {
+            let mut event = SdkEvent::default();
+            event.kind = kind.name().to_owned();
+            event.detail = serde_json::to_value(&kind).unwrap();
+            if let Some((step, attempt)) = kind.step() {
+                (event.step, event.attempt) = (Some(step.to_string()), attempt);
+            }
+
+            let understood = super::kind(&EventView::from(event));
+
+            assert_eq!(understood.number(), kind.number(), "{kind:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What operators set, with real processes: limits, paused queues, disabled namespaces, workers taken
 //! offline.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use kagzi_faults::{Evidence, Pace, QUEUE, Script, eventually, flatten, stage};
 use kagzi_proto::v1::{self, WorkerStatus, WorkflowStatus};
@@ -186,7 +186,7 @@ async fn a_worker_taken_offline_loses_its_runs_long_before_it_is_stale() {
 #[tokio::test]
 async fn a_server_deletes_what_is_past_its_namespaces_retention_and_nothing_else() {
     let stage = stage!(Pace::Steady);
-    let values = v1::NamespaceValues { retention_ms: Some(1), ..Default::default() };
+    let values = v1::NamespaceValues { retention_ms: Some(120_000), ..Default::default() };
     let create = v1::CreateNamespaceRequest { namespace_id: "scratch".into(), values: Some(values) };
     stage.admin().create_namespace(create).await.unwrap();
     let start_in = async |namespace: &str| {
@@ -217,6 +217,7 @@ async fn a_server_deletes_what_is_past_its_namespaces_retention_and_nothing_else
 
     // A server looks as soon as it starts, and then every minute.
     stage.kill_server().await;
+    stage.let_ended_runs_age(Duration::from_secs(121));
     stage.restart_server().await;
     eventually("the old run is gone", async || {
         get(&old, "scratch").await.err().filter(|status| status.code() == Code::NotFound)

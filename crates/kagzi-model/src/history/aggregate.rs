@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
+use super::Projection;
 use crate::{
-    Change, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
+    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
     Timestamp, Unread, Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
+    only_told,
 };
 
 /// All that [`crate::decide`] may look at. Steps are never stored apart: they are what the events say.
@@ -243,7 +245,7 @@ impl Aggregate {
             | EventKind::RunCompleted
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
-            | EventKind::HandlerEnded { .. } => {}
+            | only_told!() => {}
         }
     }
 
@@ -500,6 +502,13 @@ impl Aggregate {
                 self.open.insert(step.path.clone());
             }
         }
+    }
+}
+
+impl Projection for Aggregate {
+    fn absorb(&mut self, event: &Event) {
+        Aggregate::absorb(self, event.at, &event.kind);
+        self.last_seq = event.seq;
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes};
+use super::{Projection, project};
+use crate::{Event, EventKind, Failure, Millis, Name, Timestamp, WorkerId, codes, only_told};
 
 /// One execution of one step, for people.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,54 +47,64 @@ pub enum AttemptState {
 
 /// Every attempt of every step, oldest first. Payloads are not looked at: an outline is enough.
 pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
-    let mut list = Attempts::default();
-    let mut worker = None;
-    for event in events {
+    project::<Attempts>(events).into_list()
+}
+
+impl Projection for Attempts {
+    fn absorb(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunClaimed { worker: claimed, slept, .. } => {
-                worker = Some(*claimed);
-                slept.iter().for_each(|step| list.end_sleep(step, event.at));
+                self.worker = Some(*claimed);
+                slept.iter().for_each(|step| self.end_sleep(step, event.at));
             }
-            EventKind::StepStarted { step, position, attempt, .. } => list.push(StepAttempt {
+            EventKind::StepStarted { step, position, attempt, .. } => self.push(StepAttempt {
                 seq: Some(event.seq),
                 path: step.clone(),
                 position: *position,
                 attempt: *attempt,
-                worker,
+                worker: self.worker,
                 started_at: Some(event.at),
                 finished_at: None,
                 state: AttemptState::Running,
                 latest: true,
             }),
             EventKind::StepCompleted { step, position, attempt, elapsed_ms } => {
-                let ended =
-                    Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
+                let ended = Ended {
+                    seq: event.seq,
+                    at: event.at,
+                    began: began(event.at, *elapsed_ms),
+                    worker: self.worker,
+                };
                 let state = AttemptState::Completed { recorded_seq: event.seq };
-                list.finish((step, *position, *attempt), ended, state);
+                self.finish((step, *position, *attempt), ended, state);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, elapsed_ms, .. } => {
                 let state = AttemptState::Failed { failure: failure.clone(), retry_at: *retry_at };
-                let ended =
-                    Ended { seq: event.seq, at: event.at, began: began(event.at, *elapsed_ms), worker };
-                list.finish((step, *position, *attempt), ended, state);
+                let ended = Ended {
+                    seq: event.seq,
+                    at: event.at,
+                    began: began(event.at, *elapsed_ms),
+                    worker: self.worker,
+                };
+                self.finish((step, *position, *attempt), ended, state);
             }
-            EventKind::SleepScheduled { step, position, until } => list.push(StepAttempt {
+            EventKind::SleepScheduled { step, position, until } => self.push(StepAttempt {
                 seq: Some(event.seq),
                 path: step.clone(),
                 position: *position,
                 attempt: 1,
-                worker,
+                worker: self.worker,
                 started_at: Some(event.at),
                 finished_at: None,
                 state: AttemptState::Sleeping { until: *until },
                 latest: true,
             }),
-            EventKind::WaitBegan { step, position, until, .. } => list.push(StepAttempt {
+            EventKind::WaitBegan { step, position, until, .. } => self.push(StepAttempt {
                 seq: Some(event.seq),
                 path: step.clone(),
                 position: *position,
                 attempt: 1,
-                worker,
+                worker: self.worker,
                 started_at: Some(event.at),
                 finished_at: None,
                 state: AttemptState::Waiting { until: *until },
@@ -104,34 +115,35 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
                     None => AttemptState::Completed { recorded_seq: received.unwrap_or(event.seq) },
                     Some(failure) => AttemptState::Failed { failure, retry_at: None },
                 };
-                let ended = Ended { seq: event.seq, at: event.at, began: None, worker };
-                list.end_wait((step, *position), ended, state);
+                let ended = Ended { seq: event.seq, at: event.at, began: None, worker: self.worker };
+                self.end_wait((step, *position), ended, state);
             }
             EventKind::ChannelClosed { step, position, .. } => {
-                let ended = Ended { seq: event.seq, at: event.at, began: None, worker };
-                list.end_wait((step, *position), ended, AttemptState::Slept);
+                let ended = Ended { seq: event.seq, at: event.at, began: None, worker: self.worker };
+                self.end_wait((step, *position), ended, AttemptState::Slept);
             }
-            EventKind::SleepOver { step } => list.end_sleep(step, event.at),
+            EventKind::SleepOver { step } => self.end_sleep(step, event.at),
             EventKind::RunFailed { failure, .. } | EventKind::RunTimedOut { failure } => {
-                list.cut_off(event.at, failure, None);
+                self.cut_off(event.at, failure, None);
             }
             EventKind::RunCancelled { reason, .. } => {
-                list.cut_off(event.at, &Failure::new(codes::CANCELLED, reason), None);
+                self.cut_off(event.at, &Failure::new(codes::CANCELLED, reason), None);
             }
             EventKind::LeaseLost { worker, retry_at, .. } => {
                 let lost = Failure::new(codes::WORKER_LOST, &format!("worker {worker} was lost"));
-                list.cut_off(event.at, &lost, *retry_at);
+                self.cut_off(event.at, &lost, *retry_at);
             }
             EventKind::RunReleased { why } => {
-                list.cut_off(event.at, &Failure::new(codes::RELEASED, why), Some(event.at));
+                self.cut_off(event.at, &Failure::new(codes::RELEASED, why), Some(event.at));
             }
             EventKind::RunParked { due_at, .. } => {
                 let taken = Failure::new(codes::LEASE_LOST, "the run was taken from its worker");
-                list.cut_off(event.at, &taken, due_at.or(Some(event.at)));
+                self.cut_off(event.at, &taken, due_at.or(Some(event.at)));
             }
             EventKind::StepClosed { step, attempt, .. } => {
-                let dropped = Failure::new("ABANDONED", "the code dropped the step; its outcome is unknown");
-                if let Some(known) = list.take_running(step, *attempt) {
+                let dropped =
+                    Failure::new(codes::ABANDONED, "the code dropped the step; its outcome is unknown");
+                if let Some(known) = self.take_running(step, *attempt) {
                     known.state = AttemptState::Failed { failure: dropped, retry_at: None };
                     known.finished_at = Some(event.at);
                 }
@@ -145,19 +157,20 @@ pub fn attempts(events: &[Event]) -> Vec<StepAttempt> {
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
+            | only_told!()
             | EventKind::Unknown { .. }
             | EventKind::LabelSet { .. } => {}
         }
     }
-    list.all
 }
 
 /// The list in the making. A run may have a hundred thousand attempts, so nothing here looks through all of
 /// them.
 #[derive(Default)]
-struct Attempts {
+pub struct Attempts {
     all: Vec<StepAttempt>,
+    /// The worker that was given the run last.
+    worker: Option<WorkerId>,
     /// The newest attempt of each step.
     newest: HashMap<Name, usize>,
     /// Those that run, by step and attempt; one that was told of twice stands here twice.
@@ -177,6 +190,11 @@ struct Ended {
 }
 
 impl Attempts {
+    /// The list, oldest first.
+    pub fn into_list(self) -> Vec<StepAttempt> {
+        self.all
+    }
+
     fn push(&mut self, attempt: StepAttempt) {
         let place = self.all.len();
         if let Some(former) = self.newest.insert(attempt.path.clone(), place) {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp};
+use super::{Projection, project};
+use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp, only_told};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +17,16 @@ pub struct JournalEntry {
     pub order: u32,
     /// What an unfinished attempt said about how far it was.
     pub progress: Option<Payload>,
+    /// The events whose payloads are the result and the progress: an outline has the numbers and not the
+    /// payloads, which are fetched when they are needed.
+    pub sources: Sources,
+}
+
+/// Where the payloads of an entry are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sources {
+    pub result: Option<u64>,
+    pub progress: Option<u64>,
 }
 
 /// Where the step stands for replay.
@@ -61,9 +72,7 @@ impl JournalState {
 
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
-    let mut journal = Journal::default();
-    events.iter().for_each(|event| journal.absorb(event));
-    journal.into_entries()
+    project::<Journal>(events).into_entries()
 }
 
 /// A journal in the making: events are taken in one after the other, and it may go on later where it stopped.
@@ -81,6 +90,9 @@ pub struct Journal {
     waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
+    /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
+    /// that no wait has taken.
+    missing: BTreeMap<u64, Option<Name>>,
 }
 
 /// About what an entry weighs beside its payloads.
@@ -93,20 +105,26 @@ struct Told {
     after: u32,
 }
 
-impl Journal {
-    /// Takes in the next event.
-    pub fn absorb(&mut self, event: &Event) {
+impl Projection for Journal {
+    fn absorb(&mut self, event: &Event) {
         self.last_seq = event.seq;
         self.bytes += event.payload.as_ref().map_or(0, |payload| payload.data.len());
         match &event.kind {
             EventKind::StepProgressed { step, position, .. } => {
                 let entry = self.entry(step, *position, JournalState::Begun);
+                let source = entry.sources.progress.replace(event.seq);
                 let former = std::mem::replace(&mut entry.progress, event.payload.clone());
-                self.bytes -= former.map_or(0, |former| former.data.len());
+                self.drop_payload(source, former);
+                self.note_missing(event, Some(step));
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
-                self.set(step, *position, *attempt, JournalState::Completed { result });
+                let entry = self.set(step, *position, *attempt, JournalState::Completed { result });
+                entry.sources.result = Some(event.seq);
+                // How far it was is of no use to anybody any more.
+                let (source, former) = (entry.sources.progress.take(), entry.progress.take());
+                self.drop_payload(source, former);
+                self.note_missing(event, Some(step));
                 self.tell(step);
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
@@ -130,6 +148,7 @@ impl Journal {
             EventKind::SignalReceived { channel, .. } => {
                 let signal = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 self.unread.insert(event.seq, (channel.clone(), signal));
+                self.note_missing(event, None);
             }
             EventKind::WaitBegan { step, position, channel, until } => {
                 let (channel, until) = (channel.clone(), *until);
@@ -148,7 +167,19 @@ impl Journal {
                         JournalState::Completed { result }
                     }
                 };
-                self.set(step, *position, 1, state);
+                let source = received.unwrap_or(event.seq);
+                if failure.is_none() {
+                    self.set(step, *position, 1, state).sources.result = Some(source);
+                    // The signal belongs to the step now; of one that is still missing, too.
+                    if let Some(whose) = self.missing.get_mut(&source) {
+                        *whose = Some(step.clone());
+                    } else if received.is_none() {
+                        self.note_missing(event, Some(step));
+                    }
+                } else {
+                    self.set(step, *position, 1, state);
+                    self.missing.remove(&source);
+                }
                 self.tell(step);
             }
             // Over without a value, like a wait whose time has come.
@@ -168,7 +199,10 @@ impl Journal {
                 self.retry_now(event.at);
                 self.forgive(event.at, forgives);
             }
-            EventKind::RunStarted => self.input = event.payload.clone(),
+            EventKind::RunStarted => {
+                self.input = event.payload.clone();
+                self.note_missing(event, None);
+            }
             EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
             EventKind::StepStarted { .. }
             | EventKind::RunParked { .. }
@@ -180,11 +214,13 @@ impl Journal {
             | EventKind::RunCancelled { .. }
             | EventKind::RunTimedOut { .. }
             | EventKind::HandlerStarted { .. }
-            | EventKind::HandlerEnded { .. }
+            | only_told!()
             | EventKind::Unknown { .. } => {}
         }
     }
+}
 
+impl Journal {
     /// The sequence number of the last event that was taken in.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
@@ -220,6 +256,42 @@ impl Journal {
         entry
     }
 
+    /// The events whose payloads are needed and were not there.
+    pub fn missing(&self) -> Vec<u64> {
+        self.missing.keys().copied().collect()
+    }
+
+    /// Adds a payload that was not there.
+    pub fn fill(&mut self, seq: u64, payload: Payload) {
+        let Some(whose) = self.missing.remove(&seq) else { return };
+        self.bytes += payload.data.len();
+        let Some(path) = whose else {
+            match self.unread.get_mut(&seq) {
+                Some((_, signal)) => *signal = payload,
+                None => self.input = Some(payload),
+            }
+            return;
+        };
+        let Some(entry) = self.find(&path) else { return };
+        if entry.sources.progress == Some(seq) {
+            entry.progress = Some(payload);
+        } else if let JournalState::Completed { result } = &mut entry.state {
+            *result = payload;
+        }
+    }
+
+    fn note_missing(&mut self, event: &Event, step: Option<&Name>) {
+        if event.payload.is_none() {
+            self.missing.insert(event.seq, step.cloned());
+        }
+    }
+
+    /// A payload is replaced or of no use any more.
+    fn drop_payload(&mut self, source: Option<u64>, payload: Option<Payload>) {
+        self.bytes -= payload.map_or(0, |payload| payload.data.len());
+        source.map(|seq| self.missing.remove(&seq));
+    }
+
     fn find(&mut self, path: &Name) -> Option<&mut JournalEntry> {
         let at = *self.index.get(path)?;
         self.entries[at].as_mut().map(|told| &mut told.entry)
@@ -237,16 +309,19 @@ impl Journal {
     fn entry(&mut self, path: &Name, position: u32, state: JournalState) -> &mut JournalEntry {
         let at = *self.index.entry(path.clone()).or_insert_with(|| {
             let path = path.clone();
-            let entry = JournalEntry { path, position, attempts: 0, state, order: 0, progress: None };
+            let sources = Sources::default();
+            let entry =
+                JournalEntry { path, position, attempts: 0, state, order: 0, progress: None, sources };
             self.entries.push(Some(Told { entry, after: self.told }));
             self.entries.len() - 1
         });
         &mut self.entries[at].as_mut().expect("what was forgotten is not in the index").entry
     }
 
-    fn set(&mut self, path: &Name, position: u32, attempts: u32, state: JournalState) {
+    fn set(&mut self, path: &Name, position: u32, attempts: u32, state: JournalState) -> &mut JournalEntry {
         let entry = self.entry(path, position, state.clone());
         (entry.position, entry.attempts, entry.state) = (position, attempts, state);
+        entry
     }
 
     fn wake(&mut self, path: &Name) {
@@ -269,7 +344,11 @@ impl Journal {
             let until = if took.is_some() { until } else { until.map(|_| at) };
             let state = JournalState::Waiting { channel: channel.clone(), until, is_there: false };
             let former = std::mem::replace(&mut entry.state, state);
+            entry.sources.result = None;
             if let Some(seq) = took {
+                if let Some(whose) = self.missing.get_mut(&seq) {
+                    *whose = None;
+                }
                 let signal = match former {
                     JournalState::Completed { result } => result,
                     _ => Payload::new(&b""[..]),
@@ -330,5 +409,65 @@ impl Journal {
                 entry.order = 0;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history() -> Vec<Event> {
+        let (position, attempt, elapsed_ms) = (0, 1, 0);
+        let progressed = |step: &str| EventKind::StepProgressed { step: step.into(), position, attempt };
+        let completed = |step: &str| {
+            let step = step.into();
+            EventKind::StepCompleted { step, position, attempt, elapsed_ms }
+        };
+        let kinds = [
+            EventKind::RunStarted,
+            progressed("a"),
+            progressed("b"),
+            progressed("b"),
+            completed("a"),
+            completed("c"),
+            EventKind::SignalReceived { channel: "paid".into(), id: "1".into(), failure: None },
+            EventKind::WaitEnded {
+                step: "w".into(),
+                position,
+                channel: "paid".into(),
+                id: "1".into(),
+                received: Some(7),
+                failure: None,
+            },
+        ];
+        let payload = |seq: u64| (seq != 8).then(|| Payload::new(seq.to_string().into_bytes()));
+        (1..)
+            .zip(kinds)
+            .map(|(seq, kind)| Event { seq, at: Timestamp(0), kind, payload: payload(seq) })
+            .collect()
+    }
+
+    /// A stream reads events with their payloads, a unary worker an outline: both must be told the same.
+    #[test]
+    fn a_journal_of_an_outline_is_the_same_once_its_payloads_are_filled_in() {
+        let events = history();
+        let whole: Journal = project(&events);
+        let outline: Vec<Event> = events.iter().cloned().map(|e| Event { payload: None, ..e }).collect();
+
+        let mut filled: Journal = project(&outline);
+        let missing = filled.missing();
+        for seq in &missing {
+            let payload = events[*seq as usize - 1].payload.clone().unwrap();
+            filled.fill(*seq, payload);
+        }
+
+        assert_eq!(
+            missing,
+            [1, 4, 5, 6, 7],
+            "the input, of all that b said the last, the results, the signal"
+        );
+        assert_eq!(filled.entries(), whole.entries());
+        assert_eq!((filled.input(), filled.bytes()), (whole.input(), whole.bytes()));
+        assert!(filled.missing().is_empty() && whole.missing().is_empty());
     }
 }

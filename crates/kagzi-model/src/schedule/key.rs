@@ -4,12 +4,7 @@
 use uuid::{Builder, Uuid};
 
 use super::Schedule;
-use crate::{Millis, Name, RunId, Timestamp, backoff::seed};
-
-/// A time as everybody writes it: UTC, with a fraction only where there is one.
-pub fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.to_string())
-}
+use crate::{Millis, Name, RunId, Timestamp, backoff::seed, rfc3339};
 
 /// The business id of the run for a nominal time. The database lets one run have it.
 pub fn business_id(schedule: &Name, at: Timestamp) -> Name {
@@ -61,7 +56,6 @@ mod tests {
         let id = business_id(&"nightly".into(), Timestamp::from_millis(1_794_800_000_000));
 
         assert_eq!(&*id, "schedule:nightly:2026-11-16T03:33:20Z");
-        assert_eq!(rfc3339(Timestamp(1_500_000)), "1970-01-01T00:00:01.5Z");
     }
 
     #[test]

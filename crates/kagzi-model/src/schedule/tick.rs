@@ -217,6 +217,19 @@ impl Schedule {
         state.running.drain(..surplus);
     }
 
+    /// Remembers runs of its that go although it did not start them just now: somebody restarted them, or let
+    /// them go on after their end. False when that changes nothing, because nobody asks for them.
+    pub fn note_going(&mut self, runs: &[RunId]) -> bool {
+        let known = self.state.running.len();
+        let new = runs.iter().filter(|run| !self.state.running.contains(run));
+        let new: Vec<RunId> = new.copied().filter(|_| self.plan.overlap != Overlap::Allow).collect();
+        self.state.running.extend(new);
+        let surplus = self.state.running.len().saturating_sub(limits::SCHEDULE_RUNNING_MAX);
+        let changed = self.state.running.len() > known;
+        self.state.running.drain(..surplus);
+        changed
+    }
+
     /// Nothing is decided before this time; what is due by then is made up for, as after an outage.
     pub fn hold_until(&mut self, at: Timestamp) {
         self.state.next_at = self.state.next_at.map(|_| at);

@@ -193,7 +193,7 @@ fn event(kind: &EventKind) -> String {
         | EventKind::RunCancelled { .. }
         | EventKind::RunTimedOut { .. }
         | EventKind::RunReopened { .. }
-        | EventKind::HandlerEnded { .. }
+        | kagzi_model::only_told!()
         | EventKind::Unknown { .. } => String::new(),
     };
     format!("{}{detail}", kind.name())

@@ -154,6 +154,7 @@ fn senseless_values_are_refused_by_name() {
         ("[store]\nstatement_timeout = \"0s\"", "store.statement_timeout: it must be above zero"),
         ("[store]\nconnect_timeout = \"0s\"", "store.connect_timeout: it must be above zero"),
         ("[store]\npoll_interval = \"0s\"", "store.poll_interval: it must be above zero"),
+        ("[retention]\nfinished_runs = \"119s\"", "retention.finished_runs: it must be at least 2m"),
         ("[retention]\nfinished_runs = \"40000d\"", "retention.finished_runs: it must be at most 36500d"),
         ("[retry]\njitter = 3.0", "retry.jitter: "),
         ("[retry]\nmaximum_attempts = 0", "retry.maximum_attempts: "),

@@ -1,7 +1,10 @@
 //! BackfillSchedule: runs for the times of a past range.
 
-use kagzi_engine::{Engine, moment};
-use kagzi_model::schedule::{Backfill, ScheduleCommand, ScheduleRequest};
+use kagzi_engine::Engine;
+use kagzi_model::{
+    moment,
+    schedule::{Backfill, ScheduleCommand, ScheduleRequest},
+};
 use kagzi_proto::v1;
 use tonic::Status;
 

@@ -5,7 +5,7 @@ use kagzi_proto::{Reason, v1};
 use tonic::Status;
 
 use super::list_step_attempts;
-use crate::{check, find, history_outline, wire};
+use crate::{check, find, status::from_engine, wire};
 
 pub async fn handle(
     engine: &Engine,
@@ -32,7 +32,7 @@ pub async fn handle(
     let attempt = found.ok_or_else(missing)?;
     let (mut shown, recorded) = wire::step_attempt(run, attempt);
     if let Some(seq) = recorded {
-        let mut payloads = history_outline::payloads(engine, &namespace, run, &[seq]).await?;
+        let mut payloads = engine.payloads(&namespace, run, &[seq]).await.map_err(from_engine)?;
         shown.output = payloads.remove(&seq).map(wire::payload);
     }
     Ok(v1::GetStepAttemptResponse { step_attempt: Some(shown) })

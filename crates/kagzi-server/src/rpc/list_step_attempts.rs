@@ -1,7 +1,7 @@
 //! ListStepAttempts: what a run's steps did, oldest first, with those that run now.
 
-use kagzi_engine::Engine;
-use kagzi_model::{AttemptState, Name, RunId, StepAttempt, Timestamp, attempts};
+use kagzi_engine::{Engine, Outline};
+use kagzi_model::{AttemptState, Name, RunId, StepAttempt, Timestamp, history::Attempts};
 use kagzi_proto::v1::{self, StepStatus};
 use kagzi_store::{Cursor, Direction, PageRequest};
 use prost::Message;
@@ -10,9 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     check::{self, invalid},
-    find,
-    history_outline::{self, Outline},
-    page_token,
+    find, page_token,
     response_budget::Room,
     status::from_engine,
     wire,
@@ -49,7 +47,7 @@ pub async fn handle(
     let last = to == places.len();
     let list: Vec<_> = list.drain(from..if last { total } else { to }).collect();
     let seqs: Vec<_> = list.iter().filter_map(|(_, recorded)| *recorded).collect();
-    let mut payloads = history_outline::payloads(engine, &namespace, run, &seqs).await?;
+    let mut payloads = engine.payloads(&namespace, run, &seqs).await.map_err(from_engine)?;
     let token = |direction, at: Option<&u64>| match at {
         Some(seq) => page_token::write(direction, place(*seq), &query),
         None => String::new(),
@@ -116,10 +114,11 @@ pub async fn of_run(
     engine: &Engine,
     namespace: &Name,
     run: RunId,
-) -> Result<(Vec<StepAttempt>, Outline), Status> {
+) -> Result<(Vec<StepAttempt>, Outline<Attempts>), Status> {
     let row = engine.read_run(namespace, run).await.map_err(from_engine)?.run;
-    let outline = Outline::read(engine, namespace, run).await?;
-    let mut list = attempts(&outline.events);
+    let outline = Outline::read(engine, (namespace, run), Attempts::default(), 0).await;
+    let mut outline = outline.map_err(from_engine)?;
+    let mut list = std::mem::take(&mut outline.view).into_list();
     let Some(lease) = row.lease() else { return Ok((list, outline)) };
     for step in engine.running_steps(run, row.epoch) {
         let told = |known: &StepAttempt| known.path == step.path && known.attempt >= step.attempt;

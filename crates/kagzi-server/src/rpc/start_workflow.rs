@@ -1,9 +1,9 @@
 //! StartWorkflow: one run per business id.
 
-use kagzi_engine::{Engine, EngineError, moment};
+use kagzi_engine::{Engine, EngineError};
 use kagzi_model::{
     IdReuse, Name, OnFailure, REQUESTED, Reply, RunOptions, StartRun, Started, Timestamp, USER_LABEL,
-    limits::NAME_BYTES_MAX,
+    limits::NAME_BYTES_MAX, moment,
 };
 use kagzi_proto::v1;
 use kagzi_store::Outcome;

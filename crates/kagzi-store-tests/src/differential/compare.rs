@@ -115,7 +115,7 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::RunResumed { .. }
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
-            | EventKind::HandlerEnded { .. }
+            | kagzi_model::only_told!()
             | EventKind::StepClosed { .. }
             | EventKind::SignalReceived { .. }
             | EventKind::WaitBegan { .. }

@@ -1,6 +1,6 @@
 //! The schedules' part of a turn: what is due starts in the same commit that moves the schedule on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kagzi_model::{
     Author, Command, Name, Order, Reply, RunId, RunKey, StartRun, Started, Timestamp, act,
@@ -85,6 +85,7 @@ impl<B: Backend> Turn<'_, B> {
             {
                 run = Some((started, existed));
                 if !existed {
+                    self.fold.touched.going.retain(|run| *run != id);
                     schedule.note_started(id, at, self.now);
                     write = true;
                 }
@@ -135,6 +136,32 @@ impl<B: Backend> Turn<'_, B> {
         // Without any of our own, what is due is in another server's hands.
         let more = !due.is_empty() && next_at.is_some_and(|at| at <= self.calendar);
         Ok(Swept { count, more, next_at })
+    }
+
+    /// Tells schedules of runs that somebody restarted, or that go again after their end: what is due while
+    /// they go is a matter of the overlap policy, as with runs that the schedule started itself.
+    pub(super) async fn follow_going(&mut self) -> Result<(), StoreError> {
+        let mut by_schedule: BTreeMap<ScheduleKey, Vec<RunId>> = BTreeMap::new();
+        for id in std::mem::take(&mut self.fold.touched.going) {
+            let Some(run) = self.fold.entry(id).map(|entry| &entry.aggregate.run) else { continue };
+            if let Some(by) = run.options.scheduled.as_ref().filter(|_| !run.state.finished()) {
+                let key = ScheduleKey { namespace: run.namespace.clone(), id: by.schedule.clone() };
+                by_schedule.entry(key).or_default().push(id);
+            }
+        }
+        if by_schedule.is_empty() {
+            return Ok(());
+        }
+        // Written first, for the same reason as an end is.
+        self.flush_before_search().await?;
+        for (key, runs) in by_schedule {
+            let Some(mut schedule) = self.backend.claim_schedule(&key).await? else { continue };
+            self.schedules.claimed(&schedule);
+            if schedule.note_going(&runs) {
+                self.schedules.put(schedule);
+            }
+        }
+        Ok(())
     }
 
     /// Lets schedules whose run ended in this batch start what waited for it.
@@ -300,6 +327,7 @@ impl<B: Backend> Turn<'_, B> {
                 Err(rejection) => tracing::warn!(schedule = %schedule.id, %rejection, "not started again"),
             }
         }
+        self.fold.touched.going.retain(|run| !started.contains(run));
         let after = round.settle(self.calendar, &timetable, &started);
         let (was, is) = (&schedule.state, &after.state);
         self.counters.schedule_fires += started.len() as u64;

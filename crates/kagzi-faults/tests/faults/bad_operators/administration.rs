@@ -61,6 +61,7 @@ async fn bad_administration(stage: &Stage) -> Vec<Refused> {
         ("description", "description is", with(&|v| v.description = Some("d".repeat(4_097))).await),
         ("no retention", "retention_ms is 0", with(&|v| v.retention_ms = Some(0)).await),
         ("retention", "retention_ms is -1", with(&|v| v.retention_ms = Some(-1)).await),
+        ("short retention", "it must be at least 120000 ms", with(&|v| v.retention_ms = Some(119_999)).await),
         ("retention", "retention_ms is", with(&|v| v.retention_ms = Some(i64::MAX)).await),
         ("limit", "max_concurrent is 0", with(&|v| v.max_concurrent = Some(0)).await),
         ("limit", "max_concurrent is", with(&|v| v.max_concurrent = Some(u32::MAX)).await),

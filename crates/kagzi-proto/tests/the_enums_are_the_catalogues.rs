@@ -1,5 +1,8 @@
 //! The contract's enums are the catalogue's: the same numbers under the same names, none missing on either
 //! side. The words of `reason` fields, which are strings, stand in comments of the contract.
+//!
+//! Its name comes after that of the test that writes the generated code, so that a new number is written
+//! before it is compared.
 
 use kagzi_catalogue::{Backoff, Reason, Status, StepStatus};
 use kagzi_proto::FILE_DESCRIPTOR_SET;
