@@ -271,7 +271,10 @@ impl<'a, B: Backend> Turn<'a, B> {
                 ask.answer(outcomes);
             }
             Message::StandBy(ask) => ask.answer(self.stand_by(&ask.request).await?),
-            Message::Withdraw(ask) => ask.answer(self.board.remove(ask.request.0)),
+            Message::Withdraw(ask) => {
+                self.board.remove(ask.request.0);
+                ask.answer(());
+            }
             Message::Register(ask) => ask.answer(self.register(&ask.request).await?),
             Message::Beat(ask) => ask.answer(self.beat(&ask.request).await?),
             Message::Drain(ask) => ask.answer(self.drain(ask.request.id).await?),
