@@ -55,14 +55,6 @@ impl Journals {
         }
     }
 
-    /// Forgets those that were not used after that many uses; answers how many uses there were by now.
-    pub fn forget_unused_since(&self, uses: u64) -> u64 {
-        let mut kept = self.kept.lock();
-        let unused: Vec<RunId> = kept.by_use.range(..=uses).map(|(_, run)| *run).collect();
-        unused.into_iter().for_each(|run| drop(kept.remove(run)));
-        kept.uses
-    }
-
     /// The run has ended.
     pub fn forget(&self, run: RunId) {
         drop(self.kept.lock().remove(run));
@@ -114,21 +106,6 @@ mod tests {
         let kept = [0, 1, 2, 3].map(|n| journals.take(run(n)).last_seq() > 0);
         assert_eq!(kept, [true, false, true, true]);
         assert_eq!(journals.kept.lock().bytes, 0);
-    }
-
-    #[test]
-    fn what_is_not_used_between_two_looks_is_forgotten() {
-        let journals = Journals::default();
-        for n in [1, 2] {
-            journals.keep(run(n), journal(KEPT_LEN_MIN, 1));
-        }
-        let seen = journals.forget_unused_since(0);
-        let used = journals.take(run(2));
-        journals.keep(run(2), used);
-
-        journals.forget_unused_since(seen);
-
-        assert_eq!([1, 2].map(|n| journals.take(run(n)).last_seq() > 0), [false, true]);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 mod cut_off;
 mod ends_elsewhere;
-mod idle_journals;
 mod leases;
 mod offline_workers;
 mod retention;
@@ -137,7 +136,6 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),
-        spawn(idle_journals::IdleJournals::default(), engine, stop),
     ]
 }
 
