@@ -28,8 +28,9 @@ pub struct Event {
     pub payload: Option<Payload>,
 }
 
-/// Kinds that tell people something and change nothing in any view of a history: one pattern for all who match
-/// every kind. A new kind that means nothing to steps, replay or pictures is declared below and listed here.
+/// Kinds that tell people something and change nothing in any view of a history: one pattern for all who
+/// match every kind. A new kind that means nothing to steps, replay or pictures is declared below and listed
+/// here.
 #[macro_export]
 macro_rules! only_told {
     () => {

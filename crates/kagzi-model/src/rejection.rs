@@ -57,12 +57,14 @@ pub enum Rejection {
     TooManyLabels { run: RunId, name: Name, max: usize },
 
     #[error(
-        "run {run} takes nothing more on channel '{channel}': its code has closed it; start another run, or          use another channel"
+        "run {run} takes nothing more on channel '{channel}': its code has closed it; start another run, or \
+         use another channel"
     )]
     ChannelClosed { run: RunId, channel: Name },
 
     #[error(
-        "run {run} has {max} signals that it has not taken, the most that are kept; send this one again          when it has read some"
+        "run {run} has {max} signals that it has not taken, the most that are kept; send this one again \
+         when it has read some"
     )]
     TooManySignals { run: RunId, max: usize },
 

@@ -1,5 +1,9 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
+mod touched;
+
+pub use touched::{LeaseMove, Touched};
+
 use kagzi_model::{
     Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Report, Run,
     RunId, StartRun, State, Timestamp, decide,
@@ -62,31 +66,6 @@ pub struct Taken {
     /// Its row, unless it is in the cache: a start is compared with it, and needs no history. Or why it
     /// cannot be read.
     pub run: Option<Result<Box<Run>, String>>,
-}
-
-/// What the batch did that others must hear of after the commit.
-#[derive(Default)]
-pub struct Touched {
-    pub finished: Vec<Finished>,
-    pub lost: Vec<LostLease>,
-    /// Signals for runs that a worker executes.
-    pub notices: Vec<SignalNotice>,
-    /// Runs of schedules that were made or go again after their end.
-    pub going: Vec<RunId>,
-    /// Runs whose row changed, for the claims that follow.
-    pub rows: Vec<RunId>,
-    /// (before, after) of every lease that began or ended.
-    pub leases: Vec<LeaseMove>,
-}
-
-/// A lease that began or ended, and how the run did.
-pub struct LeaseMove {
-    pub worker: kagzi_model::WorkerId,
-    pub run: RunId,
-    pub key: QueueKey,
-    pub begun: bool,
-    pub completed: bool,
-    pub failed: bool,
 }
 
 impl<'a> Fold<'a> {

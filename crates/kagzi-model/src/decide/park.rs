@@ -1,5 +1,5 @@
-//! Park: nothing can go on before the earliest retry or sleep, or before somebody's word, so the lease ends and
-//! the slot is free.
+//! Park: nothing can go on before the earliest retry or sleep, or before somebody's word, so the lease ends
+//! and the slot is free.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// Ends the lease until the earliest of the retries and sleeps in `waits` is due or a signal comes for one of
-/// them; unfinished steps that are not among them are closed. Empty: all that is unfinished, from workers that
-/// cannot say what they wait for.
+/// them; unfinished steps that are not among them are closed. Empty: all that is unfinished, from workers
+/// that cannot say what they wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,

@@ -121,6 +121,10 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
     })
 }
 
+fn rarely() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.1)
+}
+
 fn what() -> impl Strategy<Value = What> {
     let step = || 0..PATHS.len();
     let moved = prop::bool::weighted(0.1);
@@ -140,7 +144,7 @@ fn what() -> impl Strategy<Value = What> {
         10 => (step(), prop_oneof![Just(0i64), -5..10_000i64], any::<bool>())
             .prop_map(|(step, ms, park)| What::Sleep { step, ms, park }),
         10 => step().prop_map(|step| What::SleepOver { step }),
-        12 => (step(), 0..CHANNELS.len(), prop::option::of(0..9_000i64), prop::bool::weighted(0.1), any::<bool>())
+        12 => (step(), 0..CHANNELS.len(), prop::option::of(0..9_000i64), rarely(), any::<bool>())
             .prop_map(|(step, channel, timeout_ms, last_call, park)| What::Await {
                 step, channel, timeout_ms, last_call, park,
             }),
