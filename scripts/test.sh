@@ -170,7 +170,9 @@ each_seed() {
 
 random_programs() {
     SEEDS=${KAGZI_SOAK_PROGRAMS:-10000} \
-        cargo test --locked -p kagzi --features testing --test replay_law random -- --nocapture
+        cargo test --locked -p kagzi --features testing --test replay_law random_programs_end -- --nocapture
+    SEEDS=${KAGZI_SOAK_PROGRAMS_ON_FILES:-2000} \
+        cargo test --locked -p kagzi --features testing --test replay_law on_a_file -- --nocapture
 }
 
 random_histories() {

@@ -259,9 +259,52 @@ def main():
     ], kinds
     claim("the history is gapless and in order")
 
+    waiting = flows.StartWorkflow(
+        flow.StartWorkflowRequest(business_id="python-approval", task_queue=QUEUE, workflow_type=TYPE)
+    )
+    held = poll()
+    assert held.run_id == waiting.run_id
+
+    def await_signal(polled, timeout_ms=None):
+        return workers.AwaitSignal(
+            work.AwaitSignalRequest(
+                lease=polled.lease,
+                step=common.StepRef(path="approved", position=0),
+                channel="approved",
+                timeout_ms=timeout_ms,
+            )
+        )
+
+    nothing = await_signal(held)
+    assert nothing.parked and nothing.waited.outcome == work.WAIT_OUTCOME_WAITING
+    assert poll(timeout_ms=100).run_id == ""
+    signal = flow.SignalWorkflowRunRequest(
+        run=common.RunRef(business_id="python-approval"),
+        channel="approved",
+        signal_id="one",
+        payload=common.Payload(data=b'"ada"', content_type=JSON),
+    )
+    assert not flows.SignalWorkflowRun(signal).already_delivered
+    assert flows.SignalWorkflowRun(signal).already_delivered
+    held = poll()
+    assert (held.run_id, held.lease_epoch) == (waiting.run_id, 2)
+    told = await_signal(held)
+    assert not told.parked and told.waited.outcome == work.WAIT_OUTCOME_TAKEN
+    assert json.loads(told.waited.signal.data) == "ada"
+    workers.CompleteWorkflow(
+        work.CompleteWorkflowRequest(run_id=held.run_id, lease_epoch=held.lease_epoch, output=b'"ada"')
+    )
+    message = refused(stale, lambda: flows.SignalWorkflowRun(
+        flow.SignalWorkflowRunRequest(
+            run=common.RunRef(business_id="python-approval"), channel="approved", signal_id="two"
+        )
+    ))
+    assert "ended" in message, message
+    claim("a run waits for a signal without a worker, is told once, and refuses when it has ended")
+
     me = workers.GetWorker(work.GetWorkerRequest(worker_id=worker_id)).worker
     assert me.status == work.WORKER_STATUS_ONLINE and me.labels["language"] == "python"
-    assert (me.active_count, me.total_completed, me.total_failed) == (0, 1, 0)
+    assert (me.active_count, me.total_completed, me.total_failed) == (0, 2, 0)
     left = workers.DeregisterWorker(work.DeregisterWorkerRequest(worker_id=worker_id))
     assert left.released == 0
     message = refused(stale, poll)

@@ -75,7 +75,7 @@ impl Engine {
     }
 
     pub fn store(&self) -> &Store {
-        &*self.inner.store
+        &self.inner.store
     }
 
     pub fn clock(&self) -> &dyn Clock {

@@ -1,7 +1,7 @@
 //! The gate: what an operator sets before a queue, a type on a queue, or a whole namespace. A run that is due
 //! goes to a worker only when every gate before it lets it through.
 
-use crate::{Entity, Mark, Name, Timestamp};
+use crate::{Mark, Name, Timestamp};
 
 /// One gate. One that neither stops nor limits anything does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,19 +41,6 @@ pub enum GateCommand {
     Limit {
         max_concurrent: Option<u32>,
     },
-}
-
-impl Entity for Gate {
-    type Key = GateKey;
-
-    fn key(&self) -> GateKey {
-        self.key.clone()
-    }
-
-    /// None of its own: every change of a gate raises the version of its namespace, in the same commit.
-    fn version(&self) -> u64 {
-        0
-    }
 }
 
 impl Gate {

@@ -12,8 +12,8 @@ pub const ERROR_CODE_BYTES_MAX: usize = 255;
 pub const REASON_BYTES_MAX: usize = 1024;
 /// Most recorded steps of one run.
 pub const STEPS_PER_RUN_MAX: usize = 100_000;
-/// Most bytes of payloads in one history: input, results, progress and output together. A worker that is given
-/// the run holds all of it, and so does the server that reads it.
+/// Most bytes of payloads in one history: input, results, progress and output together. A worker that is
+/// given the run holds all of it, and so does the server that reads it.
 pub const HISTORY_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most workflow types of one worker.
 pub const TYPES_PER_WORKER_MAX: usize = 1_000;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Entity, Millis, Name, Rejection, RetryPolicy, StartRun, Timeouts, Timestamp};
+use crate::{Millis, Name, Rejection, RetryPolicy, StartRun, Timeouts, Timestamp};
 
 /// The namespace that is meant when none is named. It exists always.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -101,18 +101,6 @@ pub enum ControlRejection {
     Exists(Name),
     #[error("namespace '{namespace}' has {max} gates, no more are allowed; resume or unlimit some first")]
     TooManyGates { namespace: Name, max: usize },
-}
-
-impl Entity for Namespace {
-    type Key = Name;
-
-    fn key(&self) -> Name {
-        self.name.clone()
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
 }
 
 impl Namespace {

@@ -28,7 +28,7 @@ pub use overlap::{Overlap, Verdict};
 pub use tick::{Cause, Fire, Tick, tick};
 pub use timing::{Timetable, Timing, TimingError};
 
-use crate::{Entity, Labels, Millis, Name, Payload, RunId, RunOptions, Timestamp};
+use crate::{Labels, Millis, Name, Payload, RunId, RunOptions, Timestamp};
 
 /// One schedule.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,17 +146,5 @@ impl Schedule {
     /// Its name, with its namespace.
     pub fn key(&self) -> ScheduleKey {
         ScheduleKey { namespace: self.namespace.clone(), id: self.id.clone() }
-    }
-}
-
-impl Entity for Schedule {
-    type Key = ScheduleKey;
-
-    fn key(&self) -> ScheduleKey {
-        Schedule::key(self)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Entity, Lease, Millis, Name, Timestamp, WorkerId};
+use crate::{Lease, Millis, Name, Timestamp, WorkerId};
 
 /// What a worker says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,18 +74,6 @@ pub enum RegistryError {
          no longer needed is taken offline with: kagzi worker offline"
     )]
     TooMany { namespace: Name, max: u32 },
-}
-
-impl Entity for Worker {
-    type Key = WorkerId;
-
-    fn key(&self) -> WorkerId {
-        self.id
-    }
-
-    fn version(&self) -> u64 {
-        self.row_version
-    }
 }
 
 impl Worker {
@@ -181,8 +169,8 @@ impl Worker {
     }
 }
 
-/// Until when a lease lasts after a heartbeat. It is renewed once less than two thirds of it are left, so that
-/// most heartbeats write no run.
+/// Until when a lease lasts after a heartbeat. It is renewed once less than two thirds of it are left, so
+/// that most heartbeats write no run.
 pub fn renewed_until(now: Timestamp, held: Option<&Lease>, lease_ms: Millis) -> Timestamp {
     match held {
         Some(held) if held.until.remaining_ms(now) > lease_ms * 2 / 3 => held.until,

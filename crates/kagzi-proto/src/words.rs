@@ -40,7 +40,7 @@ words! {
 pub fn event_kind(number: i32) -> String {
     match v1::EventKind::try_from(number) {
         Ok(kind) => kind.word(),
-        Err(_) => format!("kind_{number}"),
+        Err(_) => format!("kind {number}"),
     }
 }
 
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(v1::RetryPreset::from_word("RATE_LIMITED"), Some(v1::RetryPreset::RateLimited));
         assert_eq!(v1::WaitReason::from_word("unspecified"), None);
         assert_eq!(v1::WaitReason::from_word("READY"), None);
-        assert_eq!((event_kind(1), event_kind(200)), ("run_started".into(), "kind_200".into()));
+        assert_eq!((event_kind(1), event_kind(200)), ("run_started".into(), "kind 200".into()));
     }
 }

@@ -70,8 +70,12 @@ pub fn page<T, M: Message>(
     let mut answered = page_of(found, request.direction, item, token);
     // Nothing on it can be read: it goes on all the same.
     if let Some((first, last)) = alone {
-        answered.next_page_token = has_next.then(|| token(Direction::Next, &last)).unwrap_or_default();
-        answered.prev_page_token = has_prev.then(|| token(Direction::Prev, &first)).unwrap_or_default();
+        if has_next {
+            answered.next_page_token = token(Direction::Next, &last);
+        }
+        if has_prev {
+            answered.prev_page_token = token(Direction::Prev, &first);
+        }
     }
     answered
 }
@@ -122,6 +126,7 @@ fn page_of<T, K, M: Message>(
 mod tests {
     use kagzi_model::Timestamp;
     use kagzi_proto::v1::Payload;
+    use kagzi_store::Unreadable;
     use uuid::Uuid;
 
     use super::*;
@@ -148,6 +153,20 @@ mod tests {
     fn a_page_is_cut_on_the_side_that_was_read_last_and_its_token_goes_on_there() {
         assert_eq!(cut(Direction::Next), (3, vec![(Direction::Next, 3)]));
         assert_eq!(cut(Direction::Prev), (3, vec![(Direction::Prev, 6)]));
+    }
+
+    #[test]
+    fn a_page_on_which_nothing_can_be_read_goes_on_all_the_same() {
+        let place = |at| Cursor { at: Timestamp(at), id: Uuid::nil() };
+        let unreadable = Unreadable { count: 3, alone: Some((place(4), place(6))) };
+        let found: Page<i64> = Page { has_next: true, has_prev: true, unreadable, ..Page::empty() };
+        let request = PageRequest { from: None, direction: Direction::Next, limit: 3 };
+
+        let answered = page(found, &request, "q", |at| (place(at), large(at)));
+
+        let from = |token: &str| page_token::read(token, "q", 3).unwrap().from.unwrap().at.0;
+        assert_eq!((answered.items.len(), answered.unreadable), (0, 3));
+        assert_eq!((from(&answered.next_page_token), from(&answered.prev_page_token)), (6, 4));
     }
 
     #[test]

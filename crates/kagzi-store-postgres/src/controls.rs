@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use futures_util::future::{try_join, try_join_all};
-use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{Changes, ControlBackend, ControlReads, Depth, StoreError};
+use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use crate::{
@@ -22,39 +22,47 @@ use crate::{
     write::{Columns, Sending, column, send, text, to_json},
 };
 
-const NAMESPACE: &str =
-    "SELECT namespace_id, description, disabled_by, disabled_note, disabled_at, defaults, retention_ms,
-        handler_queue, created_at, updated_at, version
+const NAMESPACE: &str = concat!(
+    "SELECT ",
+    namespace!(columns),
+    "
    FROM kagzi.namespaces
-  WHERE namespace_id = $1";
+  WHERE namespace_id = $1"
+);
 
-const NAMESPACES: &str =
-    "SELECT namespace_id, description, disabled_by, disabled_note, disabled_at, defaults, retention_ms,
-        handler_queue, created_at, updated_at, version
+const NAMESPACES: &str = concat!(
+    "SELECT ",
+    namespace!(columns),
+    "
    FROM kagzi.namespaces
   WHERE namespace_id > $1
   ORDER BY namespace_id
-  LIMIT $2";
+  LIMIT $2"
+);
 
 // In the order of the primary key the widest come first: the empty text sorts before every name.
-const GATES: &str =
-    "SELECT namespace_id, task_queue, workflow_type, paused_by, paused_note, paused_at, max_concurrent,
-        updated_at
+const GATES: &str = concat!(
+    "SELECT ",
+    gate!(columns),
+    "
    FROM kagzi.gates
   WHERE namespace_id = $1
-  ORDER BY task_queue, workflow_type";
+  ORDER BY task_queue, workflow_type"
+);
 
 // In the order of their keys: two servers that need the same gates wait for each other, and never crosswise.
-const LOCK_GATES: &str =
-    "SELECT gates.namespace_id, gates.task_queue, gates.workflow_type, gates.paused_by, gates.paused_note,
-        gates.paused_at, gates.max_concurrent, gates.updated_at
+const LOCK_GATES: &str = concat!(
+    "SELECT ",
+    gate!(qualified),
+    "
    FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (namespace_id, task_queue, workflow_type)
    JOIN kagzi.gates
      ON gates.namespace_id = wanted.namespace_id
     AND gates.task_queue = wanted.task_queue
     AND gates.workflow_type = wanted.workflow_type
   ORDER BY gates.namespace_id, gates.task_queue, gates.workflow_type
-    FOR UPDATE OF gates";
+    FOR UPDATE OF gates"
+);
 
 const LEASED_IN_NAMESPACE: &str = "SELECT count(*)
    FROM kagzi.runs
@@ -89,77 +97,65 @@ const GUARD_VERSIONS: &str = "SELECT 1 / (count(*) = cardinality($1))::integer
      ON namespaces.namespace_id = relied.namespace_id
     AND namespaces.version = relied.version";
 
-const INSERT_IMPLICIT_NAMESPACES: &str =
-    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, \
-     defaults,
-                                   retention_ms, handler_queue, created_at, updated_at, version)
+const INSERT_IMPLICIT_NAMESPACES: &str = concat!(
+    "INSERT INTO kagzi.namespaces (",
+    namespace!(inserted),
+    ")
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], \
-   $8::text[],
-               $9::bigint[], $10::bigint[], $11::bigint[])
-     ON CONFLICT (namespace_id) DO NOTHING";
+   FROM unnest(",
+    namespace!(arrays),
+    ")
+     ON CONFLICT (namespace_id) DO NOTHING"
+);
 
-const CREATE_NAMESPACES: &str =
-    "INSERT INTO kagzi.namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, \
-     defaults,
-                                   retention_ms, handler_queue, created_at, updated_at, version)
+const CREATE_NAMESPACES: &str = concat!(
+    "INSERT INTO kagzi.namespaces (",
+    namespace!(inserted),
+    ")
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], \
-   $8::text[],
-               $9::bigint[], $10::bigint[], $11::bigint[])";
+   FROM unnest(",
+    namespace!(arrays),
+    ")"
+);
 
-const UPDATE_NAMESPACES: &str = "WITH done AS (
+const UPDATE_NAMESPACES: &str = concat!(
+    "WITH done AS (
     UPDATE kagzi.namespaces
-       SET description = new.description, disabled_by = new.disabled_by, disabled_note = new.disabled_note,
-           disabled_at = new.disabled_at, defaults = new.defaults, retention_ms = new.retention_ms,
-           handler_queue = new.handler_queue, created_at = new.created_at, updated_at = new.updated_at,
-           version = new.version
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[],
-                  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
-           AS new (namespace_id, description, disabled_by, disabled_note, disabled_at, defaults, retention_ms,
-                   handler_queue, created_at, updated_at, version, from_version)
+       SET ",
+    namespace!(set_new),
+    "
+      FROM unnest(",
+    namespace!(changed_arrays),
+    ", $12::bigint[])
+           AS new (",
+    namespace!(changed),
+    ", from_version)
      WHERE namespaces.namespace_id = new.namespace_id
        AND namespaces.version = new.from_version
  RETURNING 1
 )
 SELECT 1 / (count(*) = cardinality($1))::integer
-  FROM done";
+  FROM done"
+);
 
-const PUT_GATES: &str =
-    "INSERT INTO kagzi.gates (namespace_id, task_queue, workflow_type, paused_by, paused_note, paused_at,
-                              max_concurrent, updated_at)
+const PUT_GATES: &str = concat!(
+    "INSERT INTO kagzi.gates (",
+    gate!(inserted),
+    ")
  SELECT *
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], \
-   $8::bigint[])
+   FROM unnest(",
+    gate!(arrays),
+    ")
      ON CONFLICT (namespace_id, task_queue, workflow_type) DO UPDATE
-    SET paused_by = excluded.paused_by,
-        paused_note = excluded.paused_note,
-        paused_at = excluded.paused_at,
-        max_concurrent = excluded.max_concurrent,
-        updated_at = excluded.updated_at";
+    SET ",
+    gate!(set_excluded)
+);
 
 const DELETE_GATES: &str = "DELETE FROM kagzi.gates
   USING unnest($1::text[], $2::text[], $3::text[]) AS gone (namespace_id, task_queue, workflow_type)
   WHERE gates.namespace_id = gone.namespace_id
     AND gates.task_queue = gone.task_queue
     AND gates.workflow_type = gone.workflow_type";
-
-const FORGET_WORKERS: &str = "DELETE FROM kagzi.workers
-  USING (
-        SELECT namespace_id, worker_id
-          FROM kagzi.workers AS candidate
-         WHERE status = 3
-           AND deregistered_at < $1
-           AND NOT EXISTS (SELECT 1 FROM kagzi.runs WHERE runs.lease_worker = candidate.worker_id)
-         ORDER BY deregistered_at
-         LIMIT $2
-           FOR UPDATE SKIP LOCKED
-        ) AS old
-  WHERE workers.namespace_id = old.namespace_id
-    AND workers.worker_id = old.worker_id
- RETURNING workers.namespace_id, workers.worker_id, task_queue, hostname, pid, version, workflow_types, \
- labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version";
 
 const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(waiting)::bigint, \
                       sum(leased)::bigint, min(oldest)
@@ -196,7 +192,6 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("UPDATE_NAMESPACES", UPDATE_NAMESPACES),
     ("PUT_GATES", PUT_GATES),
     ("DELETE_GATES", DELETE_GATES),
-    ("FORGET_WORKERS", FORGET_WORKERS),
 ];
 
 /// The same on the reading connections.
@@ -300,7 +295,7 @@ pub fn statements(
 }
 
 fn namespace_columns(rows: &[Namespace]) -> Columns<'_> {
-    vec![
+    let columns: [_; namespace!(inserted_width)] = [
         column(rows, |row| &*row.name),
         column(rows, |row| text(&row.description)),
         column(rows, |row| row.disabled.as_ref().map(|mark| &*mark.by)),
@@ -312,11 +307,12 @@ fn namespace_columns(rows: &[Namespace]) -> Columns<'_> {
         column(rows, |row| row.created_at.0),
         column(rows, |row| row.updated_at.0),
         column(rows, |row| row.version.cast_signed()),
-    ]
+    ];
+    columns.into()
 }
 
 fn gate_columns(gates: &[Gate]) -> Columns<'_> {
-    vec![
+    let columns: [_; gate!(inserted_width)] = [
         column(gates, |gate| &*gate.key.namespace),
         column(gates, |gate| gate.key.columns().0),
         column(gates, |gate| gate.key.columns().1),
@@ -325,7 +321,8 @@ fn gate_columns(gates: &[Gate]) -> Columns<'_> {
         column(gates, |gate| gate.paused.as_ref().map(|mark| mark.since.0)),
         column(gates, |gate| gate.max_concurrent.map(i64::from)),
         column(gates, |gate| gate.updated_at.0),
-    ]
+    ];
+    columns.into()
 }
 
 fn key_columns(keys: &[GateKey]) -> Columns<'_> {
@@ -385,7 +382,7 @@ async fn leased_behind(session: &Session, key: &GateKey) -> Result<u32, Error> {
     Ok(u32::try_from(counted).unwrap_or(u32::MAX))
 }
 
-impl ControlBackend for PostgresBackend {
+impl ControlRows for PostgresBackend {
     async fn load_controls(
         &mut self,
         namespace: &Name,
@@ -427,11 +424,6 @@ impl ControlBackend for PostgresBackend {
 
     fn require_versions(&mut self, versions: Vec<(Name, u64)>) {
         self.required_versions_mut().rely(versions);
-    }
-
-    async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
-        let rows = self.query(FORGET_WORKERS, &[&before.0, &(limit as i64)]).await?;
-        rows.iter().map(row::worker).collect()
     }
 }
 

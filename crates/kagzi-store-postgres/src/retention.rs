@@ -1,16 +1,15 @@
 //! Deleting runs that ended long ago. What another server is deleting at this moment is passed over.
 
 use kagzi_model::Timestamp;
-use kagzi_store::{RunKey, StoreError};
+use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 use tokio_postgres::Row;
-use uuid::Uuid;
 
-use crate::row;
+use crate::{backend::PostgresBackend, row};
 
 // From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's
 // retention is read with its runs, so that a longer one holds from its commit on; where none is set, nothing
 // is past it (NULL).
-pub const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
+const RETIRABLE: &str = "WITH RECURSIVE spaces (name) AS (
     (SELECT namespace_id FROM kagzi.runs
       WHERE finished_at IS NOT NULL AND namespace_id > $1
       ORDER BY namespace_id LIMIT 1)
@@ -36,12 +35,7 @@ SELECT old.run_id, old.namespace_id, old.created_at
                         FOR UPDATE SKIP LOCKED) AS old
  LIMIT $4";
 
-pub const LIVING: &str = "SELECT runs.run_id
-   FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
-   JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
-  WHERE runs.finished_at IS NULL";
-
-pub const RETIRE: &str = "WITH gone AS (
+const RETIRE: &str = "WITH gone AS (
     DELETE FROM kagzi.runs
      USING unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
      WHERE runs.namespace_id = wanted.namespace_id
@@ -59,7 +53,7 @@ SELECT namespace_id, run_id
   FROM gone";
 
 // Sees the tombstones of this transaction; those that another server works on are passed over.
-pub const PURGE: &str = "WITH retired AS (
+const PURGE: &str = "WITH retired AS (
     SELECT namespace_id, run_id
       FROM kagzi.retired_runs
      ORDER BY namespace_id, run_id
@@ -85,7 +79,7 @@ pub const PURGE: &str = "WITH retired AS (
 )
 SELECT count(*) FROM purged";
 
-pub const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
+const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
  WHERE (namespace_id, run_id) IN (SELECT namespace_id, run_id
                                     FROM kagzi.retired_runs
                                    ORDER BY namespace_id, run_id
@@ -97,20 +91,25 @@ pub const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
                       AND events.run_id = retired_runs.run_id)";
 
 /// Every statement of retention; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("RETIRABLE", RETIRABLE),
-    ("LIVING", LIVING),
-    ("RETIRE", RETIRE),
-    ("PURGE", PURGE),
-    ("FORGET_RETIRED", FORGET_RETIRED),
-];
+pub const STATEMENTS: &[(&str, &str)] =
+    &[("RETIRABLE", RETIRABLE), ("RETIRE", RETIRE), ("PURGE", PURGE), ("FORGET_RETIRED", FORGET_RETIRED)];
 
-pub fn found(rows: &[Row]) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
-    let read = |found: &Row| Ok((row::run_key(found)?, Timestamp(row::get(found, 2)?)));
-    rows.iter().map(read).collect()
-}
+impl RetentionRows for PostgresBackend {
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
+        let RetireQuery { now, keep_ms, after, limit } = query;
+        let rows = self.query(RETIRABLE, &[&&***after, &now.0, keep_ms, &(*limit as i64)]).await?;
+        let read = |found: &Row| Ok((row::run_key(found)?, Timestamp(row::get(found, 2)?)));
+        rows.iter().map(read).collect()
+    }
 
-/// The columns of keys.
-pub fn columns(keys: &[RunKey]) -> (Vec<&str>, Vec<Uuid>) {
-    (keys.iter().map(|key| &*key.namespace).collect(), keys.iter().map(|key| key.id.0).collect())
+    async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        let (namespaces, ids) = row::key_columns(keys);
+        self.query(RETIRE, &[&namespaces, &ids]).await.map(drop)
+    }
+
+    async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let rows = self.query(PURGE, &[&(limit as i64)]).await?;
+        self.query(FORGET_RETIRED, &[]).await?;
+        Ok(usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0))
+    }
 }

@@ -1,8 +1,10 @@
 //! Workers as the lane reads them: any number of them in one flight.
 
 use futures_util::future::{try_join, try_join3};
-use kagzi_model::{RunId, Timestamp, WorkerId};
-use kagzi_store::{LoadedWorker, LoadedWorkers, RunKey, StoreError, WorkersQuery};
+use kagzi_model::{Name, Registration, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
+use kagzi_store::{
+    Changes, LoadedWorker, LoadedWorkers, RunKey, StoreError, WorkerRows, WorkersQuery, worker,
+};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -10,17 +12,21 @@ use crate::{
     backend::PostgresBackend,
     row,
     session::{Bind, Session},
+    write::{Columns, Sending, column, send, text, to_json},
 };
 
-const LOAD_WORKERS: &str =
-    "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version
+const LOAD_WORKERS: &str = concat!(
+    "SELECT ",
+    worker!(columns),
+    "
    FROM kagzi.workers
-  WHERE worker_id = ANY($1)";
+  WHERE worker_id = ANY($1)"
+);
 
 // Takes the rows' locks, in the order in which everybody takes them, and with them waits for whoever leases
 // to the workers at another server.
-const STAND_BY: &str = "WITH locked AS (
+const STAND_BY: &str = concat!(
+    "WITH locked AS (
     SELECT namespace_id, worker_id
       FROM kagzi.workers
      WHERE worker_id = ANY($1)
@@ -32,10 +38,9 @@ UPDATE kagzi.workers
   FROM locked
  WHERE workers.namespace_id = locked.namespace_id
    AND workers.worker_id = locked.worker_id
-RETURNING workers.namespace_id, workers.worker_id, workers.task_queue, workers.hostname, workers.pid,
-          workers.version, workers.workflow_types, workers.labels, workers.max_concurrent, workers.status,
-          workers.completed_total, workers.failed_total, workers.registered_at, workers.heartbeat_at,
-          workers.deregistered_at, workers.row_version";
+RETURNING ",
+    worker!(qualified)
+);
 
 const STANDING: &str = "SELECT worker_id
    FROM kagzi.workers
@@ -73,7 +78,80 @@ const STALE_WORKERS: &str = "SELECT worker_id
   LIMIT $2
     FOR UPDATE SKIP LOCKED";
 
-/// Every statement about workers that reads; a test prepares each on a real database.
+// Asked whenever a run fails; the newest worker that registered it decides.
+const HANDLER_QUEUE: &str = "SELECT task_queue
+   FROM kagzi.workers
+  WHERE namespace_id = $1
+    AND handles_failures
+  ORDER BY registered_at DESC, worker_id DESC
+  LIMIT 1";
+
+const FORGET_WORKERS: &str = concat!(
+    "DELETE FROM kagzi.workers
+  USING (
+        SELECT namespace_id, worker_id
+          FROM kagzi.workers AS candidate
+         WHERE status = 3
+           AND deregistered_at < $1
+           AND NOT EXISTS (SELECT 1 FROM kagzi.runs WHERE runs.lease_worker = candidate.worker_id)
+         ORDER BY deregistered_at
+         LIMIT $2
+           FOR UPDATE SKIP LOCKED
+        ) AS old
+  WHERE workers.namespace_id = old.namespace_id
+    AND workers.worker_id = old.worker_id
+ RETURNING ",
+    worker!(qualified)
+);
+
+const INSERT_WORKERS: &str = concat!(
+    "INSERT INTO kagzi.workers (",
+    worker!(inserted),
+    ")
+ SELECT *
+   FROM unnest(",
+    worker!(arrays),
+    ")"
+);
+
+// As with runs: a worker that another server changed since it was read ends the transaction here and now.
+const UPDATE_WORKERS: &str = concat!(
+    "WITH done AS (
+    UPDATE kagzi.workers
+       SET ",
+    worker!(set_new),
+    "
+      FROM unnest(",
+    worker!(changed_arrays),
+    ", $18::bigint[])
+           AS new (",
+    worker!(changed),
+    ", from_version)
+     WHERE workers.namespace_id = new.namespace_id
+       AND workers.worker_id = new.worker_id
+       AND workers.row_version = new.from_version
+ RETURNING 1
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM done"
+);
+
+// A worker that stands by at another server by now has its runs counted there: leasing to it here could
+// exceed its limit. As with runs the division ends the transaction. The lock makes a server that takes the
+// worker in at this very moment wait for our commit, and count what it brought.
+const GUARD_WORKERS: &str = "WITH held AS (
+    SELECT 1
+      FROM unnest($1::text[], $2::uuid[]) AS given (namespace_id, worker_id)
+      JOIN kagzi.workers
+        ON workers.namespace_id = given.namespace_id AND workers.worker_id = given.worker_id
+     WHERE workers.stands_by = $3
+     ORDER BY workers.worker_id
+       FOR SHARE OF workers
+)
+SELECT 1 / (count(*) = cardinality($2))::integer
+  FROM held";
+
+/// Every statement about workers on the writing connection; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("LOAD_WORKERS", LOAD_WORKERS),
     ("STAND_BY", STAND_BY),
@@ -81,14 +159,26 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("LEASED_BY", LEASED_BY),
     ("STILL_LEASED", STILL_LEASED),
     ("STALE_WORKERS", STALE_WORKERS),
+    ("HANDLER_QUEUE", HANDLER_QUEUE),
+    ("FORGET_WORKERS", FORGET_WORKERS),
+    ("INSERT_WORKERS", INSERT_WORKERS),
+    ("UPDATE_WORKERS", UPDATE_WORKERS),
+    ("GUARD_WORKERS", GUARD_WORKERS),
 ];
 
-impl PostgresBackend {
+impl WorkerRows for PostgresBackend {
+    async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {
+        let rows = self.query(HANDLER_QUEUE, &[&&**namespace]).await?;
+        rows.first().map(|found| row::name(found, 0)).transpose()
+    }
+
+    async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
+        let rows = self.query(FORGET_WORKERS, &[&before.0, &(limit as i64)]).await?;
+        rows.iter().map(read).collect()
+    }
+
     /// The rows of the workers, and what they hold: all of it, or what is left of what memory knew.
-    pub(crate) async fn load_worker_rows(
-        &mut self,
-        query: &WorkersQuery<'_>,
-    ) -> Result<LoadedWorkers, StoreError> {
+    async fn load_workers(&mut self, query: &WorkersQuery<'_>) -> Result<LoadedWorkers, StoreError> {
         let session = self.session()?;
         let whole = uuids(query.whole);
         let all: Vec<Uuid> = query.whole.iter().chain(query.known).map(|id| id.0).collect();
@@ -103,11 +193,11 @@ impl PostgresBackend {
             ask(&session, STILL_LEASED, !runs.is_empty(), held_bind),
         );
         let (rows, leased, still) = self.flight(&session, found).await?;
-        read(&rows, leased.iter().chain(&still))
+        loaded(&rows, leased.iter().chain(&still))
     }
 
     /// The same for workers that stand by here from now on.
-    pub(crate) async fn stand_by_rows(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
+    async fn stand_by(&mut self, ids: &[WorkerId]) -> Result<LoadedWorkers, StoreError> {
         let (session, server) = (self.session()?, self.server());
         let ids = uuids(ids);
         // What they hold is looked for when the rows are locked: each statement sees what was committed
@@ -115,25 +205,21 @@ impl PostgresBackend {
         let (stand_by, leased_by): (Bind<'_>, Bind<'_>) = (&[&ids, &server], &[&ids]);
         let found = try_join(session.query(STAND_BY, stand_by), session.query(LEASED_BY, leased_by));
         let (rows, leased) = self.flight(&session, found).await?;
-        read(&rows, leased.iter())
+        loaded(&rows, leased.iter())
     }
 
-    pub(crate) async fn standing_ids(&mut self, ids: &[WorkerId]) -> Result<Vec<WorkerId>, StoreError> {
+    async fn standing(&mut self, ids: &[WorkerId]) -> Result<Vec<WorkerId>, StoreError> {
         let server = self.server();
         let rows = self.query(STANDING, &[&uuids(ids), &server]).await?;
         rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
     }
 
-    pub(crate) async fn leased_by_worker(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
+    async fn leased_by(&mut self, id: WorkerId) -> Result<Vec<RunKey>, StoreError> {
         let rows = self.query(LEASED_BY, &[&vec![id.0]]).await?;
         rows.iter().map(row::run_key).collect()
     }
 
-    pub(crate) async fn stale_worker_ids(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<WorkerId>, StoreError> {
+    async fn stale_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
         let rows = self.query(STALE_WORKERS, &[&before.0, &(limit as i64)]).await?;
         rows.iter().map(|found| row::get(found, 0).map(WorkerId)).collect()
     }
@@ -148,10 +234,10 @@ async fn ask(session: &Session, sql: &str, wanted: bool, bind: Bind<'_>) -> Resu
     if wanted { session.query(sql, bind).await } else { Ok(Vec::new()) }
 }
 
-fn read<'r>(rows: &[Row], held: impl Iterator<Item = &'r Row>) -> Result<LoadedWorkers, StoreError> {
+fn loaded<'r>(rows: &[Row], held: impl Iterator<Item = &'r Row>) -> Result<LoadedWorkers, StoreError> {
     let mut loaded = LoadedWorkers::default();
     for found in rows {
-        match row::worker(found) {
+        match read(found) {
             Ok(worker) => loaded.workers.push(LoadedWorker { worker, holds: Vec::new() }),
             Err(StoreError::Corrupt(why)) => loaded.unreadable.push((WorkerId(row::get(found, 1)?), why)),
             Err(other) => return Err(other),
@@ -167,16 +253,87 @@ fn read<'r>(rows: &[Row], held: impl Iterator<Item = &'r Row>) -> Result<LoadedW
     Ok(loaded)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::row::WORKER_COLUMNS;
-
-    #[test]
-    fn column_lists_match_the_reader() {
-        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-
-        assert!(squeeze(LOAD_WORKERS).contains(&squeeze(WORKER_COLUMNS)));
-        assert!(squeeze(&STAND_BY.replace("workers.", "")).contains(&squeeze(WORKER_COLUMNS)));
+/// The statement that proves that workers which are given runs still stand by here.
+pub fn guard(session: &Session, server: Uuid, leased_to: Vec<(Name, WorkerId)>) -> Option<Sending<'_>> {
+    if leased_to.is_empty() {
+        return None;
     }
+    Some(Box::pin(async move {
+        let namespaces: Vec<&str> = leased_to.iter().map(|(namespace, _)| &**namespace).collect();
+        let ids: Vec<Uuid> = leased_to.iter().map(|(_, worker)| worker.0).collect();
+        session.query(GUARD_WORKERS, &[&namespaces, &ids, &server]).await.map(drop)
+    }))
+}
+
+/// The statements that write what changed, in order.
+pub fn statements(session: &Session, changes: Changes<Worker>) -> Vec<Sending<'_>> {
+    let Changes { deleted, implicit, mut inserted, mut updated } = changes;
+    debug_assert!(deleted.is_empty() && implicit.is_empty(), "a worker registers, and a sweep forgets it");
+    inserted.sort_unstable_by_key(|worker| worker.id);
+    updated.sort_unstable_by_key(|(_, worker)| worker.id);
+    let mut sending: Vec<Sending<'_>> = Vec::new();
+    if !inserted.is_empty() {
+        sending.push(Box::pin(async move { send(session, INSERT_WORKERS, columns(&inserted)).await }));
+    }
+    if !updated.is_empty() {
+        sending.push(Box::pin(async move {
+            let (from, rows): (Vec<u64>, Vec<Worker>) = updated.into_iter().unzip();
+            let mut columns = columns(&rows);
+            columns.push(column(&from, |version| version.cast_signed()));
+            send(session, UPDATE_WORKERS, columns).await
+        }));
+    }
+    sending
+}
+
+fn columns(workers: &[Worker]) -> Columns<'_> {
+    let columns: [_; worker!(inserted_width)] = [
+        column(workers, |worker| &*worker.registration.namespace),
+        column(workers, |worker| worker.id.0),
+        column(workers, |worker| &*worker.registration.task_queue),
+        column(workers, |worker| text(&worker.registration.hostname)),
+        column(workers, |worker| worker.registration.pid),
+        column(workers, |worker| text(&worker.registration.version)),
+        column(workers, |worker| to_json(&worker.registration.workflow_types)),
+        column(workers, |worker| to_json(&worker.registration.labels)),
+        column(workers, |worker| i64::from(worker.registration.max_concurrent)),
+        column(workers, |worker| worker.status as i16),
+        column(workers, |worker| worker.completed_total),
+        column(workers, |worker| worker.failed_total),
+        column(workers, |worker| worker.registered_at.0),
+        column(workers, |worker| worker.heartbeat_at.0),
+        column(workers, |worker| worker.deregistered_at.map(|at| at.0)),
+        column(workers, |worker| worker.row_version.cast_signed()),
+        column(workers, |worker| worker.registration.handles_failures()),
+    ];
+    columns.into()
+}
+
+/// The columns that are a worker's place in a list.
+pub const PLACE: (usize, usize) = (12, 1);
+
+/// Reads a worker. An unknown status is corruption, never "offline".
+pub fn read(row: &Row) -> Result<Worker, StoreError> {
+    let status: i16 = row::get(row, 9)?;
+    Ok(Worker {
+        id: WorkerId(row::get(row, 1)?),
+        registration: Registration {
+            namespace: row::name(row, 0)?,
+            task_queue: row::name(row, 2)?,
+            workflow_types: row::json(row, 6)?,
+            hostname: row::name(row, 3)?,
+            pid: row::get(row, 4)?,
+            version: row::name(row, 5)?,
+            max_concurrent: u32::try_from(row::get::<i64>(row, 8)?).unwrap_or(u32::MAX),
+            labels: row::json(row, 7)?,
+        },
+        status: WorkerStatus::from_number(status.into())
+            .ok_or_else(|| StoreError::Corrupt(format!("unknown worker status {status}")))?,
+        completed_total: row::get(row, 10)?,
+        failed_total: row::get(row, 11)?,
+        registered_at: Timestamp(row::get(row, 12)?),
+        heartbeat_at: Timestamp(row::get(row, 13)?),
+        deregistered_at: row::get::<Option<i64>>(row, 14)?.map(Timestamp),
+        row_version: row::get::<i64>(row, 15)?.cast_unsigned(),
+    })
 }

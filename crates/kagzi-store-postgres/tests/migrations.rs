@@ -24,7 +24,7 @@ async fn one_index_behind() -> String {
     // What came after it is taken back too.
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN handles_failures").await;
     fixture::sql(&url, EVENTS_IN_JSON).await;
-    fixture::sql(&url, "DROP TABLE kagzi.levels").await;
+    fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN row_version; DROP TABLE kagzi.levels").await;
     fixture::sql(&url, "DELETE FROM kagzi.migrations WHERE number > 12").await;
     url
 }

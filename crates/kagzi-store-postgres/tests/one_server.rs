@@ -7,9 +7,9 @@ use std::{sync::Arc, time::Duration};
 use kagzi_model::{Act, Author, Rejection, RunKey, Status, act};
 use kagzi_store::{LaneStats, Silent, StoreError, SystemClock};
 use kagzi_store_postgres::{
-    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, PostgresStore,
-    READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS,
-    WORKER_STATEMENTS, WRITE_STATEMENTS, fixture,
+    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, PostgresOptions,
+    PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
+    RUN_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture,
 };
 use stage::{Server, complete, namespace, next, record};
 
@@ -69,9 +69,10 @@ async fn every_statement_is_accepted_by_the_engine() {
     Server::open(&url, PostgresOptions::default()).await;
 
     let all = [
-        FIND_STATEMENTS,
+        RUN_STATEMENTS,
+        LABEL_STATEMENTS,
+        PROBE_STATEMENTS,
         WORKER_STATEMENTS,
-        WRITE_STATEMENTS,
         READ_STATEMENTS,
         EVENT_STATEMENTS,
         EVENT_READ_STATEMENTS,

@@ -5,9 +5,9 @@ mod stage;
 use kagzi_model::{Name, Status, Timestamp};
 use kagzi_store::{Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
 use kagzi_store_postgres::{
-    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, FIND_STATEMENTS, PostgresOptions, READ_STATEMENTS,
-    RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS,
-    WRITE_STATEMENTS, fixture, run_listing,
+    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, PostgresOptions,
+    READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS,
+    SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture, run_listing,
 };
 use stage::Server;
 
@@ -97,9 +97,10 @@ async fn hot_statements_use_their_index() {
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
     let statements = [
-        FIND_STATEMENTS,
+        RUN_STATEMENTS,
+        LABEL_STATEMENTS,
+        PROBE_STATEMENTS,
         WORKER_STATEMENTS,
-        WRITE_STATEMENTS,
         READ_STATEMENTS,
         EVENT_STATEMENTS,
         EVENT_READ_STATEMENTS,
@@ -132,7 +133,7 @@ async fn a_claim_touches_no_more_pages_among_finished_runs() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
-    let (_, due) = FIND_STATEMENTS.iter().find(|(name, _)| *name == "DUE").unwrap();
+    let (_, due) = RUN_STATEMENTS.iter().find(|(name, _)| *name == "DUE").unwrap();
 
     let explain = format!(
         "PREPARE due AS {due};

@@ -135,6 +135,32 @@ async fn a_worker_that_moves_to_the_other_server_keeps_its_lease() {
     assert_eq!(stale, Err(Rejection::StaleEpoch { run, named: old.epoch, current: new.epoch }));
 }
 
+/// Race: one server writes a sign of life over what another one has just written of the same worker. The
+/// version of the row makes the later one decide again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_heartbeat_here_never_undoes_a_drain_there() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+
+    for _ in 0..30 {
+        let id = one.register("charge", 1).await;
+        let beat = || Beat {
+            id,
+            of: None,
+            runs: Vec::new(),
+            lease_ms: LEASE_MS,
+            unlisted_after_ms: None,
+            reconnected: false,
+            listed_before: Vec::new(),
+        };
+        let (first, drained, second) =
+            tokio::join!(one.store.ask(beat()), two.store.ask(Drain { id }), one.store.ask(beat()));
+        assert!(first.unwrap().is_ok() && drained.unwrap().is_ok() && second.unwrap().is_ok());
+
+        let view = two.store.worker_by_id(&namespace(), id).await.unwrap().unwrap();
+        assert_eq!(view.worker.status, WorkerStatus::Draining);
+    }
+}
+
 #[tokio::test]
 async fn a_heartbeat_hears_of_what_the_other_server_did() {
     let (_, one, two) = pair(PostgresOptions::default()).await;

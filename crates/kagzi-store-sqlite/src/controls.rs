@@ -3,38 +3,43 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp, Worker};
-use kagzi_store::{Changes, ControlBackend, ControlReads, Depth, StoreError};
+use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
 
 use crate::{
     backend::SqliteBackend,
     db::Db,
     reads::SqliteReads,
-    row,
     value::{Row, bind, json},
 };
 
-const NAMESPACE: &str =
-    "SELECT namespace_id, description, disabled_by, disabled_note, disabled_at, defaults, retention_ms,
-        handler_queue, created_at, updated_at, version
+const NAMESPACE: &str = concat!(
+    "SELECT ",
+    namespace!(columns),
+    "
    FROM namespaces
-  WHERE namespace_id = ?1";
+  WHERE namespace_id = ?1"
+);
 
-const NAMESPACES: &str =
-    "SELECT namespace_id, description, disabled_by, disabled_note, disabled_at, defaults, retention_ms,
-        handler_queue, created_at, updated_at, version
+const NAMESPACES: &str = concat!(
+    "SELECT ",
+    namespace!(columns),
+    "
    FROM namespaces
   WHERE namespace_id > ?1
   ORDER BY namespace_id
-  LIMIT ?2";
+  LIMIT ?2"
+);
 
 // In the order of the primary key the widest come first: the empty text sorts before every name.
-const GATES: &str =
-    "SELECT namespace_id, task_queue, workflow_type, paused_by, paused_note, paused_at, max_concurrent,
-        updated_at
+const GATES: &str = concat!(
+    "SELECT ",
+    gate!(columns),
+    "
    FROM gates
   WHERE namespace_id = ?1
-  ORDER BY task_queue, workflow_type";
+  ORDER BY task_queue, workflow_type"
+);
 
 // Asked once per gate, when its limit is first needed; the lane counts on by itself.
 const LEASED_BEHIND: &str = "SELECT count(*)
@@ -44,40 +49,38 @@ const LEASED_BEHIND: &str = "SELECT count(*)
     AND (?2 = '' OR task_queue = ?2)
     AND (?3 = '' OR workflow_type = ?3)";
 
-const FIND_NAMESPACE: &str =
-    "INSERT INTO namespaces (namespace_id, description, disabled_by, disabled_note, disabled_at, defaults,
-                        retention_ms, handler_queue, created_at, updated_at, version)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-     ON CONFLICT (namespace_id) DO NOTHING";
+const INSERT_NAMESPACE: &str = concat!(
+    "INSERT INTO namespaces (",
+    namespace!(inserted),
+    ")
+ VALUES (",
+    namespace!(values),
+    ")
+     ON CONFLICT (namespace_id) DO NOTHING"
+);
 
-const UPDATE_NAMESPACE: &str = "UPDATE namespaces
-    SET description = ?2, disabled_by = ?3, disabled_note = ?4, disabled_at = ?5, defaults = ?6,
-        retention_ms = ?7, handler_queue = ?8, created_at = ?9, updated_at = ?10, version = ?11
+const UPDATE_NAMESPACE: &str = concat!(
+    "UPDATE namespaces
+    SET ",
+    namespace!(set),
+    "
   WHERE namespace_id = ?1
-    AND version = ?12";
+    AND version = ?12"
+);
 
-const PUT_GATE: &str =
-    "INSERT OR REPLACE INTO gates (namespace_id, task_queue, workflow_type, paused_by, paused_note, paused_at,
-                              max_concurrent, updated_at)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const PUT_GATE: &str = concat!(
+    "INSERT OR REPLACE INTO gates (",
+    gate!(inserted),
+    ")
+ VALUES (",
+    gate!(values),
+    ")"
+);
 
 const DELETE_GATE: &str = "DELETE FROM gates
   WHERE namespace_id = ?1
     AND task_queue = ?2
     AND workflow_type = ?3";
-
-const LONG_OFFLINE: &str =
-    "SELECT namespace_id, worker_id, task_queue, hostname, pid, version, workflow_types, labels,
-        max_concurrent, status, completed_total, failed_total, registered_at, heartbeat_at, deregistered_at, row_version
-   FROM workers INDEXED BY workers_offline
-  WHERE status = 3
-    AND deregistered_at < ?1
-    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.lease_worker = workers.worker_id)
-  ORDER BY deregistered_at, worker_id
-  LIMIT ?2";
-
-const DELETE_WORKER: &str = "DELETE FROM workers
-  WHERE worker_id = ?1";
 
 const DEPTHS_DUE: &str = "SELECT task_queue, workflow_type, sum(due_at <= ?2), sum(due_at > ?2), min(due_at)
    FROM runs INDEXED BY runs_due
@@ -97,17 +100,15 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("NAMESPACES", NAMESPACES),
     ("GATES", GATES),
     ("LEASED_BEHIND", LEASED_BEHIND),
-    ("FIND_NAMESPACE", FIND_NAMESPACE),
+    ("INSERT_NAMESPACE", INSERT_NAMESPACE),
     ("UPDATE_NAMESPACE", UPDATE_NAMESPACE),
     ("PUT_GATE", PUT_GATE),
     ("DELETE_GATE", DELETE_GATE),
-    ("LONG_OFFLINE", LONG_OFFLINE),
-    ("DELETE_WORKER", DELETE_WORKER),
     ("DEPTHS_DUE", DEPTHS_DUE),
     ("DEPTHS_LEASED", DEPTHS_LEASED),
 ];
 
-impl ControlBackend for SqliteBackend {
+impl ControlRows for SqliteBackend {
     async fn load_controls(
         &mut self,
         namespace: &Name,
@@ -123,14 +124,6 @@ impl ControlBackend for SqliteBackend {
         let counted = self.db().first(LEASED_BEHIND, bind![key.namespace, queue, kind], |row| row.get(0))?;
         Ok(counted.unwrap_or(0))
     }
-
-    async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
-        let forgotten = self.db().all(LONG_OFFLINE, bind![before, limit], row::worker)?;
-        for worker in &forgotten {
-            self.db().execute(DELETE_WORKER, bind![worker.id])?;
-        }
-        Ok(forgotten)
-    }
 }
 
 /// Writes what changed. We are alone on the file, so a row that is not as memory says means: reload.
@@ -139,10 +132,10 @@ pub fn write(db: &Db, namespaces: &Changes<Namespace>, gates: &Changes<Gate>) ->
     let Changes { deleted, implicit, inserted, updated } = namespaces;
     debug_assert!(deleted.is_empty(), "namespaces stay");
     for row in implicit {
-        put_namespace(db, FIND_NAMESPACE, row, None)?;
+        put_namespace(db, INSERT_NAMESPACE, row, None)?;
     }
     for row in inserted {
-        if put_namespace(db, FIND_NAMESPACE, row, None)? != 1 {
+        if put_namespace(db, INSERT_NAMESPACE, row, None)? != 1 {
             return conflict("a new namespace");
         }
     }
@@ -178,7 +171,7 @@ pub fn write(db: &Db, namespaces: &Changes<Namespace>, gates: &Changes<Gate>) ->
 fn put_namespace(db: &Db, sql: &str, row: &Namespace, from: Option<u64>) -> Result<usize, StoreError> {
     let disabled = row.disabled.as_ref();
     let defaults = json(&row.defaults);
-    let values: [&dyn crate::value::Bind; 11] = [
+    let values: [&dyn crate::value::Bind; namespace!(inserted_width)] = [
         &row.name,
         &row.description,
         &disabled.map(|mark| &mark.by),

@@ -1,9 +1,9 @@
 //! Deleting runs that ended long ago. Bounded by the caller: nothing here runs long.
 
 use kagzi_model::{Millis, Name, RunId, Timestamp};
-use kagzi_store::{RetireQuery, RunKey, StoreError};
+use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 
-use crate::{db::Db, value::bind};
+use crate::{backend::SqliteBackend, value::bind};
 
 // From namespace to namespace along the index, so that no index without a namespace is needed.
 const NEXT_SPACE: &str = "SELECT namespace_id,
@@ -13,12 +13,6 @@ const NEXT_SPACE: &str = "SELECT namespace_id,
     AND finished_at IS NOT NULL
   ORDER BY namespace_id
   LIMIT 1";
-
-const LIVING: &str = "SELECT 1
-   FROM runs
-  WHERE run_id = ?1
-    AND namespace_id = ?2
-    AND finished_at IS NULL";
 
 const RETIRABLE: &str = "SELECT run_id, namespace_id, created_at
    FROM runs INDEXED BY runs_finished
@@ -45,7 +39,6 @@ const DELETE_RETIRED: &str = "DELETE FROM retired_runs WHERE run_id = ?1";
 /// Every statement of retention; a test prepares each on a real database.
 pub const STATEMENTS: &[(&str, &str)] = &[
     ("NEXT_SPACE", NEXT_SPACE),
-    ("LIVING", LIVING),
     ("RETIRABLE", RETIRABLE),
     ("DELETE_RUN", DELETE_RUN),
     ("DELETE_LABELS", DELETE_LABELS),
@@ -55,54 +48,46 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("DELETE_RETIRED", DELETE_RETIRED),
 ];
 
-pub fn living(db: &Db, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
-    let mut living = Vec::new();
-    for RunKey { id: run, namespace } in keys {
-        if db.first(LIVING, bind![run, namespace], |row| row.get::<i64>(0))?.is_some() {
-            living.push(*run);
+impl RetentionRows for SqliteBackend {
+    async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
+        let mut found = Vec::new();
+        let mut space = query.after.clone();
+        while found.len() < query.limit {
+            let next = self.db().first(NEXT_SPACE, bind![space], |row| {
+                Ok((row.get::<Name>(0)?, row.get::<Option<Millis>>(1)?))
+            })?;
+            let Some((name, own)) = next else { break };
+            space = name;
+            let Some(until) = query.until(own) else { continue };
+            self.db().each(RETIRABLE, bind![space, until, query.limit - found.len()], |row| {
+                found.push((RunKey { id: row.get(0)?, namespace: row.get(1)? }, row.get(2)?));
+                Ok(())
+            })?;
         }
+        Ok(found)
     }
-    Ok(living)
-}
 
-pub fn retirable(db: &Db, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
-    let mut found = Vec::new();
-    let mut space = query.after.clone();
-    while found.len() < query.limit {
-        let next = db.first(NEXT_SPACE, bind![space], |row| {
-            Ok((row.get::<Name>(0)?, row.get::<Option<Millis>>(1)?))
-        })?;
-        let Some((name, own)) = next else { break };
-        space = name;
-        let Some(until) = query.until(own) else { continue };
-        db.each(RETIRABLE, bind![space, until, query.limit - found.len()], |row| {
-            found.push((RunKey { id: row.get(0)?, namespace: row.get(1)? }, row.get(2)?));
-            Ok(())
-        })?;
-    }
-    Ok(found)
-}
-
-pub fn retire(db: &Db, keys: &[RunKey]) -> Result<(), StoreError> {
-    for RunKey { id: run, namespace } in keys {
-        if db.execute(DELETE_RUN, bind![run])? == 1 {
-            db.execute(DELETE_LABELS, bind![run])?;
-            db.execute(INSERT_RETIRED, bind![run, namespace])?;
+    async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
+        for RunKey { id: run, namespace } in keys {
+            if self.db().execute(DELETE_RUN, bind![run])? == 1 {
+                self.db().execute(DELETE_LABELS, bind![run])?;
+                self.db().execute(INSERT_RETIRED, bind![run, namespace])?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-pub fn purge(db: &Db, limit: usize) -> Result<usize, StoreError> {
-    let mut purged = 0;
-    while purged < limit {
-        let Some(run) = db.first(NEXT_RETIRED, &[], |row| row.get::<RunId>(0))? else { break };
-        let left = limit - purged;
-        let deleted = db.execute(DELETE_EVENTS, bind![run, left])?;
-        purged += deleted;
-        if deleted < left {
-            db.execute(DELETE_RETIRED, bind![run])?;
+    async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let mut purged = 0;
+        while purged < limit {
+            let Some(run) = self.db().first(NEXT_RETIRED, &[], |row| row.get::<RunId>(0))? else { break };
+            let left = limit - purged;
+            let deleted = self.db().execute(DELETE_EVENTS, bind![run, left])?;
+            purged += deleted;
+            if deleted < left {
+                self.db().execute(DELETE_RETIRED, bind![run])?;
+            }
         }
+        Ok(purged)
     }
-    Ok(purged)
 }

@@ -8,6 +8,7 @@ use kagzi_model::{
 use kagzi_store::{
     Changes, DueSchedule, Page, PageRequest, ScheduleFilter, ScheduleReads, ScheduleRows, StoreError,
     listing::{self, SQLITE},
+    schedule,
 };
 use uuid::Uuid;
 
@@ -15,26 +16,28 @@ use crate::{
     backend::SqliteBackend,
     db::Db,
     reads::{SqliteReads, list_page},
-    value::{Row, bind, json},
+    value::{Bind, Row, Value, bind, json},
 };
 
-/// The columns of a schedule, in the order that [`schedule`] reads them.
-const COLUMNS: &str =
-    "namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type";
-
-const LOAD_SCHEDULE: &str =
-    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+const LOAD_SCHEDULE: &str = concat!(
+    "SELECT ",
+    schedule!(columns),
+    "
    FROM schedules
   WHERE namespace_id = ?1
-    AND schedule_id = ?2";
+    AND schedule_id = ?2"
+);
 
-const DUE_SCHEDULES: &str =
-    "SELECT namespace_id, schedule_id, uid, version, plan, state, created_at, updated_at, input, content_type
+const DUE_SCHEDULES: &str = concat!(
+    "SELECT ",
+    schedule!(columns),
+    "
    FROM schedules INDEXED BY schedules_due
   WHERE next_at <= ?1
     AND next_at IS NOT NULL
   ORDER BY next_at, uid
-  LIMIT ?2";
+  LIMIT ?2"
+);
 
 const NEXT_SCHEDULE: &str = "SELECT next_at, uid
    FROM schedules INDEXED BY schedules_due
@@ -42,18 +45,24 @@ const NEXT_SCHEDULE: &str = "SELECT next_at, uid
   ORDER BY next_at, uid
   LIMIT ?1";
 
-const INSERT_SCHEDULE: &str =
-    "INSERT INTO schedules (namespace_id, schedule_id, uid, version, workflow_type, plan, state, paused, \
-     next_at,
-                       created_at, updated_at, input, content_type)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+const INSERT_SCHEDULE: &str = concat!(
+    "INSERT INTO schedules (",
+    schedule!(inserted),
+    ")
+ VALUES (",
+    schedule!(values),
+    ")"
+);
 
-const UPDATE_SCHEDULE: &str = "UPDATE schedules
-    SET version = ?3, workflow_type = ?4, plan = ?5, state = ?6, paused = ?7, next_at = ?8, updated_at = ?9,
-        input = ?10, content_type = ?11
+const UPDATE_SCHEDULE: &str = concat!(
+    "UPDATE schedules
+    SET ",
+    schedule!(set),
+    "
   WHERE namespace_id = ?1
     AND schedule_id = ?2
-    AND version = ?12";
+    AND version = ?12"
+);
 
 const DELETE_SCHEDULE: &str = "DELETE FROM schedules
   WHERE namespace_id = ?1
@@ -72,7 +81,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
 
 impl ScheduleRows for SqliteBackend {
     async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {
-        self.db().first(LOAD_SCHEDULE, bind![key.namespace, key.id], schedule)
+        self.db().first(LOAD_SCHEDULE, bind![key.namespace, key.id], read)
     }
 
     async fn load_schedules(&mut self, keys: &[ScheduleKey]) -> Result<Vec<Schedule>, StoreError> {
@@ -94,12 +103,12 @@ impl ScheduleRows for SqliteBackend {
         limit: usize,
         aside: &[Uuid],
     ) -> Result<Vec<DueSchedule>, StoreError> {
-        let read = |row: &Row<'_>| {
-            let (key, uid) = (ScheduleKey { namespace: row.get(0)?, id: row.get(1)? }, row.get(2)?);
-            Ok((uid, DueSchedule::of(key, uid, schedule(row))?))
+        let each = |row: &Row<'_>| {
+            let (key, uid) = (ScheduleKey { namespace: row.get(0)?, id: row.get(1)? }, row.get(8)?);
+            Ok((uid, DueSchedule::of(key, uid, read(row))?))
         };
         let due: Vec<(Uuid, DueSchedule)> =
-            self.db().all(DUE_SCHEDULES, bind![now, limit + aside.len()], read)?;
+            self.db().all(DUE_SCHEDULES, bind![now, limit + aside.len()], each)?;
         let due = due.into_iter().filter(|(uid, _)| !aside.contains(uid));
         Ok(due.map(|(_, schedule)| schedule).take(limit).collect())
     }
@@ -119,45 +128,36 @@ pub fn write(db: &Db, changes: &Changes<Schedule>) -> Result<(), StoreError> {
         one(db.execute(DELETE_SCHEDULE, bind![key.namespace, key.id, *from])?)?;
     }
     for row in inserted {
-        one(db.execute(
-            INSERT_SCHEDULE,
-            bind![
-                row.namespace,
-                row.id,
-                row.uid,
-                row.version,
-                row.plan.workflow_type,
-                json(&row.plan),
-                json(&row.state),
-                row.state.paused.is_some(),
-                row.state.next_at,
-                row.created_at,
-                row.updated_at,
-                *row.input.data,
-                row.input.content_type,
-            ],
-        )?)?;
+        one(bound(row, [row.uid.value(), row.created_at.value()], |all| db.execute(INSERT_SCHEDULE, all))?)?;
     }
     for (from, row) in updated {
-        one(db.execute(
-            UPDATE_SCHEDULE,
-            bind![
-                row.namespace,
-                row.id,
-                row.version,
-                row.plan.workflow_type,
-                json(&row.plan),
-                json(&row.state),
-                row.state.paused.is_some(),
-                row.state.next_at,
-                row.updated_at,
-                *row.input.data,
-                row.input.content_type,
-                *from,
-            ],
-        )?)?;
+        one(bound(row, [from.value()], |all| db.execute(UPDATE_SCHEDULE, all))?)?;
     }
     Ok(())
+}
+
+/// The values of a change, and those behind them.
+fn bound<'r, T, const N: usize>(
+    row: &'r Schedule,
+    behind: [Value<'r>; N],
+    write: impl FnOnce(&[Value<'_>]) -> T,
+) -> T {
+    let (plan, state, paused) = (json(&row.plan), json(&row.state), row.state.paused.is_some());
+    let changed: &[Value<'_>; schedule!(changed_width)] = bind![
+        row.namespace,
+        row.id,
+        row.version,
+        plan,
+        state,
+        row.updated_at,
+        *row.input.data,
+        row.input.content_type,
+        row.plan.workflow_type,
+        paused,
+        row.state.next_at,
+    ];
+    let all: Vec<Value<'_>> = changed.iter().chain(&behind).copied().collect();
+    write(&all)
 }
 
 fn one(changed: usize) -> Result<(), StoreError> {
@@ -171,7 +171,7 @@ fn one(changed: usize) -> Result<(), StoreError> {
 impl ScheduleReads for SqliteReads {
     async fn schedule_by_id(&self, namespace: &Name, id: &Name) -> Result<Option<Schedule>, StoreError> {
         let (namespace, id) = (namespace.clone(), id.clone());
-        self.pool().read(move |db| db.first(LOAD_SCHEDULE, bind![namespace, id], schedule)).await
+        self.pool().read(move |db| db.first(LOAD_SCHEDULE, bind![namespace, id], read)).await
     }
 
     async fn schedules(
@@ -180,39 +180,26 @@ impl ScheduleReads for SqliteReads {
         filter: &ScheduleFilter,
         page: &PageRequest,
     ) -> Result<Page<Schedule>, StoreError> {
-        let listing = listing::schedules(SQLITE, COLUMNS, namespace, filter);
+        let listing = listing::schedules(SQLITE, schedule!(columns), namespace, filter);
         let page = *page;
-        self.pool().read(move |db| db.transaction(|| list_page(db, &listing, &page, PLACE, schedule))).await
+        self.pool().read(move |db| db.transaction(|| list_page(db, &listing, &page, PLACE, read))).await
     }
 }
 
 /// The columns that are a schedule's place in a list.
-const PLACE: (usize, usize) = (6, 2);
+const PLACE: (usize, usize) = (9, 8);
 
-fn schedule(row: &Row<'_>) -> Result<Schedule, StoreError> {
-    let data: Vec<u8> = row.get(8)?;
+fn read(row: &Row<'_>) -> Result<Schedule, StoreError> {
+    let data: Vec<u8> = row.get(6)?;
     Ok(Schedule {
         namespace: row.get(0)?,
         id: row.get(1)?,
-        uid: row.get(2)?,
-        version: row.get(3)?,
-        plan: row.json(4)?,
-        state: row.json(5)?,
-        created_at: row.get(6)?,
-        updated_at: row.get(7)?,
-        input: Payload { data: data.into(), content_type: row.get(9)? },
+        version: row.get(2)?,
+        plan: row.json(3)?,
+        state: row.json(4)?,
+        updated_at: row.get(5)?,
+        input: Payload { data: data.into(), content_type: row.get(7)? },
+        uid: row.get(8)?,
+        created_at: row.get(9)?,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn column_lists_match_the_reader() {
-        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-
-        assert!(squeeze(LOAD_SCHEDULE).contains(COLUMNS));
-        assert!(squeeze(DUE_SCHEDULES).contains(COLUMNS));
-    }
 }

@@ -1,7 +1,7 @@
 //! An observer that remembers what it was told.
 
 use kagzi_model::{RunId, Timestamp};
-use kagzi_store::{Finished, LostLease, Observer};
+use kagzi_store::{Finished, LostLease, Observer, SignalNotice};
 use tokio::sync::{
     Mutex,
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
@@ -14,6 +14,7 @@ pub struct Recorder {
     finished: News<Finished>,
     lost: News<LostLease>,
     schedules: News<(Timestamp, bool)>,
+    notices: News<SignalNotice>,
 }
 
 struct News<T> {
@@ -56,7 +57,7 @@ impl<T> News<T> {
 
 impl Default for Recorder {
     fn default() -> Self {
-        Recorder { finished: News::new(), lost: News::new(), schedules: News::new() }
+        Recorder { finished: News::new(), lost: News::new(), schedules: News::new(), notices: News::new() }
     }
 }
 
@@ -77,6 +78,11 @@ impl Recorder {
         self.schedules.next("a schedule", |_| true).await
     }
 
+    /// Waits until it is told that something has come for this run.
+    pub async fn signalled(&self, run: RunId) -> SignalNotice {
+        self.notices.next("a signal", |news| news.run == run).await
+    }
+
     /// How often the end of this run was told since the last look.
     pub async fn finished_left(&self, run: RunId) -> usize {
         self.finished.left(|news| news.run.id == run).await
@@ -95,6 +101,10 @@ impl Observer for Recorder {
 
     fn lease_lost(&self, lost: LostLease) {
         self.lost.put(lost);
+    }
+
+    fn signalled(&self, notice: SignalNotice) {
+        self.notices.put(notice);
     }
 
     fn schedule_due(&self, at: Timestamp, changed: bool) {

@@ -111,6 +111,20 @@ macro_rules! conformance {
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
             }
+            signals {
+                a_signal_that_comes_early_waits_for_its_wait,
+                signals_are_taken_in_order_and_once,
+                a_parked_run_goes_on_in_the_commit_of_its_signal,
+                a_signal_for_a_run_that_is_executed_is_hinted_and_taken_when_the_code_asks,
+                a_signal_that_comes_while_the_park_is_on_its_way_is_not_slept_through,
+                of_two_waits_that_race_the_loser_takes_nothing,
+                the_timeout_and_a_signal_at_the_same_instant_have_one_winner,
+                a_wait_that_the_code_dropped_at_its_end_gives_its_signal_back,
+                a_closed_channel_refuses_and_loses_nothing,
+                a_signal_that_says_failed_ends_its_wait_with_the_error,
+                unread_signals_are_bounded_and_the_rest_is_refused,
+                an_ended_run_takes_no_signal_and_says_so,
+            }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
                 a_sleep_ends_exactly_on_time,
@@ -272,6 +286,10 @@ macro_rules! conformance {
 macro_rules! durability {
     ($factory:expr) => {
         $crate::tests_of_claims! { $factory;
+            kept_signals {
+                a_repeat_is_recognised_before_and_after_it_was_taken_and_after_a_restart,
+                a_run_that_waits_is_found_by_its_reason_and_is_still_there_after_a_restart,
+            }
             durability {
                 an_acknowledged_start_survives_reopening,
                 a_worker_goes_on_with_its_lease_after_reopening,

@@ -9,8 +9,9 @@ use kagzi_store::{
     Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, Silent, SystemClock, TimeRange,
 };
 use kagzi_store_sqlite::{
-    COUNT_STATEMENTS, EVENT_STATEMENTS, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_STATEMENTS,
-    SCHEDULE_STATEMENTS, SqliteStore, WRITE_STATEMENTS, run_listing,
+    COUNT_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, READ_STATEMENTS,
+    RETENTION_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore,
+    WORKER_STATEMENTS, run_listing,
 };
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
@@ -47,8 +48,11 @@ async fn statements_have_names_of_their_own() {
 
 /// Every fixed statement.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    WRITE_STATEMENTS
+    RUN_STATEMENTS
         .iter()
+        .chain(LABEL_STATEMENTS)
+        .chain(WORKER_STATEMENTS)
+        .chain(PROBE_STATEMENTS)
         .chain(EVENT_STATEMENTS)
         .chain(READ_STATEMENTS)
         .chain(SCHEDULE_STATEMENTS)
@@ -125,8 +129,11 @@ async fn controls_and_depths_are_read_by_index() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    let plans: Vec<_> =
-        RULE_STATEMENTS.iter().map(|(name, _)| format!("{name}\n{}", plan(&connection, name))).collect();
+    let plans: Vec<_> = RULE_STATEMENTS
+        .iter()
+        .chain(WORKER_STATEMENTS)
+        .map(|(name, _)| format!("{name}\n{}", plan(&connection, name)))
+        .collect();
 
     for plan in &plans {
         assert!(!plan.contains("TEMP B-TREE") || plan.starts_with("DEPTHS_LEASED"), "sorts: {plan}");

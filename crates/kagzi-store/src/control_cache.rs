@@ -165,3 +165,22 @@ impl ControlCache {
         *self = ControlCache { server: self.server.clone(), ..ControlCache::default() };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kagzi_model::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_that_clients_make_up_are_not_remembered_for_ever() {
+        let mut cache = ControlCache::default();
+        for number in 0..=NAMESPACES_MAX {
+            cache.know(Namespace::new(format!("n-{number}").into(), Timestamp(0)), Vec::new());
+        }
+
+        cache.make_room();
+
+        assert_eq!((cache.namespaces.len(), cache.gates.len()), (0, 0));
+    }
+}

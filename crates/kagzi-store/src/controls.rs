@@ -1,11 +1,9 @@
 //! What operators set, as the contract says it: namespaces, and gates before their queues and types.
 
-use std::{collections::HashMap, future::Future};
+use std::collections::HashMap;
 
 use async_trait::async_trait;
-use kagzi_model::{
-    Defaults, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp, Worker,
-};
+use kagzi_model::{Defaults, Gate, GateCommand, GateKey, Name, Namespace, NamespaceCommand, Timestamp};
 
 use crate::StoreError;
 
@@ -47,34 +45,6 @@ impl Default for ServerControls {
             worker_losses_max: kagzi_model::limits::LOSSES_STANDARD,
         }
     }
-}
-
-/// What a database must do for the controls. It loads, finds and writes; it never decides.
-pub trait ControlBackend: Send + 'static {
-    /// A namespace with its gates.
-    fn load_controls(
-        &mut self,
-        namespace: &Name,
-    ) -> impl Future<Output = Result<Option<(Namespace, Vec<Gate>)>, StoreError>> + Send;
-    /// How many runs behind the gate are leased.
-    fn leased_behind(&mut self, key: &GateKey) -> impl Future<Output = Result<u32, StoreError>> + Send;
-    /// Where several servers share the database: holds these gates until the commit, so that no other server
-    /// claims behind one meanwhile, and reads those that still exist, with the runs leased behind each.
-    fn lock_gates(
-        &mut self,
-        _keys: &[GateKey],
-    ) -> impl Future<Output = Result<Vec<(Gate, u32)>, StoreError>> + Send {
-        async { Err(StoreError::Bug("a database of one server has nobody to lock gates against".into())) }
-    }
-    /// Where several servers share the database: the commit is a [`StoreError::Conflict`] unless the
-    /// namespaces still have these versions, and none of them changes before it is done.
-    fn require_versions(&mut self, _versions: Vec<(Name, u64)>) {}
-    /// Deletes workers that are offline since before `before` and hold nothing, longest first.
-    fn forget_workers(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<Worker>, StoreError>> + Send;
 }
 
 /// Reading what is set, and how full the queues are.

@@ -186,13 +186,25 @@ impl DemandBoard {
         standing.flat_map(|standing| &standing.keys).any(|other| other != key && self.waiting.contains(other))
     }
 
+    /// How many demands watch a key.
+    pub fn watchers(&self, key: &QueueKey) -> usize {
+        self.keys.get(key).map_or(0, |state| state.demands.len())
+    }
+
+    /// The demands that watch a key.
+    pub fn demands(&self, key: &QueueKey) -> impl Iterator<Item = &Demand> {
+        let ids = self.keys.get(key).map_or(&[][..], |state| &state.demands);
+        ids.iter().filter_map(|id| self.demand(*id))
+    }
+
+    /// Whether somebody has room for a run of the key.
+    fn has_room(&self, key: &QueueKey, room: impl Fn(&Demand) -> u32) -> bool {
+        self.demands(key).any(|demand| room(demand) > 0)
+    }
+
     /// The demand with the most room, so that work spreads over workers.
     pub fn roomiest(&self, key: &QueueKey, room: impl Fn(&Demand) -> u32) -> Option<&Demand> {
-        self.keys
-            .get(key)?
-            .demands
-            .iter()
-            .filter_map(|id| self.demand(*id))
+        self.demands(key)
             .map(|demand| (room(demand), demand))
             .filter(|(room, _)| *room > 0)
             .max_by_key(|(room, demand)| (*room, std::cmp::Reverse(demand.id)))
@@ -201,8 +213,7 @@ impl DemandBoard {
 
     /// How many runs of the key could be given out now.
     pub fn room(&self, key: &QueueKey, room: impl Fn(&Demand) -> u32) -> usize {
-        let Some(state) = self.keys.get(key) else { return 0 };
-        state.demands.iter().filter_map(|id| self.demand(*id)).map(|demand| room(demand) as usize).sum()
+        self.demands(key).map(|demand| room(demand) as usize).sum()
     }
 
     /// Keys whose backlog must be looked at, in a fixed order.
@@ -214,7 +225,7 @@ impl DemandBoard {
 
     /// Whether a key has a backlog that somebody has room for.
     pub fn can_give(&self, room: impl Fn(&Demand) -> u32) -> bool {
-        self.waiting.iter().any(|key| self.roomiest(key, &room).is_some())
+        self.waiting.iter().any(|key| self.has_room(key, &room))
     }
 
     /// Runs wait, or may, for workers that stand by.
@@ -265,6 +276,6 @@ impl DemandBoard {
 
     /// When the earliest watched run is due, among keys that somebody has room for.
     pub fn next_due(&self, room: impl Fn(&Demand) -> u32) -> Option<Timestamp> {
-        self.timers.iter().find(|(_, key)| self.roomiest(key, &room).is_some()).map(|(at, _)| *at)
+        self.timers.iter().find(|(_, key)| self.has_room(key, &room)).map(|(at, _)| *at)
     }
 }

@@ -10,6 +10,7 @@ mod backend;
 mod cache;
 mod census;
 mod clock;
+mod columns;
 mod contract;
 mod control_cache;
 mod controls;
@@ -35,8 +36,9 @@ mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, Changes, DueKey, DueQuery, DueRun, EventRow, FoundBusiness, LabelRow, Loaded, LoadedWorker,
-    LoadedWorkers, QueueKey, RetireQuery, WorkersQuery, WriteSet,
+    Backend, Changes, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness, LabelRow,
+    Loaded, LoadedWorker, LoadedWorkers, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows,
+    WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -44,7 +46,7 @@ pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
     Offline, Outcome, Register, SignalNotice, Silent, SweepKind, Swept, Waiting,
 };
-pub use controls::{ChangeGate, ChangeNamespace, ControlBackend, ControlReads, Depth, ServerControls};
+pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
@@ -56,6 +58,6 @@ pub use reads::{
     WorkerView,
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
-pub use schedules::{DueSchedule, ScheduleFilter, ScheduleReads, ScheduleReply, ScheduleRows};
+pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
 pub use stats::LaneStats;
 pub use store::Store;

@@ -38,6 +38,7 @@ mod loading;
 mod look_ahead;
 mod registry;
 mod retention;
+mod roomiest;
 mod schedules;
 mod sweep;
 mod unanswered_leases;
@@ -106,6 +107,8 @@ pub struct Turn<'a, B> {
     stats: &'a LaneStats,
     /// Polls that were served in this turn: they want one run only.
     served: HashSet<u64>,
+    /// Keys that many workers watch, each with the workers by their room.
+    roomiest: HashMap<QueueKey, roomiest::Roomiest>,
     assigned: Vec<(u64, RunId)>,
     /// Workers that were given runs since the last write, on a shared database.
     leased_to: HashSet<(Name, WorkerId)>,
@@ -161,6 +164,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             opened: HashSet::default(),
             stats,
             served: HashSet::default(),
+            roomiest: HashMap::default(),
             assigned: Vec::new(),
             leased_to: HashSet::default(),
             compared: HashSet::default(),
@@ -267,7 +271,10 @@ impl<'a, B: Backend> Turn<'a, B> {
                 ask.answer(outcomes);
             }
             Message::StandBy(ask) => ask.answer(self.stand_by(&ask.request).await?),
-            Message::Withdraw(ask) => ask.answer(self.board.remove(ask.request.0)),
+            Message::Withdraw(ask) => {
+                self.board.remove(ask.request.0);
+                ask.answer(());
+            }
             Message::Register(ask) => ask.answer(self.register(&ask.request).await?),
             Message::Beat(ask) => ask.answer(self.beat(&ask.request).await?),
             Message::Drain(ask) => ask.answer(self.drain(ask.request.id).await?),

@@ -9,6 +9,9 @@ use crate::{
     table::{Known, Table},
 };
 
+/// Workers that are remembered although they do not stand by.
+const WORKERS_MAX: usize = 10_000;
+
 /// One worker and the runs that it holds.
 pub type CachedWorker = Known<Worker, HashSet<RunId>>;
 
@@ -201,6 +204,18 @@ impl WorkerCache {
         self.unpaid = known.collect();
     }
 
+    /// Forgets workers that stand by nowhere here when there are too many: other servers' workers are known
+    /// too, once somebody asked for them. Between turns only.
+    pub fn make_room(&mut self, stands: impl Fn(WorkerId) -> bool) {
+        if self.workers.len() <= WORKERS_MAX {
+            return;
+        }
+        let absent: Vec<WorkerId> = self.workers.keys().copied().filter(|id| !stands(*id)).collect();
+        for id in &absent {
+            self.workers.evict(id);
+        }
+    }
+
     /// Forgets everything; loaded again when needed.
     pub fn clear(&mut self) {
         self.workers.clear();
@@ -224,5 +239,40 @@ impl WorkerCache {
                 home.remove(&id);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kagzi_model::{Registration, Timestamp};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn workers_that_stand_by_nowhere_here_are_not_remembered_for_ever() {
+        let mut cache = WorkerCache::new(true);
+        let registration = Registration {
+            namespace: "shop".into(),
+            task_queue: "orders".into(),
+            workflow_types: Vec::new(),
+            hostname: "host".into(),
+            pid: 1,
+            version: "1".into(),
+            max_concurrent: 1,
+            labels: Default::default(),
+        };
+        let ids: Vec<WorkerId> = (0..=WORKERS_MAX as u128).map(|id| WorkerId(Uuid::from_u128(id))).collect();
+        for id in &ids {
+            let register = WorkerCommand::Register(&registration);
+            let worker = Worker::decide(Timestamp(0), None, *id, register).unwrap();
+            cache.know(LoadedWorker { worker, holds: Vec::new() });
+        }
+        let standing = ids[7];
+
+        cache.make_room(|id| id == standing);
+
+        assert!(cache.contains(standing) && !cache.contains(ids[8]));
+        assert_eq!(cache.workers.len(), 1);
     }
 }

@@ -59,7 +59,8 @@ pub use workers::Workers;
 /// assert!(admin.health().await?.ready);
 /// println!("version {}", admin.server_info().await?.version);
 /// for namespace in admin.namespaces().all().await? {
-///     println!("{}: {}", namespace.namespace_id, admin.namespace(&namespace.namespace_id).await?.description);
+///     let read = admin.namespace(&namespace.namespace_id).await?;
+///     println!("{}: {}", read.namespace_id, read.description);
 /// }
 /// admin.enable_namespace("shop").await?;
 /// admin.every_queue().pause("the database moves").await?;

@@ -50,7 +50,8 @@ pub struct Embedded {
 /// use kagzi::Embedded;
 ///
 /// let builder = Embedded::builder().retention(Duration::from_secs(3600)).payload_max_bytes(1024 * 1024);
-/// let builder = builder.create_namespaces(false).step_concurrency_max(4).step_timeout(Duration::from_secs(9));
+/// let builder = builder.create_namespaces(false).step_concurrency_max(4);
+/// let builder = builder.step_timeout(Duration::from_secs(9));
 /// let kagzi = builder.codec(key).open("orders.db").await?;
 /// let (client, worker) = (kagzi.client(), kagzi.worker("orders"));
 /// kagzi.close().await;

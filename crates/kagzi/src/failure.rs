@@ -48,10 +48,14 @@ fn of_error_with(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
     new(codes::ERROR, message, false)
 }
 
-/// The same for an error whose own text may panic.
-pub(crate) fn of_error_caught(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
-    catch_unwind(AssertUnwindSafe(|| of_error_with(error, equipment)))
-        .unwrap_or_else(|panic| of_panic(&*panic))
+/// The same for an error that code of other people returned. Its text may panic, and so may its `Drop`.
+pub(crate) fn of_returned(error: anyhow::Error, equipment: &Equipment) -> v1::Failure {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let failure = of_error_with(&error, equipment);
+        drop(error);
+        failure
+    }));
+    caught.unwrap_or_else(|panic| of_panic(&*panic))
 }
 
 /// The step whose error this is, if it is one's.

@@ -112,8 +112,8 @@ mod status;
 mod step_error;
 #[cfg(feature = "testing")]
 pub mod testing;
-/// Workflows are tested here, once the feature `testing` is on: a month of sleep passes at once, and the worker
-/// is killed wherever it could hurt.
+/// Workflows are tested here, once the feature `testing` is on: a month of sleep passes at once, and the
+/// worker is killed wherever it could hurt.
 ///
 /// ```toml
 /// [dev-dependencies]

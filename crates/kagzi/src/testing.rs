@@ -31,6 +31,8 @@ mod history;
 mod probe;
 mod waiting;
 
+#[doc(hidden)]
+pub use crash::crash_on_file;
 pub use crash::{CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere};
 pub use engine::TestEngine;
 pub use history::History;

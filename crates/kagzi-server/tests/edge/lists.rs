@@ -39,7 +39,7 @@ macro_rules! both_ways {
         }
         assert_eq!(back.concat(), there[..2].concat(), stringify!($method));
         let mut request = $request;
-        request.page_token = "nonsense".into();
+        (request.page_size, request.page_token) = (3, "nonsense".into());
         let refused = client.$method(request).await.unwrap_err();
         assert_eq!(Reason::of(&refused), Some(Reason::FieldInvalid), "{refused}");
     }};

@@ -150,7 +150,7 @@ impl World {
         let limit = self.random.chance(10);
         let gate =
             limit.then(|| GateCommand::Limit { max_concurrent: Some(2 + self.random.below(6) as u32) });
-        Move::Namespace(ChangeNamespace { name, command, gate })
+        Move::Namespace(Box::new(ChangeNamespace { name, command, gate }))
     }
 
     pub(super) fn namespace_change(&mut self) -> NamespaceChange {

@@ -32,7 +32,7 @@ pub enum Move {
         demand: u64,
     },
     Schedule(ScheduleRequest),
-    Namespace(ChangeNamespace),
+    Namespace(Box<ChangeNamespace>),
     Gate(ChangeGate),
     Sweep(SweepKind),
     Pass {

@@ -90,7 +90,7 @@ pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl 
         here.given.iter().for_each(|assignment| world.given(assignment));
         tally.assigned += here.given.len();
         if number % 100 == 99 || number + 1 == moves {
-            compare::stores(&*left.store, &*right.store, &world, &shown()).await;
+            compare::stores(&left.store, &right.store, &world, &shown()).await;
         }
     }
     left.store.close().await;
@@ -170,7 +170,7 @@ impl Side {
             Move::Schedule(request) => {
                 write!(answer, "{:?}", self.store.schedule(request).await.unwrap())
             }
-            Move::Namespace(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
+            Move::Namespace(change) => write!(answer, "{:?}", self.store.ask(*change).await.unwrap()),
             Move::Gate(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
             Move::StandBy { demand: id, worker, types, once } => {
                 let (deliver, deliveries) = unbounded_channel();

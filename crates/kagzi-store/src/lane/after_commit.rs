@@ -45,6 +45,8 @@ impl<B: Backend> Lane<B> {
         done.rows.into_iter().for_each(|id| self.cache.settle(id));
         self.cache.make_room();
         self.controls.make_room();
+        let board = &self.board;
+        self.worker_cache.make_room(|id| board.stands(id));
         done.drained.into_iter().for_each(|id| self.board.remove_worker(id));
         done.offline.into_iter().for_each(|id| {
             self.board.remove_worker(id);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp, Worker, WorkerStatus};
+use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp};
 
 use super::{MemoryBackend, MemoryReads, Tables};
-use crate::{ControlBackend, ControlReads, Depth, StoreError};
+use crate::{ControlReads, ControlRows, Depth, StoreError};
 
-impl ControlBackend for MemoryBackend {
+impl ControlRows for MemoryBackend {
     async fn load_controls(
         &mut self,
         namespace: &Name,
@@ -21,24 +21,6 @@ impl ControlBackend for MemoryBackend {
         let leased = self.working.runs.values().filter(|run| run.lease().is_some());
         let behind = leased.filter(|run| key.covers(&run.namespace, &run.task_queue, &run.workflow_type));
         Ok(behind.count() as u32)
-    }
-
-    async fn forget_workers(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Worker>, StoreError> {
-        let tables = &mut self.working;
-        let mut old: Vec<_> = tables
-            .workers
-            .values()
-            .filter(|worker| worker.status == WorkerStatus::Offline)
-            .filter(|worker| worker.deregistered_at.is_some_and(|at| at < before))
-            .filter(|worker| tables.leased_by(worker.id).is_empty())
-            .cloned()
-            .collect();
-        old.sort_by_key(|worker| (worker.deregistered_at, worker.id));
-        old.truncate(limit);
-        for worker in &old {
-            tables.workers.remove(&worker.id);
-        }
-        Ok(old)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kagzi_model::{RunId, RunKey, State, Timestamp, WorkerId, act};
 
-use super::Turn;
+use super::{Turn, roomiest::Roomiest};
 use crate::{
     AsideRow, Backend, Demand, DueKey, DueQuery, DueRun, Histogram, LaneStats, QueueKey, StoreError,
     WorkersQuery, frontier::WHOLE, hash::HashSet,
@@ -16,6 +16,8 @@ const HELD_ELSEWHERE_MS: i64 = 50;
 /// Keys that one turn claims from. With more, the oldest are served first and the others in the turns that
 /// follow.
 const CLAIM_KEYS_MAX: usize = 32;
+/// So many workers of a key are looked at for each run: less work than keeping them in order.
+const FEW_WATCHERS: usize = 16;
 
 impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
@@ -53,12 +55,11 @@ impl<'a, B: Backend> Turn<'a, B> {
 
     /// Leases one run to the worker with the most room; false when there is none.
     async fn give(&mut self, key: &QueueKey, id: RunId) -> Result<bool, StoreError> {
-        let (worker_cache, served) = (&*self.worker_cache, &self.served);
-        let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { worker_cache.room(demand) };
-        let Some(demand) = self.board.roomiest(key, room) else { return Ok(false) };
+        let Some(demand) = self.roomiest(key) else { return Ok(false) };
         let (demand_id, once, worker) = (demand.id, demand.once, demand.worker);
+        let standard_ms = demand.lease_ms;
         let command = RunKey::new(key.namespace.clone(), id)
-            .duty(act::Claim { worker, until: self.now.plus_ms(self.lease_ms(id, demand.lease_ms)) });
+            .duty(act::Claim { worker, until: self.now.plus_ms(self.lease_ms(id, standard_ms)) });
         let waited = self.waited(id);
         match self.decide(&command).await? {
             Ok(_) => {
@@ -88,6 +89,22 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
         }
         Ok(true)
+    }
+
+    /// The worker of a key with the most room, so that work spreads. With a thousand of them, looking at all
+    /// for every run would be a tenth of a millisecond of the one thread that writes.
+    fn roomiest(&mut self, key: &QueueKey) -> Option<&Demand> {
+        let (worker_cache, served, board) = (&*self.worker_cache, &self.served, &*self.board);
+        let room = |demand: &Demand| if served.contains(&demand.id) { 0 } else { worker_cache.room(demand) };
+        if board.watchers(key) <= FEW_WATCHERS {
+            return board.roomiest(key, room);
+        }
+        if !self.roomiest.contains_key(key) {
+            self.roomiest.insert(key.clone(), Roomiest::of(board.demands(key), room));
+        }
+        let known = self.roomiest.get_mut(key).expect("inserted above");
+        let picked = known.pick(|id| board.demand(id).map_or(0, room))?;
+        board.demand(picked)
     }
 
     /// How long the run has waited since it was due, and where that is counted: a late timer is not a full

@@ -73,11 +73,10 @@ impl<B: Backend> Turn<'_, B> {
                     }
                     self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
-                    if self.worker_cache.get(id).is_some_and(|known| known.row.is_stale(before)) {
-                        if let Ok(lost) = self.take_offline(id, Leaving::Lost).await? {
-                            runs += lost as usize;
-                            count += 1;
-                        }
+                    let stale = self.worker_cache.get(id).is_some_and(|known| known.row.is_stale(before));
+                    if stale && let Ok(lost) = self.take_offline(id, Leaving::Lost).await? {
+                        runs += lost as usize;
+                        count += 1;
                     }
                 }
                 Ok(Swept { count, more, next_at: None })

@@ -62,11 +62,14 @@ mod tests {
     };
 
     use kagzi_model::{Command, Name, Payload, Registration, RunId, RunOptions, StartRun};
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use uuid::Uuid;
 
     use super::*;
-    use crate::{Demand, Finished, LostLease, ManualClock, MemoryStore, Observer, Register, Silent};
+    use crate::{
+        Assignment, Demand, Drain, Finished, LostLease, ManualClock, MemoryStore, Observer, Register, Silent,
+        Store, memory::Faults,
+    };
 
     /// Whether it was told to look.
     #[derive(Default)]
@@ -94,31 +97,11 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn whoever_waits_is_told_to_look_after_a_commit_that_was_not_answered() {
-        let (clock, lose_answer) =
-            (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
-        let observer = Arc::new(Doubtful::default());
-        let store = MemoryStore::open_lossy(clock, observer.clone(), lose_answer.clone());
-        let start = |n| vec![Command::start(charge(RunId(Uuid::from_u128(n))))];
-
-        assert!(store.apply(start(1)).await.is_ok());
-        assert!(!observer.0.load(SeqCst), "this commit was answered");
-        lose_answer.store(true, SeqCst);
-        assert!(store.apply(start(2)).await.is_err());
-
-        assert!(observer.0.load(SeqCst));
-    }
-
-    #[tokio::test]
-    async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_again() {
-        let namespace = Name::from("default");
-        let (clock, lose_answer) =
-            (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(AtomicBool::new(false)));
-        let store = MemoryStore::open_lossy(clock.clone(), Arc::new(Silent), lose_answer.clone());
+    /// A worker with one slot that stands by for the runs of `charge`.
+    async fn standing(store: &Store) -> (WorkerId, UnboundedReceiver<Assignment>) {
         let worker = WorkerId(Uuid::from_u128(1));
         let registration = Registration {
-            namespace: namespace.clone(),
+            namespace: "default".into(),
             task_queue: "orders".into(),
             workflow_types: vec!["charge".into()],
             hostname: "test".into(),
@@ -128,14 +111,55 @@ mod tests {
             labels: Default::default(),
         };
         store.ask(Register { id: worker, registration }).await.unwrap().unwrap();
-        let (deliver, mut assignments) = unbounded_channel();
+        let (deliver, assignments) = unbounded_channel();
         let types = vec!["charge".into()];
         let demand = Demand { id: 1, worker, types, once: false, lease_ms: 30_000, deliver };
         store.stand_by(demand).await.unwrap().unwrap();
+        (worker, assignments)
+    }
+
+    #[tokio::test]
+    async fn a_worker_whose_drain_was_not_committed_goes_on_getting_runs() {
+        let (clock, faults) = (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(Faults::default()));
+        let store = MemoryStore::open_lossy(clock.clone(), Arc::new(Silent), faults.clone());
+        let (worker, mut assignments) = standing(&store).await;
+
+        faults.refuse.store(true, SeqCst);
+        let drained = store.ask(Drain { id: worker }).await;
+        // Claims wait a second after a failed commit.
+        clock.advance(std::time::Duration::from_secs(2));
+        let id = RunId(Uuid::from_u128(2));
+        store.apply(vec![Command::start(charge(id))]).await.unwrap();
+
+        assert!(drained.is_err());
+        assert_eq!(assignments.recv().await.unwrap().run.id, id);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_to_look_after_a_commit_that_was_not_answered() {
+        let (clock, faults) = (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(Faults::default()));
+        let observer = Arc::new(Doubtful::default());
+        let store = MemoryStore::open_lossy(clock, observer.clone(), faults.clone());
+        let start = |n| vec![Command::start(charge(RunId(Uuid::from_u128(n))))];
+
+        assert!(store.apply(start(1)).await.is_ok());
+        assert!(!observer.0.load(SeqCst), "this commit was answered");
+        faults.lose_answer.store(true, SeqCst);
+        assert!(store.apply(start(2)).await.is_err());
+
+        assert!(observer.0.load(SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_lease_whose_commit_was_not_answered_is_given_back_and_delivered_again() {
+        let namespace = Name::from("default");
+        let (clock, faults) = (Arc::new(ManualClock::new(Timestamp(1))), Arc::new(Faults::default()));
+        let store = MemoryStore::open_lossy(clock.clone(), Arc::new(Silent), faults.clone());
+        let (_, mut assignments) = standing(&store).await;
         let id = RunId(Uuid::from_u128(2));
         let start = charge(id);
 
-        lose_answer.store(true, SeqCst);
+        faults.lose_answer.store(true, SeqCst);
         let lost = store.apply(vec![Command::start(start.clone())]).await;
         // Claims wait a second after a failed commit.
         clock.advance(std::time::Duration::from_secs(2));

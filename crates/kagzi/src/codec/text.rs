@@ -1,6 +1,8 @@
 //! Errors: their messages and details are text on the server, and leave this process as encoded as everything
 //! else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bytes::Bytes;
 use kagzi_proto::EncodedText;
 use kagzi_proto::v1::{Failure, Payload};
@@ -26,7 +28,7 @@ impl Codecs {
         });
         failure.details = failure.details.take().and_then(|details| {
             let content_type = details.content_type.clone();
-            let encoded = self.encode(details).ok()?;
+            let encoded = self.encode_caught(details).ok()?;
             if encoded.content_type == content_type {
                 return Some(encoded);
             }
@@ -55,11 +57,17 @@ impl Codecs {
         Ok(())
     }
 
+    /// A failure must get through: where a codec panics, its text is withheld.
+    fn encode_caught(&self, payload: Payload) -> Result<Payload, CodecError> {
+        catch_unwind(AssertUnwindSafe(|| self.encode(payload)))
+            .unwrap_or_else(|_| Err(CodecError::new("a codec panicked")))
+    }
+
     /// Cuts the message until what becomes of it fits.
     fn encode_text(&self, mut text: String) -> Result<String, CodecError> {
         loop {
             let plain = Payload { data: Bytes::from(text.clone()), content_type: TEXT.to_owned() };
-            let encoded = self.encode(plain)?;
+            let encoded = self.encode_caught(plain)?;
             if encoded.content_type == TEXT {
                 return Ok(text);
             }

@@ -31,17 +31,20 @@ pub struct Event {
 
 impl Event {
     pub(crate) fn from_proto(event: v1::RunEvent) -> Event {
+        // What is no JSON came from a server of another kind; its text is still worth showing.
+        let detail = match event.detail_json.as_str() {
+            "" => Value::Null,
+            json => serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned())),
+        };
+        // A line of an old database whose kind nobody knows has a name and no number.
+        let named = detail.get("event").and_then(Value::as_str).filter(|_| event.kind == 0);
         Event {
             sequence: event.sequence,
             at: always(event.at),
-            kind: words::event_kind(event.kind),
+            kind: named.map_or_else(|| words::event_kind(event.kind), str::to_owned),
             step: text(event.step),
             attempt: event.attempt,
-            // What is no JSON came from a server of another kind; its text is still worth showing.
-            detail: match event.detail_json.as_str() {
-                "" => Value::Null,
-                json => serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned())),
-            },
+            detail,
             payload: event.payload.map(Payload::from_proto),
         }
     }

@@ -100,7 +100,7 @@ impl RunHistory {
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Event>, Error> {
         if let Some(name) = &self.unknown_kind {
             let known: Vec<String> = v1::EventKind::all().map(v1::EventKind::word).collect();
-            let rule = format!("kind is \"{name}\": it must be one of {}", known.join(", "));
+            let rule = format!("kinds is \"{name}\": it must be one of {}", known.join(", "));
             return Err(Error::refused(ATTEMPTED, &tonic::Status::invalid_argument(rule)));
         }
         let request = v1::ListRunEventsRequest { page_token: token.into(), ..self.request.clone() };

@@ -28,8 +28,9 @@ pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
             Err(failure) => RunEnd::failed(*failure),
         },
         Ok(Err(error)) => {
-            let failure = run.without_large_details(failure::of_error_caught(&error, &run.uplink.equipment));
-            RunEnd::Failed { failure, step: failure::step_of(&error) }
+            let step = failure::step_of(&error);
+            let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
+            RunEnd::Failed { failure, step }
         }
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     })

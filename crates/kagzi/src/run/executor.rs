@@ -238,6 +238,7 @@ impl<'a> Executor<'a> {
     }
 
     fn stand_still(&mut self, cx: &mut Context<'_>) -> Standstill {
+        self.run.function.looks();
         let on_its_way = match &self.flight {
             None => OnItsWay::Nothing,
             Some(Flight { what: Sent::Results(_), .. }) => OnItsWay::Results,

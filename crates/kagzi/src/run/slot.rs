@@ -23,6 +23,8 @@ pub(crate) struct FunctionWaker {
     polls: AtomicU64,
     /// The executor is being polled and will look again before it returns.
     busy: AtomicBool,
+    /// The executor is to look again, although nothing changed for the function.
+    look: AtomicBool,
     executor: AtomicWaker,
 }
 
@@ -32,10 +34,16 @@ impl FunctionWaker {
         self.busy.store(true, Ordering::SeqCst);
     }
 
-    /// The executor is about to return. True: the function was woken after it looked last.
+    /// The executor is about to look whose turn it is.
+    pub(crate) fn looks(&self) {
+        self.look.store(false, Ordering::SeqCst);
+    }
+
+    /// The executor is about to return. True: it must look once more. Whoever comes after this sees that it
+    /// is not busy any more, and wakes it.
     pub(crate) fn end(&self) -> bool {
         self.busy.store(false, Ordering::SeqCst);
-        self.woken.load(Ordering::SeqCst)
+        self.woken.load(Ordering::SeqCst) || self.look.load(Ordering::SeqCst)
     }
 
     pub(crate) fn take_woken(&self) -> bool {
@@ -52,6 +60,7 @@ impl FunctionWaker {
 
     /// Only the executor needs to look: nothing changed for the function.
     pub(crate) fn wake_executor(&self) {
+        self.look.store(true, Ordering::SeqCst);
         if !self.busy.load(Ordering::SeqCst) {
             self.executor.wake();
         }
@@ -220,5 +229,31 @@ impl Wake for Slot {
             poller.wake();
         }
         self.run.function.call();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::task::noop_waker;
+
+    use super::*;
+
+    /// Another thread may drop an operation between the executor's last look and its return.
+    #[test]
+    fn a_busy_executor_looks_again_for_whatever_came_after_its_last_look() {
+        let function = FunctionWaker::default();
+        function.begin(&noop_waker());
+        function.looks();
+        assert!(!function.end(), "nothing came");
+
+        function.begin(&noop_waker());
+        function.looks();
+        function.wake_executor();
+        assert!(function.end(), "an operation that others waited for was dropped");
+
+        function.begin(&noop_waker());
+        function.looks();
+        function.call();
+        assert!(function.end(), "the function was woken");
     }
 }

@@ -1,6 +1,7 @@
 //! What all operations of one run share.
 
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -133,9 +134,11 @@ impl RunState {
         *failure = failure.take().map(|failure| self.uplink.codecs.encode_failure(failure));
     }
 
-    /// The payload as it is sent, or the failure of one that cannot be.
+    /// The payload as it is sent, or the failure of one that cannot be. A codec is somebody else's code, and
+    /// its panic is such a failure.
     pub(crate) fn encode(&self, what: &str, payload: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
-        let encoded = self.uplink.codecs.encode(payload).map_err(|error| {
+        let encoded = catch_unwind(AssertUnwindSafe(|| self.uplink.codecs.encode(payload)));
+        let encoded = encoded.map_err(|panic| Box::new(failure::of_panic(&*panic)))?.map_err(|error| {
             let message = format!("{what} cannot be encoded: {error}");
             Box::new(failure::new(codes::INVALID_OUTPUT, message, true))
         })?;

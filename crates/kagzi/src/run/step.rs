@@ -396,7 +396,7 @@ async fn execute<T>(
         })?,
     };
     match ended {
-        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_error_caught(&error, equipment))),
+        Ok(outcome) => outcome.map_err(|error| Box::new(failure::of_returned(error, equipment))),
         Err(panic) => Err(Box::new(failure::of_panic(&*panic))),
     }
 }
@@ -413,8 +413,7 @@ fn recordable<T: Serialize + DeserializeOwned>(
     let result = catch_unwind(AssertUnwindSafe(|| payload::encode(value)))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
-    let encoded = catch_unwind(AssertUnwindSafe(|| run.encode("the step's result", result.clone())))
-        .map_err(panicked)??;
+    let encoded = run.encode("the step's result", result.clone())?;
     let value = catch_unwind(AssertUnwindSafe(|| payload::decode(Some(&result))))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;

@@ -16,7 +16,8 @@ use crate::schedule::described::Schedule;
 /// # async fn list(client: kagzi::Client) -> anyhow::Result<()> {
 /// use futures_util::TryStreamExt;
 ///
-/// let list = client.schedules().workflow_type("report").user_id("ann").paused(false).page_size(100).with_total();
+/// let list = client.schedules().workflow_type("report").user_id("ann").paused(false);
+/// let list = list.page_size(100).with_total();
 /// let first = list.page("").await?;
 /// println!("{} of {:?}", first.rows.len(), first.total);
 /// let all = list.all().await?;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kagzi_server::StoreUrl;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -104,7 +106,28 @@ pub async fn crash_after_every_report(
     input: impl Serialize,
     crashes: Crashes,
 ) -> CrashTrial {
-    let engine = TestEngine::start_with(STALE_AFTER).await;
+    crash_on(&StoreUrl::Memory, register, workflow_type, input, crashes).await
+}
+
+/// The same on a store of the caller's choice, for our own tests.
+#[doc(hidden)]
+pub async fn crash_on_file(
+    file: &Path,
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    crashes: Crashes,
+) -> CrashTrial {
+    crash_on(&StoreUrl::Sqlite(file.to_owned()), register, workflow_type, (), crashes).await
+}
+
+async fn crash_on(
+    store: &StoreUrl,
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    input: impl Serialize,
+    crashes: Crashes,
+) -> CrashTrial {
+    let engine = TestEngine::start_with(store, STALE_AFTER).await;
     // A step that ran when its worker died has used up an attempt, and here workers do nothing but die.
     let policy =
         RetryPolicy::default().maximum_attempts(1_000).run_retries_max(-1).run_retry_budget(FOR_EVER);
@@ -234,7 +257,7 @@ impl Trial {
         input: &serde_json::Value,
         crash_at: Option<CrashPoint>,
     ) -> Trial {
-        let engine = TestEngine::start_with(STALE_AFTER).await;
+        let engine = TestEngine::start_with(&StoreUrl::Memory, STALE_AFTER).await;
         let probe = Arc::new(Probe::new(crash_at));
         let start = engine.client().workflow(workflow_type, QUEUE, input).id(QUEUE);
         let run = start.await.unwrap_or_else(|error| panic!("the run does not start: {error}"));

@@ -32,10 +32,10 @@ pub struct TestEngine {
 impl TestEngine {
     /// Starts an empty engine; its clock shows the machine's time.
     pub async fn start() -> TestEngine {
-        TestEngine::start_with(FOR_EVER).await
+        TestEngine::start_with(&StoreUrl::Memory, FOR_EVER).await
     }
 
-    pub(crate) async fn start_with(stale_after: Duration) -> TestEngine {
+    pub(crate) async fn start_with(store: &StoreUrl, stale_after: Duration) -> TestEngine {
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let clock = TestClock::new(Timestamp(0) + since_1970.saturating_sub(stale_after));
         let settings = Settings {
@@ -47,8 +47,8 @@ impl TestEngine {
             retention: None,
             ..Settings::default()
         };
-        let server = Embedded::open_with(&StoreUrl::Memory, settings, Arc::new(clock.clone())).await;
-        let server = server.expect("a store in memory can always be opened");
+        let server = Embedded::open_with(store, settings, Arc::new(clock.clone())).await;
+        let server = server.expect("a store in memory, or a file of a test's own, can always be opened");
         // For that long after its start the engine ends nothing by time, not even a run past its deadline.
         clock.awaited().await;
         clock.advance(stale_after);

@@ -1,8 +1,10 @@
 //! What happens when things fail, from the SDK through the engine and back, on a clock that tests move.
 
 mod deadlines;
+mod dropped_steps;
 mod failure_handlers;
 mod operators;
+mod panics;
 mod progress;
 mod run_retries;
 mod step_retries;

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod encryption;
+mod logs;
 mod sizes;
 
 use kagzi::codec::EncryptionCodec;

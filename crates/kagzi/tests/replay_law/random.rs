@@ -1,5 +1,5 @@
 //! Random programs, with a worker that dies after every report: each of them goes on by a replay after each
-//! commit.
+//! commit. Most are tried on the store in memory, some on a file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use kagzi::client::RunStatus;
-use kagzi::testing::{Crashes, crash_after_every_report};
+use kagzi::testing::{Crashes, crash_after_every_report, crash_on_file};
 
 use crate::program::{program, workflow};
 
@@ -15,18 +15,27 @@ use crate::program::{program, workflow};
 const SEEDS: u64 = 1_000;
 /// The same without a crash: only parks and retries are replayed.
 const SEEDS_UNDISTURBED: u64 = 300;
+/// With a crash after every report on a SQLite file of its own.
+const SEEDS_ON_FILES: u64 = 150;
 /// Operations that each program has at least.
 const OPERATIONS: usize = 8;
 /// Programs that are tried at once.
 const AT_ONCE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where the runs are kept.
+#[derive(Debug, Clone, Copy)]
+enum Store {
+    Memory,
+    File,
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 /// What went wrong with the program of this seed, if anything did, and how often its worker died.
-async fn try_program(seed: u64, crashes: Crashes) -> (Option<String>, u32, u32) {
+async fn try_program(seed: u64, store: Store, crashes: Crashes) -> (Option<String>, u32, u32) {
     let program = Arc::new(program(seed, OPERATIONS));
     let register = {
         let workflow = workflow(program.clone());
@@ -34,7 +43,15 @@ async fn try_program(seed: u64, crashes: Crashes) -> (Option<String>, u32, u32) 
             worker.register("program", workflow.clone());
         }
     };
-    let trial = crash_after_every_report(register, "program", (), crashes);
+    let trial = async {
+        match store {
+            Store::Memory => crash_after_every_report(register, "program", (), crashes).await,
+            Store::File => {
+                let home = tempfile::tempdir().expect("a directory for the file");
+                crash_on_file(&home.path().join("kagzi.db"), register, "program", crashes).await
+            }
+        }
+    };
     let told = |what: String| Some(format!("seed {seed}: {what}\n{program:#?}"));
     match tokio::time::timeout(PATIENCE, trial).await {
         Err(_) => (told("hangs".to_owned()), 0, 0),
@@ -49,7 +66,7 @@ async fn try_program(seed: u64, crashes: Crashes) -> (Option<String>, u32, u32) 
     }
 }
 
-async fn try_all(crashes: Crashes, seeds: u64) {
+async fn try_all(store: Store, crashes: Crashes, seeds: u64) {
     let first = number("FIRST_SEED").unwrap_or(0);
     let seeds = match number("SEED") {
         Some(seed) => seed..seed + 1,
@@ -63,7 +80,7 @@ async fn try_all(crashes: Crashes, seeds: u64) {
     }
 
     let tried = stream::iter(seeds.clone())
-        .map(|seed| tokio::spawn(try_program(seed, crashes)))
+        .map(|seed| tokio::spawn(try_program(seed, store, crashes)))
         .buffer_unordered(AT_ONCE)
         .collect::<Vec<_>>()
         .await;
@@ -84,10 +101,15 @@ async fn try_all(crashes: Crashes, seeds: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_programs_end_although_their_worker_dies_after_every_report() {
-    try_all(Crashes::AfterEveryReport, SEEDS).await;
+    try_all(Store::Memory, Crashes::AfterEveryReport, SEEDS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_programs_end_without_a_crash() {
-    try_all(Crashes::Never, SEEDS_UNDISTURBED).await;
+    try_all(Store::Memory, Crashes::Never, SEEDS_UNDISTURBED).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_programs_on_a_file_end_although_their_worker_dies_after_every_report() {
+    try_all(Store::File, Crashes::AfterEveryReport, SEEDS_ON_FILES).await;
 }
