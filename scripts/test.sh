@@ -150,7 +150,11 @@ quick_tests() {
     cargo test --quiet --locked -p kagzi-store-tests --test memory --test sqlite --test differential
 }
 
-sdk_tests() { cargo test --quiet --locked -p kagzi --features testing,encryption,compression --lib --tests; }
+# A few random programs only: the full test plays a thousand of them, which takes minutes.
+sdk_tests() {
+    SEEDS=${SEEDS:-25} \
+        cargo test --quiet --locked -p kagzi --features testing,encryption,compression --lib --tests
+}
 
 # The same test with one seed after the other; a failing one prints how to repeat it.
 each_seed() {

@@ -4,13 +4,17 @@
 mod aggregate;
 mod attempts;
 mod journal;
+mod journal_entry;
+#[cfg(test)]
+mod journal_tests;
 mod timeline;
 
 use crate::Event;
 
 pub use aggregate::Aggregate;
 pub use attempts::{AttemptState, Attempts, StepAttempt, attempts};
-pub use journal::{Journal, JournalEntry, JournalState, Sources, journal};
+pub use journal::{Journal, journal};
+pub use journal_entry::{JournalEntry, JournalState, Sources};
 pub use timeline::{Spent, Stretch, TimeLine, Timeline};
 
 /// A view of a history that is made by taking in its events one after the other, and may go on later where it

@@ -2,73 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Projection, project};
-use crate::{Event, EventKind, Failure, Finality, Name, Payload, Timestamp, only_told};
-
-/// What is recorded of one step, with its result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JournalEntry {
-    pub path: Name,
-    pub position: u32,
-    pub attempts: u32,
-    pub state: JournalState,
-    /// Its place among all that the function was told of, from 1; 0 as long as the step has not ended for
-    /// good. Replay tells the function in this order.
-    pub order: u32,
-    /// What an unfinished attempt said about how far it was.
-    pub progress: Option<Payload>,
-    /// The events whose payloads are the result and the progress: an outline has the numbers and not the
-    /// payloads, which are fetched when they are needed.
-    pub sources: Sources,
-}
-
-/// Where the payloads of an entry are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sources {
-    pub result: Option<u64>,
-    pub progress: Option<u64>,
-}
-
-/// Where the step stands for replay.
-#[derive(Debug, Clone, PartialEq)]
-pub enum JournalState {
-    /// It began and told of progress, but no attempt has ended.
-    Begun,
-    Completed {
-        result: Payload,
-    },
-    Failed {
-        failure: Failure,
-        /// Code may ask for it, so replay must answer what the first execution heard.
-        finality: Finality,
-    },
-    Retry {
-        at: Timestamp,
-        failure: Failure,
-    },
-    Sleeping {
-        until: Timestamp,
-    },
-    Slept,
-    /// It waits for a signal; `is_there` when one has come that it has not taken.
-    Waiting {
-        channel: Name,
-        until: Option<Timestamp>,
-        is_there: bool,
-    },
-}
-
-impl JournalState {
-    fn is_over(&self) -> bool {
-        match self {
-            JournalState::Completed { .. } | JournalState::Failed { .. } | JournalState::Slept => true,
-            JournalState::Begun
-            | JournalState::Retry { .. }
-            | JournalState::Sleeping { .. }
-            | JournalState::Waiting { .. } => false,
-        }
-    }
-}
+use super::{JournalEntry, JournalState, Projection, Sources, project};
+use crate::{Event, EventKind, Finality, Name, Payload, Timestamp, only_told};
 
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
@@ -409,65 +344,5 @@ impl Journal {
                 entry.order = 0;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn history() -> Vec<Event> {
-        let (position, attempt, elapsed_ms) = (0, 1, 0);
-        let progressed = |step: &str| EventKind::StepProgressed { step: step.into(), position, attempt };
-        let completed = |step: &str| {
-            let step = step.into();
-            EventKind::StepCompleted { step, position, attempt, elapsed_ms }
-        };
-        let kinds = [
-            EventKind::RunStarted,
-            progressed("a"),
-            progressed("b"),
-            progressed("b"),
-            completed("a"),
-            completed("c"),
-            EventKind::SignalReceived { channel: "paid".into(), id: "1".into(), failure: None },
-            EventKind::WaitEnded {
-                step: "w".into(),
-                position,
-                channel: "paid".into(),
-                id: "1".into(),
-                received: Some(7),
-                failure: None,
-            },
-        ];
-        let payload = |seq: u64| (seq != 8).then(|| Payload::new(seq.to_string().into_bytes()));
-        (1..)
-            .zip(kinds)
-            .map(|(seq, kind)| Event { seq, at: Timestamp(0), kind, payload: payload(seq) })
-            .collect()
-    }
-
-    /// A stream reads events with their payloads, a unary worker an outline: both must be told the same.
-    #[test]
-    fn a_journal_of_an_outline_is_the_same_once_its_payloads_are_filled_in() {
-        let events = history();
-        let whole: Journal = project(&events);
-        let outline: Vec<Event> = events.iter().cloned().map(|e| Event { payload: None, ..e }).collect();
-
-        let mut filled: Journal = project(&outline);
-        let missing = filled.missing();
-        for seq in &missing {
-            let payload = events[*seq as usize - 1].payload.clone().unwrap();
-            filled.fill(*seq, payload);
-        }
-
-        assert_eq!(
-            missing,
-            [1, 4, 5, 6, 7],
-            "the input, of all that b said the last, the results, the signal"
-        );
-        assert_eq!(filled.entries(), whole.entries());
-        assert_eq!((filled.input(), filled.bytes()), (whole.input(), whole.bytes()));
-        assert!(filled.missing().is_empty() && whole.missing().is_empty());
     }
 }
