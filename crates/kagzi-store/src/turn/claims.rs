@@ -270,20 +270,11 @@ impl<'a, B: Backend> Turn<'a, B> {
         Ok(())
     }
 
-    /// Loads a worker that somebody else's turn depends on: one that cannot be read is left alone and gets
-    /// nothing.
-    pub(super) async fn load_readable_worker(&mut self, id: WorkerId) -> Result<(), StoreError> {
-        match self.load_worker(id).await {
-            Err(StoreError::Corrupt(why)) => {
-                self.stats.aside.put(AsideRow::Worker(id), &why, self.now);
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// The same for many, in one go.
-    async fn load_all_workers(&mut self, ids: impl Iterator<Item = WorkerId>) -> Result<(), StoreError> {
+    /// Loads workers in one go. One that cannot be read is left alone and gets nothing.
+    pub(super) async fn load_all_workers(
+        &mut self,
+        ids: impl Iterator<Item = WorkerId>,
+    ) -> Result<(), StoreError> {
         let lacking: Vec<WorkerId> = ids.filter(|id| !self.worker_cache.contains(*id)).collect();
         if lacking.is_empty() {
             return Ok(());

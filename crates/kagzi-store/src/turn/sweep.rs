@@ -60,6 +60,11 @@ impl<B: Backend> Turn<'_, B> {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let mut more = stale.len() == SWEEP_LEN_MAX;
                 let (mut count, mut runs) = (0, 0);
+                if self.shared {
+                    // Another server may have heard of them since they were loaded here.
+                    stale.iter().for_each(|id| self.worker_cache.evict(*id));
+                }
+                self.load_all_workers(stale.iter().copied()).await?;
                 for id in stale {
                     if runs >= SWEEP_LEN_MAX || self.is_late() {
                         // A rack that is lost at once has a hundred thousand runs: they go on in the next
@@ -67,11 +72,6 @@ impl<B: Backend> Turn<'_, B> {
                         more = true;
                         break;
                     }
-                    if self.shared {
-                        // Another server may have heard of it since it was loaded here.
-                        self.worker_cache.evict(id);
-                    }
-                    self.load_readable_worker(id).await?;
                     // A heartbeat earlier in this batch keeps it alive.
                     let stale = self.worker_cache.get(id).is_some_and(|known| known.row.is_stale(before));
                     if stale && let Ok(lost) = self.take_offline(id, Leaving::Lost).await? {
