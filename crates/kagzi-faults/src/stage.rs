@@ -163,10 +163,16 @@ impl Stage {
         pace: Pace,
         acknowledged: Arc<Mutex<Vec<String>>>,
     ) -> Stage {
+        let mut ports_left = PORTS_TRIED;
         let (server, address) = loop {
             let address = SocketAddr::from(([127, 0, 0, 1], random_port()));
             if let Some(server) = serve(&binaries, &dir, &server_args(&home, address, pace)).await {
                 break (server, address);
+            }
+            ports_left -= 1;
+            if ports_left == 0 {
+                let said = std::fs::read_to_string(server_log(&dir)).unwrap_or_default();
+                panic!("a server ended at its start on {PORTS_TRIED} ports, one after the other\n{said}");
             }
         };
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("a socket address is a URL");
@@ -491,6 +497,9 @@ fn outage(status: &Status) -> bool {
     matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
+/// A server that ends at its start is tried again on another port, because the port may have been taken.
+const PORTS_TRIED: u32 = 10;
+
 /// Below the ephemeral ports, so that no connection of another test takes the port while the server is down.
 fn random_port() -> u16 {
     let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 48;
@@ -517,9 +526,13 @@ fn server_args(home: &Home, listen: SocketAddr, pace: Pace) -> Vec<String> {
     pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
 }
 
-/// A server that serves, or none when the port is taken.
+fn server_log(dir: &TempDir) -> PathBuf {
+    dir.path().join("server.log")
+}
+
+/// A server that serves, or none when it ended at its start, perhaps because the port is taken.
 async fn serve(binaries: &Binaries, dir: &TempDir, args: &[String]) -> Option<Process> {
-    let mut server = Process::spawn(binaries.server, args, &dir.path().join("server.log"));
+    let mut server = Process::spawn(binaries.server, args, &server_log(dir));
     server.announced("listening on ").await?;
     Some(server)
 }

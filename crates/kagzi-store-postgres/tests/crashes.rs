@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kagzi_model::{Act, Command, RunId, Started, Timestamp, WorkerId};
+use kagzi_model::{Act, Command, EventKind, RunId, Started, Timestamp, WorkerId};
 use kagzi_store::{Beat, LaneStats, Silent, StoreError, SweepKind, SystemClock};
 use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture};
 use stage::{Server, complete, record};
@@ -125,6 +125,16 @@ async fn crashes_of_the_database_lose_nothing_and_double_nothing() {
         ),
     ] {
         assert_eq!(fixture::sql(&url, odd).await, ["0"], "{what}");
+    }
+    for run in ids {
+        let history = servers[0].store.events(&stage::namespace(), run, 0, 1_000).await.unwrap();
+        let results = history.iter().filter_map(|event| match &event.kind {
+            EventKind::StepCompleted { step, .. } => Some(step.to_string()),
+            _ => None,
+        });
+        let mut results: Vec<String> = results.collect();
+        results.sort();
+        assert_eq!(results, ["one", "two"], "I2: the results of run {run}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/readyz` and gRPC's health service measure progress: a process that lives on a store that does not move
 //! is not ready.
 
-use kagzi_faults::{Pace, Script, eventually, stage};
+use kagzi_faults::{Home, Pace, Script, eventually, stage};
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
@@ -40,4 +40,14 @@ async fn a_server_whose_store_stalls_is_not_ready_until_it_moves_again() {
     let run = stage.start(&Script::steps(&["a"])).await;
     stage.completed(&run).await;
     stage.close().await;
+}
+
+/// The stage of the tests themselves: it once tried for ever.
+#[tokio::test]
+#[should_panic(expected = "a server ended at its start")]
+async fn a_server_that_cannot_start_fails_its_test_with_what_it_said() {
+    let stage = stage!(Pace::Steady);
+    let nowhere = stage.file().join("is").join("no-directory.db");
+
+    stage.sibling_on(Home::File(nowhere)).await;
 }
