@@ -144,7 +144,7 @@ async fn fire(stage: &Stage) -> (usize, u64, u64) {
             }
         }
     };
-    let (_, trips) = counted(&*stage.store, sweep).await;
+    let (_, trips) = counted(&stage.store, sweep).await;
     (runs, turns, trips)
 }
 

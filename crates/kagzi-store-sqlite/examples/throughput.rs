@@ -24,7 +24,7 @@ async fn main() {
         SqliteStore::open(&path, Arc::new(SystemClock::new()), Arc::new(Silent))
             .expect("a fresh file can be opened"),
     );
-    let worker = register(&*store, in_flight).await;
+    let worker = register(&store, in_flight).await;
     let (deliver, mut assignments) = unbounded_channel();
     let types = vec![Name::from("bench")];
     let demand = Demand { id: 1, worker, types, once: false, lease_ms: 30_000, deliver };

@@ -5,8 +5,8 @@ mod turso_file;
 use std::sync::Arc;
 
 use kagzi_model::Command;
-use kagzi_store::{Reads, Silent, Store, StoreError, SystemClock};
-use kagzi_store_sqlite::{SqliteReads, SqliteStore, TursoStore};
+use kagzi_store::{Silent, Store, StoreError, SystemClock};
+use kagzi_store_sqlite::{SqliteStore, TursoStore};
 use kagzi_store_tests::Stage;
 use turso_file::TursoFile;
 
