@@ -17,13 +17,14 @@ pub enum Home {
 }
 
 impl Home {
-    /// Makes every run that has ended look as if it had ended so much earlier.
-    pub fn let_ended_runs_age(&self, by: Duration) {
+    /// Makes every run of this namespace that has ended look as if it had ended so much earlier.
+    pub fn let_ended_runs_age(&self, namespace: &str, by: Duration) {
         let Home::File(path) = self else { panic!("the ages of runs are changed in files only") };
         let db = rusqlite::Connection::open(path).expect("the file is there");
         let micros = i64::try_from(by.as_micros()).expect("a short time");
-        db.execute("UPDATE runs SET finished_at = finished_at - ?1 WHERE finished_at IS NOT NULL", [micros])
-            .expect("the server is down");
+        const AGE: &str = "UPDATE runs SET finished_at = finished_at - ?1
+            WHERE finished_at IS NOT NULL AND namespace_id = ?2";
+        db.execute(AGE, rusqlite::params![micros, namespace]).expect("the server is down");
     }
 
     /// As `--store` takes it.

@@ -37,6 +37,9 @@ mod is {
     pub const RUN_REOPENED: i64 = 19;
     pub const HANDLER_STARTED: i64 = 20;
     pub const HANDLER_ENDED: i64 = 21;
+    pub const STEP_CLOSED: i64 = 23;
+    pub const SIGNAL_RECEIVED: i64 = 24;
+    pub const WAIT_ENDED: i64 = 26;
     pub const COMPLETED: i64 = 4;
     pub const FAILED: i64 = 5;
     pub const TIMED_OUT: i64 = 7;
@@ -66,6 +69,7 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
         gapless(run, history);
         nothing_early(run, history);
         one_handler(run, history, found);
+        signals_once(run, history);
     }
     one_run_per_time(found);
     for id in acknowledged {
@@ -142,7 +146,7 @@ fn one_reason(run: &Run) {
         "ready" => (1, time("since")),
         "retry" => (1, time("at")),
         "leased" => (2, None),
-        "timer" => (3, time("at")),
+        "timer" | "signal" => (3, time("at")),
         "paused" => (8, None),
         "completed" => (4, None),
         "failed" => (5, None),
@@ -152,14 +156,37 @@ fn one_reason(run: &Run) {
     };
     assert_eq!(run.status, status, "I4: run {} is {name}", run.id);
     assert_eq!(run.due_at, due_at, "I4: run {} is {name}", run.id);
+    // A wait for somebody's word may have no time at which it goes on by itself.
     let due_must = ["ready", "retry", "timer"].contains(&name);
-    assert_eq!(run.due_at.is_some(), due_must, "I4: run {} is {name}", run.id);
+    assert_eq!(run.due_at.is_some() && name != "signal", due_must, "I4: run {} is {name}", run.id);
     let worker = (name == "leased").then(|| run.state["worker"].as_str().expect("a lease has a worker"));
     assert_eq!(run.lease_worker.as_deref(), worker, "I4: run {} is {name}", run.id);
-    // Only a lease has these two.
-    let wakes = [time("until"), time("step_timeout_at"), run.deadline_at];
+    // Only a lease has these two; a wait for a signal has an end of its own, which no sweep waits for.
+    let lease = |field: &str| time(field).filter(|_| name == "leased");
+    let wakes = [lease("until"), lease("step_timeout_at"), run.deadline_at];
     let sweep_at = if run.finished() { None } else { wakes.into_iter().flatten().min() };
     assert_eq!(run.sweep_at, sweep_at, "I4: run {} is {name}", run.id);
+}
+
+/// I14: a signal counts once per channel and id, and is taken by at most one wait.
+fn signals_once(run: &Run, history: &[Event]) {
+    let (mut came, mut taken) = (HashSet::new(), HashMap::new());
+    for event in history {
+        let name = |field: &str| event.detail[field].as_str().unwrap_or_default().to_owned();
+        let signal = (name("channel"), name("id"));
+        match event.kind {
+            is::SIGNAL_RECEIVED => assert!(came.insert(signal), "I14: a signal of run {} came twice", run.id),
+            is::WAIT_ENDED => {
+                let early = !event.detail["received"].is_null();
+                assert_ne!(came.insert(signal.clone()), early, "I14: run {}, {signal:?}", run.id);
+                let former = taken.insert(signal, event.step.clone());
+                assert!(former.is_none(), "I14: a signal of run {} was taken twice", run.id);
+            }
+            // The code dropped the wait before it heard: its signal lies there again.
+            is::STEP_CLOSED => taken.retain(|_, step| *step != event.step),
+            _ => {}
+        }
+    }
 }
 
 /// I11: 1, 2, 3, … and the first is the start.

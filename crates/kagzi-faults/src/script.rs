@@ -18,6 +18,10 @@ pub enum Move {
     Gate {
         name: String,
     },
+    /// Waits for a signal on this channel.
+    Signal {
+        channel: String,
+    },
     /// The workflow function panics.
     Panic {
         message: String,

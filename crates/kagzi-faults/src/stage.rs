@@ -204,9 +204,10 @@ impl Stage {
         *self.server_slot() = Some(server);
     }
 
-    /// Makes every run that has ended look as if it had ended so much earlier; the server must be down.
-    pub fn let_ended_runs_age(&self, by: Duration) {
-        self.home.let_ended_runs_age(by);
+    /// Makes every run of this namespace that has ended look as if it had ended so much earlier; the server
+    /// must be down. Its history still says the truth, so such a run must be gone when the stage is closed.
+    pub fn let_ended_runs_age(&self, namespace: &str, by: Duration) {
+        self.home.let_ended_runs_age(namespace, by);
     }
 
     /// SIGKILL to the server.

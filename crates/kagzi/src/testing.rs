@@ -33,7 +33,9 @@ mod waiting;
 
 #[doc(hidden)]
 pub use crash::crash_on_file;
-pub use crash::{CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere};
+pub use crash::{
+    CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere, crash_while_signalled,
+};
 pub use engine::TestEngine;
 pub use history::History;
 pub(crate) use probe::{Probe, in_words};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kagzi::client::{Reason, RunHandle};
-use kagzi::testing::TestEngine;
+use kagzi::testing::{Crashes, TestEngine, crash_while_signalled};
 use kagzi::workflow::{Finality, StepError};
 use kagzi::{Error, WorkflowContext};
 use tokio::sync::Notify;
@@ -200,4 +200,33 @@ async fn a_signal_reaches_a_run_that_another_step_keeps_on_its_worker() {
     go.notify_one();
 
     assert_eq!(run.result::<String>().await.unwrap(), "1 hello");
+}
+
+/// Takes numbers until one of them says how many there are, and works between them.
+async fn tally(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<u64>> {
+    let numbers = ctx.signals::<u64>("number");
+    let mut taken = Vec::new();
+    for round in 0..12_u64 {
+        let (number, slept) = tokio::join!(numbers.next(), ctx.sleep(Duration::from_millis(round % 3)));
+        slept?;
+        let number = number?.unwrap_or_default();
+        taken.push(ctx.run("noted", async move { Ok(number) }).await?);
+    }
+    Ok(taken)
+}
+
+#[tokio::test]
+async fn every_number_is_taken_once_and_in_order_although_workers_die_after_every_report() {
+    for crashes in [Crashes::Never, Crashes::AfterEveryReport] {
+        let told = (0..12_u64).map(|number| ("number".to_owned(), number.into())).collect();
+        let register = |worker: &mut kagzi::Worker| {
+            worker.register("tally", tally);
+        };
+
+        let trial = crash_while_signalled(register, "tally", (), crashes, told).await;
+
+        trial.history.assert_completed();
+        let in_order: Vec<u64> = (0..12).collect();
+        assert_eq!(trial.history.run().output::<Vec<u64>>().unwrap(), in_order);
+    }
 }

@@ -140,6 +140,10 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
+            Move::Signal { channel } => {
+                let told: serde_json::Value = ctx.signal(&channel).await?;
+                tracing::debug!(%told, "signalled");
+            }
             Move::Panic { message } => panic!("{message}"),
             Move::Abort => std::process::abort(),
         }

@@ -21,6 +21,7 @@ mod retry_load;
 mod schedules;
 mod server_crash;
 mod server_stop;
+mod signals;
 mod starts;
 mod unary_steps;
 mod user_code;

@@ -217,7 +217,7 @@ async fn a_server_deletes_what_is_past_its_namespaces_retention_and_nothing_else
 
     // A server looks as soon as it starts, and then every minute.
     stage.kill_server().await;
-    stage.let_ended_runs_age(Duration::from_secs(121));
+    stage.let_ended_runs_age("scratch", Duration::from_secs(121));
     stage.restart_server().await;
     eventually("the old run is gone", async || {
         get(&old, "scratch").await.err().filter(|status| status.code() == Code::NotFound)

@@ -106,7 +106,36 @@ pub async fn crash_after_every_report(
     input: impl Serialize,
     crashes: Crashes,
 ) -> CrashTrial {
-    crash_on(&StoreUrl::Memory, register, workflow_type, input, crashes).await
+    crash_on(&StoreUrl::Memory, register, (workflow_type, input), crashes, Vec::new()).await
+}
+
+/// The same, while the run is told these values on these channels, one after the other and at any moment:
+/// before its worker begins, while it executes, parks or dies.
+///
+/// ```
+/// use kagzi::{WorkflowContext, testing::{Crashes, crash_while_signalled}};
+///
+/// async fn sum(ctx: WorkflowContext, _: ()) -> anyhow::Result<u64> {
+///     let numbers = ctx.signals::<u64>("number");
+///     Ok(numbers.next().await?.unwrap_or(0) + numbers.next().await?.unwrap_or(0))
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let told = vec![("number".to_owned(), 2.into()), ("number".to_owned(), 40.into())];
+/// let register = |worker: &mut kagzi::Worker| { worker.register("sum", sum); };
+/// let trial = crash_while_signalled(register, "sum", (), Crashes::AfterEveryReport, told).await;
+/// trial.history.assert_completed();
+/// # }
+/// ```
+pub async fn crash_while_signalled(
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    input: impl Serialize,
+    crashes: Crashes,
+    signals: Vec<(String, serde_json::Value)>,
+) -> CrashTrial {
+    crash_on(&StoreUrl::Memory, register, (workflow_type, input), crashes, signals).await
 }
 
 /// The same on a store of the caller's choice, for our own tests.
@@ -116,17 +145,20 @@ pub async fn crash_on_file(
     register: impl Fn(&mut Worker),
     workflow_type: &str,
     crashes: Crashes,
+    signals: Vec<(String, serde_json::Value)>,
 ) -> CrashTrial {
-    crash_on(&StoreUrl::Sqlite(file.to_owned()), register, workflow_type, (), crashes).await
+    let store = StoreUrl::Sqlite(file.to_owned());
+    crash_on(&store, register, (workflow_type, ()), crashes, signals).await
 }
 
 async fn crash_on(
     store: &StoreUrl,
     register: impl Fn(&mut Worker),
-    workflow_type: &str,
-    input: impl Serialize,
+    (workflow_type, input): (&str, impl Serialize),
     crashes: Crashes,
+    signals: Vec<(String, serde_json::Value)>,
 ) -> CrashTrial {
+    let mut signals = signals.into_iter().enumerate();
     let engine = TestEngine::start_with(store, STALE_AFTER).await;
     // A step that ran when its worker died has used up an attempt, and here workers do nothing but die.
     let policy =
@@ -146,7 +178,15 @@ async fn crash_on(
     let mut current = probe(died);
     let mut victim = Some(Serving::begin(&engine, &register, current.clone()).await);
     let began = Instant::now();
+    let mut looks = 0_u32;
     loop {
+        looks += 1;
+        if looks.is_multiple_of(2)
+            && let Some((number, (channel, value))) = signals.next()
+        {
+            // One that has ended meanwhile refuses: nobody waits any more.
+            let _ = run.signal(channel, &value).id(number.to_string()).await;
+        }
         if current.crashed.is_cancelled() {
             if let Some(victim) = victim.take() {
                 victim.die().await;

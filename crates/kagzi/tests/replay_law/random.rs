@@ -48,7 +48,7 @@ async fn try_program(seed: u64, store: Store, crashes: Crashes) -> (Option<Strin
             Store::Memory => crash_after_every_report(register, "program", (), crashes).await,
             Store::File => {
                 let home = tempfile::tempdir().expect("a directory for the file");
-                crash_on_file(&home.path().join("kagzi.db"), register, "program", crashes).await
+                crash_on_file(&home.path().join("kagzi.db"), register, "program", crashes, vec![]).await
             }
         }
     };

@@ -150,7 +150,7 @@ async fn bad_lists(stage: &Stage, run: &str) -> Vec<Refused> {
         ("status", "statuses is 99", runs(stage, |r| r.statuses = vec![99]).await),
         ("no status", "statuses is 0", runs(stage, |r| r.statuses = vec![0]).await),
         ("order", "order is -7", runs(stage, |r| r.order = -7).await),
-        ("step status", "statuses is 6", attempts(stage, run, |r| r.statuses = vec![6]).await),
+        ("step status", "statuses is 60", attempts(stage, run, |r| r.statuses = vec![60]).await),
         ("step", "step_id is", attempts(stage, run, |r| r.step_id = "s".repeat(1_025)).await),
         ("step", "step is", events(stage, run, |r| r.step = "s".repeat(1_025)).await),
         ("step", "step is", events(stage, run, |r| r.step = "a\0".into()).await),
