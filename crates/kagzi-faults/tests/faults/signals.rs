@@ -22,7 +22,7 @@ async fn tell(stage: &Stage, run: &str, id: usize) {
 
 /// What the waits of the run took, in order.
 async fn taken(stage: &Stage, run: &str) -> Vec<String> {
-    let ends = stage.events(run).await.into_iter().filter(|event| event.kind == "wait_ended");
+    let ends = stage.events(run).await.into_iter().filter(|event| event.kind() == v1::EventKind::WaitEnded);
     let id = |event: v1::RunEvent| {
         let detail: serde_json::Value = serde_json::from_str(&event.detail_json).expect("details are JSON");
         detail["id"].as_str().expect("a signal has an id").to_owned()
@@ -67,7 +67,7 @@ async fn every_signal_is_taken_once_and_in_order_although_server_and_workers_die
 #[tokio::test]
 async fn a_run_that_waits_outlives_everything_and_holds_nobody() {
     let stage = stage!(Pace::Fast);
-    let mut worker = stage.worker(&[]).await;
+    let worker = stage.worker(&[]).await;
     let run =
         stage.start(&Script::default().then(Move::Signal { channel: "item".into() }).step("ship")).await;
     stage.until(&run, WorkflowStatus::Sleeping).await;
