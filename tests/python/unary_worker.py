@@ -12,6 +12,7 @@ import time
 import grpc
 from google.rpc import status_pb2
 from kagzi.v1 import common_pb2 as common
+from kagzi.v1 import event_pb2
 from kagzi.v1 import worker_pb2 as work
 from kagzi.v1 import worker_pb2_grpc
 from kagzi.v1 import workflow_pb2 as flow
@@ -84,6 +85,11 @@ def reason_of(error):
     info = next(detail.value for detail in status.details if detail.type_url.endswith("google.rpc.ErrorInfo"))
     assert info[0] == 0x0A, info
     return info[2 : 2 + info[1]].decode()
+
+
+def kind_of(event):
+    """The word that people read: EVENT_KIND_RUN_STARTED is run_started."""
+    return event_pb2.EventKind.Name(event.kind).removeprefix("EVENT_KIND_").lower()
 
 
 def claim(name):
@@ -234,7 +240,8 @@ def main():
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     times = [event.at.ToNanoseconds() for event in events]
     assert times == sorted(times)
-    kinds = [(event.kind, event.step) if event.step else event.kind for event in events]
+    named = [(kind_of(event), event.step) for event in events]
+    kinds = [(kind, step) if step else kind for kind, step in named]
     assert kinds == [
         "run_started",
         "run_claimed",
