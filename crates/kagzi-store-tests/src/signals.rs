@@ -251,3 +251,25 @@ pub async fn an_ended_run_takes_no_signal_and_says_so(stage: Stage) {
     assert!(matches!(refused, Err(Rejection::Ended { .. })), "{refused:?}");
     assert_eq!(stage.ok(signal(&stage, run, "item", "tea")).await, TOLD_BEFORE);
 }
+
+pub async fn a_wait_whose_signal_came_in_time_is_not_over_when_the_run_is_claimed_late(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(wait(&lease, "yes", "approved", Some(1_000))).await;
+    stage.ok(wait(&lease, "no", "declined", None)).await;
+    stage.ok(park(&lease, &["yes", "no"])).await;
+    // Somebody else has the only slot, so the run is ready and waits.
+    stage.start("order-2").await;
+    let other = standing.next().await.lease();
+    stage.ok(signal(&stage, run, "declined", "bob")).await;
+    stage.ok(signal(&stage, run, "approved", "ada")).await;
+
+    stage.pass_ms(1_001);
+    stage.ok(stage.complete(&other)).await;
+    let lease = standing.next().await.lease();
+
+    assert_eq!(taken(&stage, run).await, [("no".to_owned(), "bob".to_owned())], "nothing else is over");
+    let asked = stage.ok(wait(&lease, "yes", "approved", Some(1_000))).await;
+    assert!(matches!(asked, Reply::Waited(Waited::Taken { .. })), "{asked:?}");
+}

@@ -120,6 +120,7 @@ macro_rules! conformance {
                 of_two_waits_that_race_the_loser_takes_nothing,
                 the_timeout_and_a_signal_at_the_same_instant_have_one_winner,
                 a_wait_that_the_code_dropped_at_its_end_gives_its_signal_back,
+                a_wait_whose_signal_came_in_time_is_not_over_when_the_run_is_claimed_late,
                 a_closed_channel_refuses_and_loses_nothing,
                 a_signal_that_says_failed_ends_its_wait_with_the_error,
                 unread_signals_are_bounded_and_the_rest_is_refused,
