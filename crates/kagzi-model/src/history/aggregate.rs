@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::Projection;
 use crate::{
-    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
-    Timestamp, Unread, Wait,
-    codes::WORKER_LOST,
+    Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
+    StepState, Timestamp, Unread, Wait, child_channel, child_of,
+    codes::{CHILD_CLOSED, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
     only_told,
 };
@@ -47,6 +47,8 @@ pub struct Aggregate {
     pub unknown: Option<Name>,
     /// What others told it, and which waits are open; none for a run that never had to do with either.
     pub mail: Option<Box<Mail>>,
+    /// The runs that it has started; none for a run that never started any.
+    pub family: Option<Box<Family>>,
 }
 
 impl Aggregate {
@@ -70,6 +72,7 @@ impl Aggregate {
             requests: Vec::new(),
             unknown: None,
             mail: None,
+            family: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl Aggregate {
             requests: self.requests.clone(),
             unknown: self.unknown.clone(),
             mail: self.mail.clone(),
+            family: self.family.clone(),
             releases: self.releases,
         }
     }
@@ -195,11 +199,12 @@ impl Aggregate {
                 opens.iter().for_each(|step| self.open_again(step));
             }
             EventKind::SignalReceived { channel, id, failure } => {
+                self.hear_of_child(channel);
                 let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
                 self.mail_mut().receive(channel, Unread { seq, id, failure });
             }
             EventKind::WaitBegan { step, position, channel, until } => {
-                let wait = Wait::Signal { channel: channel.clone(), until: *until };
+                let wait = Wait::on(channel.clone(), *until);
                 self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
                 self.mail_mut().wait(channel, step, *until);
                 self.moved = true;
@@ -210,6 +215,7 @@ impl Aggregate {
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
+                self.hear_of_child(channel);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
                 self.mail_mut().take(step, channel, Unread { seq, id, failure });
@@ -219,6 +225,23 @@ impl Aggregate {
                 let mail = self.mail_mut();
                 mail.leave(channel, step);
                 mail.close(step, channel);
+            }
+            EventKind::ChildStarted { step, position, child, close, awaited, until, told, .. } => {
+                self.family.get_or_insert_default().start(step, *child, *close, *told);
+                if *awaited {
+                    let channel = child_channel(*child);
+                    let wait = Wait::on(channel.clone(), *until);
+                    self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
+                    self.mail_mut().wait(&channel, step, *until);
+                    self.moved = true;
+                } else {
+                    self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
+                }
+            }
+            EventKind::ChildrenClosed { children } => {
+                if let Some(family) = &mut self.family {
+                    family.close(children);
+                }
             }
             EventKind::RunResumed { request, .. } => {
                 self.heed(request.as_ref());
@@ -233,6 +256,7 @@ impl Aggregate {
                 self.failed_by = None;
                 self.retry_now(at);
                 self.forgive(at, forgives);
+                self.forget_closed_children(at);
             }
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
@@ -337,6 +361,30 @@ impl Aggregate {
         self.mail.get_or_insert_default()
     }
 
+    /// What is told on a child's channel is its end.
+    fn hear_of_child(&mut self, channel: &Name) {
+        if let Some(family) = &mut self.family
+            && let Some(child) = child_of(channel)
+        {
+            family.end(child);
+        }
+    }
+
+    /// A run that ended and goes on again had its children closed meanwhile: the steps that wait for those
+    /// begin anew, with other children.
+    fn forget_closed_children(&mut self, at: Timestamp) {
+        let Some(family) = &self.family else { return };
+        for path in &self.open {
+            let Some(step) = self.steps.get_mut(path) else { continue };
+            if let StepState::Waiting(Wait::Child { channel, .. }) = &step.state
+                && child_of(channel).is_some_and(|child| family.was_closed(child))
+            {
+                let failure = Failure::new(CHILD_CLOSED, "its child was closed when the run ended");
+                step.state = StepState::Waiting(Wait::Retry { at, failure });
+            }
+        }
+    }
+
     /// The channel on which the step waits, if it does.
     fn channel_of(&self, path: &Name) -> Option<Name> {
         match &self.steps.get(path)?.state {
@@ -392,7 +440,7 @@ impl Aggregate {
             }
             StepState::Done(_) if !unheard => return,
             StepState::Done(_) if let Some(mail) = mail => {
-                mail.give_back(path, at).map(|(channel, until)| Wait::Signal { channel, until })
+                mail.give_back(path, at).map(|(channel, until)| Wait::on(channel, until))
             }
             StepState::Done(StepEnd::Recorded) => return,
             StepState::Done(StepEnd::Failed { failure, .. }) => {

@@ -130,6 +130,8 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
             EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),

@@ -218,6 +218,7 @@ impl WorkerService for Script {
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,
         fail_workflow: FailWorkflowRequest -> FailWorkflowResponse,
         await_signal: AwaitSignalRequest -> AwaitSignalResponse,
+        start_child: StartChildRequest -> StartChildResponse,
         schedule_sleep: ScheduleSleepRequest -> ScheduleSleepResponse,
         release_run: ReleaseRunRequest -> ReleaseRunResponse,
     }
