@@ -46,7 +46,7 @@ pub use reads::run_listing;
 pub use store::{PostgresReads, PostgresStore};
 
 /// The statements that the connection prepares by which is written, table by table.
-const WRITE_STATEMENTS: &[&[kagzi_store::NamedStatement]] = &[
+const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     backend::STATEMENTS,
     controls::STATEMENTS,
     events::WRITE_STATEMENTS,
@@ -58,7 +58,7 @@ const WRITE_STATEMENTS: &[&[kagzi_store::NamedStatement]] = &[
 ];
 
 /// Every fixed statement; tests prepare each on a real database and look at its plan.
-pub fn statements() -> impl Iterator<Item = &'static kagzi_store::NamedStatement> {
+pub fn statements() -> impl Iterator<Item = &'static kagzi_store::StatementEntry> {
     let shown = [reads::STATEMENTS, controls::READ_STATEMENTS, events::READ_STATEMENTS];
     WRITE_STATEMENTS.iter().copied().chain(shown).flatten()
 }

@@ -41,7 +41,7 @@ pub use verify::{Complaint, Verified, verify};
 pub use workers::STATEMENTS as WORKER_STATEMENTS;
 
 /// Every fixed statement, table by table; tests prepare each on a real database.
-pub const STATEMENTS: &[&[kagzi_store::NamedStatement]] = &[
+pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     backend::STATEMENTS,
     controls::STATEMENTS,
     events::STATEMENTS,

@@ -226,7 +226,7 @@ mod tests {
         (db, file)
     }
 
-    fn statements() -> impl Iterator<Item = &'static kagzi_store::NamedStatement> {
+    fn statements() -> impl Iterator<Item = &'static kagzi_store::StatementEntry> {
         // Rare housekeeping is not held against the engine.
         let workers = workers::STATEMENTS.iter().filter(|(name, _)| *name != "LONG_OFFLINE");
         let lists = [runs::STATEMENTS, labels::STATEMENTS, backend::STATEMENTS, reads::STATEMENTS];

@@ -60,6 +60,6 @@ pub use reads::{
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
-pub use statements::NamedStatement;
+pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;

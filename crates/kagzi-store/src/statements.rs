@@ -1,7 +1,7 @@
-//! Statements of a table, each named once: its constant, and its line in the list that tests prepare and plan.
+//! Statements of a table, each named once: as a constant, which is on the list that tests prepare and plan.
 
 /// A statement's name, for tests and messages, and its text.
-pub type NamedStatement = (&'static str, &'static str);
+pub type StatementEntry = (&'static str, &'static str);
 
 /// Declares the statements of one table as constants, and the list of all of them.
 #[macro_export]
@@ -14,6 +14,6 @@ macro_rules! statements {
         $($(#[$doc])* $seen const $name: &str = $sql;)+
 
         $(#[$about])*
-        pub const $list: &[$crate::NamedStatement] = &[$((stringify!($name), $name)),+];
+        pub const $list: &[$crate::StatementEntry] = &[$((stringify!($name), $name)),+];
     };
 }

@@ -40,6 +40,11 @@ pub trait PayloadCodec: Send + Sync + 'static {
 }
 
 /// Why a codec could not do its work.
+///
+/// ```
+/// let error = kagzi::codec::CodecError::new("key 'k1' is not known here: give the worker the key");
+/// assert!(error.to_string().contains("k1"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecError(String);

@@ -54,6 +54,13 @@ impl RunHandle {
     }
 
     /// Tells the run that what it waits for on this channel has failed: the wait ends with this error.
+    ///
+    /// ```no_run
+    /// # async fn example(order: kagzi::client::RunHandle) -> Result<(), kagzi::Error> {
+    /// order.signal_failure("paid", "CARD_DECLINED", "the bank said no").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn signal_failure(
         &self,
         channel: impl Into<String>,

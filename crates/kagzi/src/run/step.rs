@@ -31,6 +31,30 @@ use crate::{codes, failure, limits, payload, trace};
 use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution, and how it says how far it is.
+///
+/// ```
+/// # use kagzi::{StepContext, WorkflowContext};
+/// # struct Mailer;
+/// # impl Mailer { async fn send(&self, _key: String, _page: u32) -> anyhow::Result<()> { Ok(()) } }
+/// async fn send_all(step: StepContext) -> anyhow::Result<u32> {
+///     println!("{} of run {}, attempt {}", step.path(), step.run_id(), step.attempt());
+///     let mailer = step.state::<Mailer>();
+///     let stop = step.cancellation();
+///     tokio::spawn(async move { stop.cancelled().await; println!("nobody waits any more") });
+///     // Where the attempt before this one came to.
+///     let begin = step.last_progress::<u32>().unwrap_or(0);
+///     for page in begin..10 {
+///         mailer.send(format!("{}/{page}", step.idempotency_key()), page).await?;
+///         step.progress(&(page + 1));
+///     }
+///     step.heartbeat("all are sent");
+///     Ok(10)
+/// }
+///
+/// async fn newsletter(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
+///     ctx.step("send").run(send_all).await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct StepContext {
     run_id: Arc<str>,
