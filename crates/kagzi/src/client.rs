@@ -30,7 +30,7 @@ use tonic::transport::Channel;
 
 pub use crate::addresses::Addresses;
 use crate::admin::Admin;
-use crate::codec::{Codecs, PayloadCodec};
+use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 pub use crate::page::{Page, Total};
@@ -131,6 +131,19 @@ impl Client {
         self
     }
 
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # fn with(client: kagzi::Client, vault: impl AsyncPayloadCodec) -> kagzi::Client {
+    /// client.async_codec(vault)
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Client {
+        self.codecs = self.codecs.and_async(codec);
+        self
+    }
+
     pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Client {
         self.codecs = codecs;
         self
@@ -214,7 +227,7 @@ impl Client {
     async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<Run, Error> {
         let answer = rpc!(self, Workflows.get_workflow_run, Safe, "read a run", request)?;
         let mut run = answer.workflow_run.unwrap_or_default();
-        self.codecs.decode_run(&mut run).map_err(|error| Error::undecodable("the run", &error))?;
+        self.codecs.decode_run(&mut run).await.map_err(|error| Error::undecodable("the run", &error))?;
         Ok(Run::from_proto(run))
     }
 
@@ -238,9 +251,9 @@ impl Client {
     }
 
     /// A run of many. One whose key is not here must not hide the others.
-    pub(crate) fn readable(&self, run: v1::WorkflowRun) -> Run {
+    pub(crate) async fn readable(&self, run: v1::WorkflowRun) -> Run {
         let mut decoded = run.clone();
-        match self.codecs.decode_run(&mut decoded) {
+        match self.codecs.decode_run(&mut decoded).await {
             Ok(()) => Run::from_proto(decoded),
             Err(error) => {
                 tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded");
