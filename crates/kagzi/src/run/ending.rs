@@ -1,6 +1,7 @@
 //! How an execution ended, and telling the server.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::future::BoxFuture;
@@ -53,6 +54,19 @@ fn completed(sent: Result<v1::Payload, Box<v1::Failure>>) -> RunEnd {
     match sent {
         Ok(output) => RunEnd::Completed(output, Vec::new()),
         Err(failure) => RunEnd::failed(*failure),
+    }
+}
+
+/// Nothing of the run is left behind when its task ends or is aborted.
+pub(crate) struct Over<'a>(pub(crate) &'a Arc<RunState>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.close_mailbox();
+        let left = self.0.turns.lock().clear();
+        drop(left);
+        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
+        drop(unpolled);
     }
 }
 

@@ -17,7 +17,7 @@ use kagzi_proto::v1::{self, report};
 use tokio::time::Sleep;
 
 use crate::run::context::WorkflowContext;
-use crate::run::ending::{Ended, end_of, report_end};
+use crate::run::ending::{Ended, Over, end_of, report_end};
 use crate::run::inside;
 use crate::run::slot::Slot;
 use crate::run::state::{RunEnd, RunState, refused};
@@ -70,19 +70,6 @@ fn around(run: &Arc<RunState>, function: Function) -> Function {
     let context = WorkflowContext::new(run.clone());
     let equipment = run.uplink.equipment.clone();
     Box::pin(async move { equipment.around_run(&context, function).await })
-}
-
-/// Nothing of the run is left behind when its task ends or is aborted.
-struct Over<'a>(&'a Arc<RunState>);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.close_mailbox();
-        let left = self.0.turns.lock().clear();
-        drop(left);
-        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
-        drop(unpolled);
-    }
 }
 
 /// The function is dropped when this returns, before its end is reported: a parked run must not go on.
