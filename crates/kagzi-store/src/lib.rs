@@ -28,6 +28,7 @@ mod reads;
 pub mod rows;
 mod run_filter;
 mod schedules;
+mod statements;
 mod stats;
 mod store;
 mod table;
@@ -59,5 +60,6 @@ pub use reads::{
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
+pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;
