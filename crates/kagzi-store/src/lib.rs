@@ -47,7 +47,7 @@ pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
     Offline, Outcome, Register, SignalNotice, Silent, SweepKind, Swept, Waiting,
 };
-pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ServerControls};
+pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ListedNamespace, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};

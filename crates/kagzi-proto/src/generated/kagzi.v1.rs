@@ -8225,6 +8225,9 @@ pub struct ListNamespacesResponse {
     /// there are more than were counted
     #[prost(bool, tag = "5")]
     pub total_capped: bool,
+    /// namespaces of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceRequest {
