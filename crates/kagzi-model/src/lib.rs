@@ -56,7 +56,7 @@ pub use history::{
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
-pub use mail::{Mail, Unread};
+pub use mail::{Mail, TakenSignal, Unread, UnreadSignal};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::{
     controls::{self, RequiredVersions},
     error::from_postgres,
-    events, labels,
+    events, generations, labels,
     options::PostgresOptions,
     retention, runs, schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
@@ -92,6 +92,7 @@ impl PostgresBackend {
                 .chain(events::WRITE_STATEMENTS)
                 .chain(controls::STATEMENTS)
                 .chain(schedules::STATEMENTS)
+                .chain(generations::STATEMENTS)
                 .chain(retention::STATEMENTS),
         );
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;

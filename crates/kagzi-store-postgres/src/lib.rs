@@ -18,6 +18,7 @@ mod error;
 mod events;
 #[cfg(feature = "test-fixture")]
 pub mod fixture;
+mod generations;
 mod labels;
 mod listener;
 mod migrate;
@@ -44,6 +45,7 @@ pub use backend::STATEMENTS as PROBE_STATEMENTS;
 pub use clock::PostgresClock;
 pub use controls::{READ_STATEMENTS as RULE_READ_STATEMENTS, STATEMENTS as RULE_STATEMENTS};
 pub use events::{READ_STATEMENTS as EVENT_READ_STATEMENTS, WRITE_STATEMENTS as EVENT_STATEMENTS};
+pub use generations::STATEMENTS as GENERATION_STATEMENTS;
 pub use labels::STATEMENTS as LABEL_STATEMENTS;
 pub use options::{PostgresOptions, Tls};
 pub use reads::{STATEMENTS as READ_STATEMENTS, run_listing};

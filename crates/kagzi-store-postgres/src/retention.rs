@@ -4,7 +4,7 @@ use kagzi_model::Timestamp;
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 use tokio_postgres::Row;
 
-use crate::{backend::PostgresBackend, row};
+use crate::{backend::PostgresBackend, generations, row};
 
 // From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's
 // retention is read with its runs, so that a longer one holds from its commit on; where none is set, nothing
@@ -110,6 +110,7 @@ impl RetentionRows for PostgresBackend {
     async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
         let rows = self.query(PURGE, &[&(limit as i64)]).await?;
         self.query(FORGET_RETIRED, &[]).await?;
-        Ok(usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0))
+        let purged = usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0);
+        Ok(purged + generations::purge(self, limit.saturating_sub(purged)).await?)
     }
 }

@@ -7,9 +7,9 @@ use std::{sync::Arc, time::Duration};
 use kagzi_model::{Act, Author, Rejection, RunKey, Status, act};
 use kagzi_store::{LaneStats, Silent, StoreError, SystemClock};
 use kagzi_store_postgres::{
-    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, PostgresOptions,
-    PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
-    RUN_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture,
+    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, GENERATION_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS,
+    PostgresOptions, PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS,
+    RULE_STATEMENTS, RUN_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture,
 };
 use stage::{Server, complete, namespace, next, record};
 
@@ -79,6 +79,7 @@ async fn every_statement_is_accepted_by_the_engine() {
         RULE_STATEMENTS,
         RULE_READ_STATEMENTS,
         SCHEDULE_STATEMENTS,
+        GENERATION_STATEMENTS,
         RETENTION_STATEMENTS,
     ];
     for (name, sql) in all.concat() {

@@ -3,7 +3,7 @@
 use kagzi_model::{Millis, Name, RunId, Timestamp};
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 
-use crate::{backend::SqliteBackend, value::bind};
+use crate::{backend::SqliteBackend, generations, value::bind};
 
 // From namespace to namespace along the index, so that no index without a namespace is needed.
 const NEXT_SPACE: &str = "SELECT namespace_id,
@@ -88,6 +88,7 @@ impl RetentionRows for SqliteBackend {
                 self.db().execute(DELETE_RETIRED, bind![run])?;
             }
         }
+        purged += generations::purge(self.db(), limit - purged)?;
         Ok(purged)
     }
 }

@@ -218,7 +218,7 @@ fn load_one(db: &Db, id: RunId) -> Result<Option<Aggregate>, StoreError> {
     let Some(run) = db.first(LOAD_RUN, bind![id], read)? else {
         return Ok(None);
     };
-    let mut aggregate = Aggregate::new(run, 0);
+    let mut aggregate = Aggregate::before_history(run);
     events::load(db, &mut aggregate)?;
     Ok(Some(aggregate))
 }
@@ -311,6 +311,8 @@ pub fn read(row: &Row<'_>) -> Result<Run, StoreError> {
         task_queue: row.get(14)?,
         created_at: row.get(15)?,
         options: Arc::new(row.json(16)?),
+        generation: row.get::<Option<u32>>(17)?.unwrap_or(1),
+        first_seq: row.get::<Option<u64>>(18)?.unwrap_or(1),
     })
 }
 

@@ -9,8 +9,8 @@ use kagzi_store::{
     Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, Silent, SystemClock, TimeRange,
 };
 use kagzi_store_sqlite::{
-    COUNT_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, READ_STATEMENTS,
-    RETENTION_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore,
+    COUNT_STATEMENTS, EVENT_STATEMENTS, GENERATION_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS,
+    READ_STATEMENTS, RETENTION_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore,
     WORKER_STATEMENTS, run_listing,
 };
 use rusqlite::Connection;
@@ -28,7 +28,8 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in all().chain(RETENTION_STATEMENTS).chain(COUNT_STATEMENTS) {
+    for (name, sql) in all().chain(GENERATION_STATEMENTS).chain(RETENTION_STATEMENTS).chain(COUNT_STATEMENTS)
+    {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }

@@ -1,7 +1,7 @@
 //! What stands inside events and has fields of its own.
 
 use super::wire::{Field, Proto, Value, Wire, message, put_message, take_field};
-use crate::{Backoff, Failure, Millis, Name, RetryPolicy};
+use crate::{Backoff, Failure, Millis, Name, RetryPolicy, TakenSignal, UnreadSignal};
 
 message! {
     Failure {
@@ -31,4 +31,22 @@ message! {
         12 run_retry_budget_ms: Option<Millis>,
     }
     absent Some(RetryPolicy::default())
+}
+
+message! {
+    TakenSignal {
+        1 channel: Name,
+        2 id: Name,
+    }
+    absent None
+}
+
+message! {
+    UnreadSignal {
+        1 channel: Name,
+        2 id: Name,
+        3 received: u64,
+        4 failure: Option<Failure>,
+    }
+    absent None
 }

@@ -47,6 +47,8 @@ pub struct Aggregate {
     pub unknown: Option<Name>,
     /// What others told it, and which waits are open; none for a run that never had to do with either.
     pub mail: Option<Box<Mail>>,
+    /// The epoch of the lease that ended when the run continued in place; 0 as long as it never did.
+    pub continued_under: u64,
 }
 
 impl Aggregate {
@@ -70,7 +72,14 @@ impl Aggregate {
             requests: Vec::new(),
             unknown: None,
             mail: None,
+            continued_under: 0,
         }
+    }
+
+    /// A run as loaded, before the events of its living generation are absorbed.
+    pub fn before_history(run: Run) -> Self {
+        let last_seq = run.first_seq.saturating_sub(1);
+        Aggregate::new(run, last_seq)
     }
 
     /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with
@@ -95,6 +104,7 @@ impl Aggregate {
             unknown: self.unknown.clone(),
             mail: self.mail.clone(),
             releases: self.releases,
+            continued_under: self.continued_under,
         }
     }
 
@@ -233,6 +243,16 @@ impl Aggregate {
                 self.failed_by = None;
                 self.retry_now(at);
                 self.forgive(at, forgives);
+            }
+            EventKind::RunContinued { epoch, taken, unread, closed, requests, handlers, .. } => {
+                *self = Aggregate {
+                    requests: requests.clone(),
+                    handlers: handlers.clone(),
+                    mail: Mail::beginning(taken, unread, closed),
+                    continued_under: *epoch,
+                    unknown: self.unknown.take(),
+                    ..Aggregate::new(self.run.clone(), self.last_seq)
+                };
             }
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
