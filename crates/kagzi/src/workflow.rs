@@ -7,6 +7,7 @@
 //! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
+//! | go on for ever | [`WorkflowContext::continue_as_new`], [`WorkflowContext::should_continue`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |
 
 pub(crate) mod typed;
@@ -14,6 +15,7 @@ pub(crate) mod typed;
 pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::context::WorkflowContext;
+pub use crate::run::continue_as_new::ContinueAsNew;
 pub use crate::run::race::Raced;
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};
 pub use crate::run::spawn::Spawned;

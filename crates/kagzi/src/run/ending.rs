@@ -27,11 +27,17 @@ pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
             Ok(output) => RunEnd::Completed(output, Vec::new()),
             Err(failure) => RunEnd::failed(*failure),
         },
-        Ok(Err(error)) => {
-            let step = failure::step_of(&error);
-            let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
-            RunEnd::Failed { failure, step }
-        }
+        Ok(Err(error)) => match failure::next_input(&error) {
+            Some(input) => match run.encode("the input of the next generation", input) {
+                Ok(input) => RunEnd::Continued(input, Vec::new()),
+                Err(failure) => RunEnd::failed(*failure),
+            },
+            None => {
+                let step = failure::step_of(&error);
+                let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
+                RunEnd::Failed { failure, step }
+            }
+        },
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     })
 }
@@ -41,7 +47,7 @@ pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
 pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
-            RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
+            RunEnd::Completed(..) | RunEnd::Continued(..) | RunEnd::Blocked(_) => Fallback::Fail,
             RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
@@ -74,6 +80,9 @@ fn body(end: RunEnd) -> report::Body {
     match end {
         RunEnd::Completed(output, steps) => {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
+        }
+        RunEnd::Continued(input, steps) => {
+            report::Body::RunContinued(v1::RunContinued { input: Some(input), steps })
         }
         RunEnd::Failed { failure, step } => {
             report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
