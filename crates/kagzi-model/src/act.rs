@@ -10,6 +10,7 @@ pub use crate::decide::{
     claim::Claim,
     close_step::CloseStep,
     complete::Complete,
+    continue_run::Continue,
     expire::Expire,
     fail::Fail,
     fail_step::FailStep,

@@ -6,6 +6,7 @@ pub mod begin_step;
 pub mod cancel_workflow_run;
 pub mod complete_step;
 pub mod complete_workflow;
+pub mod continue_run;
 pub mod create_namespace;
 pub mod create_schedule;
 pub mod delete_schedule;

@@ -183,6 +183,7 @@ service! {
     set_label(SetLabelRequest) -> SetLabelResponse,
     fail_step(FailStepRequest) -> FailStepResponse,
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
+    continue_run(ContinueRunRequest) -> ContinueRunResponse,
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     await_signal(AwaitSignalRequest) -> AwaitSignalResponse,

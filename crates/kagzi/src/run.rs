@@ -6,6 +6,7 @@
 pub(crate) mod announced;
 pub(crate) mod child;
 pub(crate) mod context;
+pub(crate) mod continue_as_new;
 pub(crate) mod ending;
 pub(crate) mod executor;
 pub(crate) mod inside;

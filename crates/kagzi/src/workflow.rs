@@ -8,6 +8,7 @@
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
+//! | go on for ever | [`WorkflowContext::continue_as_new`], [`WorkflowContext::should_continue`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |
 
 pub(crate) mod typed;
@@ -16,6 +17,7 @@ pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::child::{ChildBuilder, ChildHandle, ChildrenBuilder, ClosePolicy, TimedChild};
 pub use crate::run::context::WorkflowContext;
+pub use crate::run::continue_as_new::ContinueAsNew;
 pub use crate::run::race::Raced;
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};
 pub use crate::run::spawn::Spawned;

@@ -49,6 +49,11 @@ proptest! {
                 }
                 // A wait that the code dropped before it heard has no result: its signal lies there again.
                 EventKind::StepClosed { step, .. } if waits.remove(step) => drop(recorded.remove(step)),
+                // Another generation has steps of its own.
+                EventKind::RunContinued { .. } => {
+                    recorded.clear();
+                    waits.clear();
+                }
                 _ => {}
             }
         }

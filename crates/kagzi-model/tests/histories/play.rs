@@ -65,6 +65,7 @@ pub enum What {
     Await { step: usize, channel: usize, timeout_ms: Option<i64>, last_call: bool, park: bool },
     SleepOver { step: usize },
     Complete,
+    Continue { last: Option<usize> },
     Fail,
     Park { waits: Vec<usize> },
     Close { step: usize },
@@ -149,6 +150,7 @@ fn what() -> impl Strategy<Value = What> {
                 step, channel, timeout_ms, last_call, park,
             }),
         1 => Just(What::Complete),
+        2 => prop::option::of(step()).prop_map(|last| What::Continue { last }),
         1 => Just(What::Fail),
         6 => prop::collection::vec(step(), 0..3).prop_map(|waits| What::Park { waits }),
         3 => step().prop_map(|step| What::Close { step }),
@@ -324,6 +326,16 @@ impl Play {
             }),
             What::Complete => {
                 lease.report(act::Complete { steps: Vec::new(), output: Payload::new(&b"output"[..]) })
+            }
+            What::Continue { last } => {
+                let result = |index: usize| StepResult {
+                    step: step(index, false),
+                    attempt: attempt(index, &Attempt::Next),
+                    result: Payload::new(&b"last"[..]),
+                    elapsed_ms: 1,
+                };
+                let (steps, input) = (last.map(result).into_iter().collect(), Payload::new(&b"next"[..]));
+                lease.report(act::Continue { steps, input })
             }
             What::Fail => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
             What::Park { waits } => {

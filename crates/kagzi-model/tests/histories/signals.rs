@@ -40,6 +40,8 @@ proptest! {
                         last_taken.remove(channel);
                     }
                 }
+                // Its waits are forgotten with it, and what they took stays taken.
+                EventKind::RunContinued { .. } => by_step.clear(),
                 _ => {}
             }
         }

@@ -39,7 +39,8 @@ pub struct WorkflowContext {
 
 impl WorkflowContext {
     pub(crate) fn new(run: Arc<RunState>) -> WorkflowContext {
-        WorkflowContext { run, scope: Scope::root() }
+        let scope = Scope::of_generation(run.generation);
+        WorkflowContext { run, scope }
     }
 
     /// Records a step: the future runs unless a result is already recorded. Whatever the run does next,
@@ -289,10 +290,10 @@ impl WorkflowContext {
         }
         let mut turns = self.run.turns.lock();
         let slot = Slot::new(self.run.clone(), step, turns.told());
-        if let Some(Recorded { place, .. }) = &recorded
+        if let Some(Recorded { place, bytes, .. }) = &recorded
             && *place > 0
         {
-            turns.call_recorded(*place, &slot);
+            turns.call_recorded(*place, &slot, *bytes);
         }
         drop(turns);
         Ok(Called { slot, recorded })

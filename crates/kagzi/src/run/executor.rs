@@ -19,6 +19,7 @@ use tokio::time::Sleep;
 use crate::run::context::WorkflowContext;
 use crate::run::ending::{Ended, Over, end_of, report_end};
 use crate::run::inside;
+use crate::run::journal::weights;
 use crate::run::slot::Slot;
 use crate::run::state::{RunEnd, RunState, refused};
 use crate::run::turns::{Answered, Next, OnItsWay};
@@ -34,11 +35,12 @@ pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>
     let handler = handlers.get(&assign.workflow_type);
     // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this
     // task.
+    let weights = weights(&assign.journal);
     let decoding = AssertUnwindSafe(async { Box::pin(uplink.codecs.decode_assign(&mut assign)).await });
     let decoded = decoding.catch_unwind().await;
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
-    let run = Arc::new(RunState::new(*assign, uplink));
+    let run = Arc::new(RunState::new(*assign, weights, uplink));
     let _over = Over(&run);
     let Some(handler) = handler else {
         let reason = format!("no handler for workflow type '{workflow_type}'");
@@ -136,6 +138,7 @@ impl<'a> Executor<'a> {
                 function.end();
                 return Poll::Pending;
             }
+            self.let_go();
             if self.ended.is_some() {
                 if self.flight.is_some() {
                     function.end();
@@ -167,6 +170,16 @@ impl<'a> Executor<'a> {
         function.end();
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// A run that begins anew takes along what nobody has heard: a signal that is on its way to a wait of the
+    /// function that has ended must be given back, so nothing of the function may be left by then.
+    fn let_go(&mut self) {
+        if matches!(self.ended, Some(RunEnd::Continued(..)))
+            && let Err(panic) = self.drop_function()
+        {
+            self.ended = Some(RunEnd::failed(failure::of_panic(&*panic)));
+        }
     }
 
     fn poll_function(&mut self) {
@@ -221,7 +234,7 @@ impl<'a> Executor<'a> {
                 // A failure that is retried and a sleep that is not over are nothing that the function hears
                 // of.
                 let ended = verdict.is_told();
-                let answered = self.run.turns.lock().answered(ended);
+                let answered = self.run.turns.lock().answered(ended, verdict.value_bytes());
                 match answered {
                     Answered::Settled(settled) => {
                         slot.answer(verdict);
@@ -347,13 +360,15 @@ impl<'a> Executor<'a> {
     fn end(&mut self) -> Option<RunEnd> {
         let mut turns = self.run.turns.lock();
         let held = match self.ended.as_mut()? {
-            RunEnd::Completed(_, steps) => match turns.take_held_if_small(limits::TRAILING_BYTES_MAX) {
-                Some(small) => {
-                    steps.extend(small);
-                    Vec::new()
+            RunEnd::Completed(_, steps) | RunEnd::Continued(_, steps) => {
+                match turns.take_held_if_small(limits::TRAILING_BYTES_MAX) {
+                    Some(small) => {
+                        steps.extend(small);
+                        Vec::new()
+                    }
+                    None => turns.take_held(),
                 }
-                None => turns.take_held(),
-            },
+            }
             RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
             RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(..) | RunEnd::Released(_) => {
                 Vec::new()

@@ -3,6 +3,7 @@
 mod changed_races;
 mod dropped_asks;
 mod foreign_waits;
+mod generations;
 mod long_journals;
 mod on_retry;
 mod parallel_steps;

@@ -18,8 +18,9 @@ use crate::run::state::RunState;
 
 /// The turns of one run.
 pub(crate) struct Turns {
-    /// Recorded ends that were called and wait for their turn, by their place in the record.
-    recorded: HashMap<u32, Arc<Slot>>,
+    /// Recorded ends that were called and wait for their turn, by their place in the record, each with what it
+    /// weighs.
+    recorded: HashMap<u32, (Arc<Slot>, u64)>,
     /// The next one to tell, and the last.
     next: u32,
     last: u32,
@@ -31,6 +32,8 @@ pub(crate) struct Turns {
     /// How much the function was told of, and how much of it is durable.
     told: u64,
     durable: u64,
+    /// How much it has heard of, and what that weighs: the same in every replay, at the same line of its code.
+    heard: Heard,
     /// Results that the function was told of and that were not sent.
     held: Vec<v1::StepRecorded>,
     held_bytes: usize,
@@ -44,6 +47,20 @@ pub(crate) struct Turns {
     /// Have a permit, and were looked at since they were woken.
     holders: Vec<Arc<Slot>>,
     permits_max: usize,
+}
+
+/// What a function has heard of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) ends: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Heard {
+    fn hear(&mut self, bytes: u64) {
+        self.ends += 1;
+        self.bytes += bytes;
+    }
 }
 
 /// Something to tell the function.
@@ -102,6 +119,7 @@ impl Turns {
             asked: None,
             told: 0,
             durable: 0,
+            heard: Heard::default(),
             held: Vec::new(),
             held_bytes: 0,
             open: BTreeMap::new(),
@@ -117,9 +135,13 @@ impl Turns {
         self.told
     }
 
-    /// A call whose end is recorded at this place.
-    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>) {
-        self.recorded.insert(place, slot.clone());
+    pub(crate) fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// A call whose end is recorded at this place, with a result of so many bytes.
+    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>, bytes: u64) {
+        self.recorded.insert(place, (slot.clone(), bytes));
     }
 
     pub(crate) fn open(&mut self, slot: &Arc<Slot>) -> u64 {
@@ -228,9 +250,12 @@ impl Turns {
         let clear = on_its_way == OnItsWay::Nothing;
         if !self.live {
             if self.next <= self.last {
-                let Some(slot) = self.recorded.remove(&self.next) else { return Next::Stalled(self.next) };
+                let Some((slot, bytes)) = self.recorded.remove(&self.next) else {
+                    return Next::Stalled(self.next);
+                };
                 self.next += 1;
                 self.told += 1;
+                self.heard.hear(bytes);
                 return Next::Release(slot);
             }
             if !called {
@@ -250,6 +275,7 @@ impl Turns {
                     return Next::Nothing;
                 };
                 self.told += 1;
+                self.heard.hear(recorded.result.as_ref().map_or(0, |result| result.data.len() as u64));
                 self.held_bytes += prost::Message::encoded_len(&recorded);
                 self.held.push(recorded);
                 Next::Release(slot)
@@ -289,14 +315,16 @@ impl Turns {
         self.take_settled()
     }
 
-    /// The ask was answered. `ended`: by something that the function is told of, and that is durable.
-    pub(crate) fn answered(&mut self, ended: bool) -> Answered {
+    /// The ask was answered. `ended`: by something that the function is told of, and that is durable, with a
+    /// value of so many bytes.
+    pub(crate) fn answered(&mut self, ended: bool, bytes: u64) -> Answered {
         let dropped = self.asked.take().is_some_and(|slot| slot.phase() == Phase::Dropped);
         match (dropped, ended) {
             (true, true) => Answered::Unheard,
             (true, false) => Answered::Settled(self.closed()),
             (false, true) => {
                 self.told += 1;
+                self.heard.hear(bytes);
                 Answered::Settled(self.closed())
             }
             (false, false) => Answered::Settled(Vec::new()),
