@@ -9,6 +9,7 @@ pub(crate) mod context;
 pub(crate) mod continue_as_new;
 pub(crate) mod ending;
 pub(crate) mod executor;
+pub(crate) mod gather;
 pub(crate) mod inside;
 pub(crate) mod journal;
 pub(crate) mod label;

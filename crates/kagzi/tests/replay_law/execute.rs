@@ -165,6 +165,12 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
                 }
                 Ok(seen)
             }
+            Node::Gather { at_once, enough, nodes } => {
+                let branches = branches(&ctx, nodes, seen);
+                let gathered = ctx.gather(branches).at_once(*at_once).enough(*enough).await;
+                let ended = (0_u64..).zip(gathered.results).filter_map(|(at, ended)| Some((at, ended?)));
+                ended.into_iter().try_fold(seen, |seen, (at, ended)| Ok(mixed(mixed(seen, at), ended?)))
+            }
             Node::Spawn(two) => {
                 let spawned = ctx.spawn(execute(ctx.scope("spawned"), Arc::new(two.0.clone()), seen));
                 let beside = execute(ctx.clone(), Arc::new(two.1.clone()), seen).await?;

@@ -69,6 +69,12 @@ pub enum Node {
         items: Vec<Node>,
         body: Box<Node>,
     },
+    /// So many at once, until this many have ended.
+    Gather {
+        at_once: usize,
+        enough: usize,
+        nodes: Vec<Node>,
+    },
     /// The second runs while the first was spawned.
     Spawn(Box<(Node, Node)>),
     /// Looked at once and dropped.
@@ -142,7 +148,7 @@ fn node(random: &mut Random, depth: u32) -> Node {
         (0..count).map(|_| node(random, depth - 1)).collect::<Vec<_>>()
     };
     let two = |random: &mut Random| Box::new((node(random, depth - 1), node(random, depth - 1)));
-    match random.below(10) {
+    match random.below(11) {
         0 => Node::Sequence(several(random)),
         1 => Node::Join(several(random)),
         2 => Node::Select(several(random)),
@@ -154,7 +160,15 @@ fn node(random: &mut Random, depth: u32) -> Node {
         5 => Node::Unordered { items: several(random), body: Box::new(node(random, depth - 1)) },
         6 => Node::Spawn(two(random)),
         7 => Node::Dropped(Box::new(node(random, depth - 1))),
-        8 => Node::Growing { items: several(random), body: Box::new(node(random, depth - 1)) },
+        9 => {
+            let nodes = several(random);
+            let number = |random: &mut Random| 1 + random.below(nodes.len() as u64) as usize;
+            Node::Gather { at_once: number(random), enough: number(random), nodes }
+        }
+        8 => {
+            let small = |random: &mut Random| node(random, depth.saturating_sub(2));
+            Node::Growing { items: vec![small(random), small(random)], body: Box::new(small(random)) }
+        }
         _ => Node::Kept(two(random)),
     }
 }
@@ -175,6 +189,11 @@ impl Node {
             }
             Node::Growing { items, body } => {
                 2 * (items.iter().map(Node::operations).sum::<usize>() + items.len() * body.operations())
+            }
+            Node::Gather { enough, nodes, .. } => {
+                let mut operations: Vec<_> = nodes.iter().map(Node::operations).collect();
+                operations.sort_unstable();
+                operations.into_iter().take(*enough).sum()
             }
             Node::Dropped(node) => node.operations(),
         }
@@ -199,6 +218,7 @@ impl Node {
             Node::Timeout { node, .. } => ("timeout", vec![node]),
             Node::Unordered { items, body } => ("unordered", items.iter().chain([&**body]).collect()),
             Node::Growing { items, body } => ("growing", items.iter().chain([&**body]).collect()),
+            Node::Gather { nodes, .. } => ("gather", nodes.iter().collect()),
             Node::Spawn(two) => ("spawn", vec![&two.0, &two.1]),
             Node::Dropped(node) => ("dropped", vec![node]),
             Node::Kept(two) => ("kept", vec![&two.0, &two.1]),
