@@ -18,6 +18,7 @@ pub(crate) mod missed;
 pub(crate) mod next;
 pub(crate) mod parts;
 pub(crate) mod path;
+pub(crate) mod poll;
 pub(crate) mod progress;
 pub(crate) mod race;
 pub(crate) mod signal;
