@@ -125,6 +125,8 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// Starts another run.
+        StartChild(Box<act::StartChild>),
         /// Sets a label of the run.
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
@@ -169,6 +171,8 @@ acts! {
         Orphan(act::Orphan),
         /// Acts on what time alone ends.
         Expire(act::Expire),
+        /// Tells a run that its child has ended.
+        ChildEnded(Box<act::ChildEnded>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

@@ -187,6 +187,7 @@ service! {
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     await_signal(AwaitSignalRequest) -> AwaitSignalResponse,
+    start_child(StartChildRequest) -> StartChildResponse,
     release_run(ReleaseRunRequest) -> ReleaseRunResponse,
 }
 

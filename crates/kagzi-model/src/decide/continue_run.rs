@@ -45,6 +45,7 @@ impl Rule for Continue {
             closed: carried.closed,
             requests: seen.requests.clone(),
             handlers: seen.handlers.clone(),
+            children: seen.family.as_deref().map(crate::Family::carried).unwrap_or_default(),
         };
         events.push((continued, Some(input.clone())));
         let run = Run {

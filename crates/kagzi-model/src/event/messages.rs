@@ -1,7 +1,9 @@
 //! What stands inside events and has fields of its own.
 
 use super::wire::{Field, Proto, Value, Wire, message, put_message, take_field};
-use crate::{Backoff, Failure, Millis, Name, RetryPolicy, TakenSignal, UnreadSignal};
+use crate::{
+    Backoff, ClosePolicy, Failure, LivingChild, Millis, Name, RetryPolicy, RunId, TakenSignal, UnreadSignal,
+};
 
 message! {
     Failure {
@@ -37,6 +39,14 @@ message! {
     TakenSignal {
         1 channel: Name,
         2 id: Name,
+    }
+    absent None
+}
+
+message! {
+    LivingChild {
+        1 run: RunId,
+        2 close: ClosePolicy,
     }
     absent None
 }

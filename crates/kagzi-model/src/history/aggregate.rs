@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::Projection;
 use crate::{
-    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
-    Timestamp, Unread, Wait,
-    codes::WORKER_LOST,
+    Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
+    StepState, Timestamp, Unread, Wait, child_channel, child_of,
+    codes::{CHILD_CLOSED, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
     only_told,
 };
@@ -49,6 +49,8 @@ pub struct Aggregate {
     pub mail: Option<Box<Mail>>,
     /// The epoch of the lease that ended when the run continued in place; 0 as long as it never did.
     pub continued_under: u64,
+    /// The runs that it has started; none for a run that never started any.
+    pub family: Option<Box<Family>>,
 }
 
 impl Aggregate {
@@ -73,6 +75,7 @@ impl Aggregate {
             unknown: None,
             mail: None,
             continued_under: 0,
+            family: None,
         }
     }
 
@@ -103,6 +106,7 @@ impl Aggregate {
             requests: self.requests.clone(),
             unknown: self.unknown.clone(),
             mail: self.mail.clone(),
+            family: self.family.clone(),
             releases: self.releases,
             continued_under: self.continued_under,
         }
@@ -205,11 +209,12 @@ impl Aggregate {
                 opens.iter().for_each(|step| self.open_again(step));
             }
             EventKind::SignalReceived { channel, id, failure } => {
+                self.hear_of_child(channel);
                 let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
                 self.mail_mut().receive(channel, Unread { seq, id, failure });
             }
             EventKind::WaitBegan { step, position, channel, until } => {
-                let wait = Wait::Signal { channel: channel.clone(), until: *until };
+                let wait = Wait::on(channel.clone(), *until);
                 self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
                 self.mail_mut().wait(channel, step, *until);
                 self.moved = true;
@@ -220,6 +225,7 @@ impl Aggregate {
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
+                self.hear_of_child(channel);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
                 self.mail_mut().take(step, channel, Unread { seq, id, failure });
@@ -229,6 +235,23 @@ impl Aggregate {
                 let mail = self.mail_mut();
                 mail.leave(channel, step);
                 mail.close(step, channel);
+            }
+            EventKind::ChildStarted { step, position, child, close, awaited, until, told, .. } => {
+                self.family.get_or_insert_default().start(step, *child, *close, *told);
+                if *awaited {
+                    let channel = child_channel(*child);
+                    let wait = Wait::on(channel.clone(), *until);
+                    self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
+                    self.mail_mut().wait(&channel, step, *until);
+                    self.moved = true;
+                } else {
+                    self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
+                }
+            }
+            EventKind::ChildrenClosed { children } => {
+                if let Some(family) = &mut self.family {
+                    family.close(children);
+                }
             }
             EventKind::RunResumed { request, .. } => {
                 self.heed(request.as_ref());
@@ -243,12 +266,16 @@ impl Aggregate {
                 self.failed_by = None;
                 self.retry_now(at);
                 self.forgive(at, forgives);
+                self.forget_closed_children(at);
             }
-            EventKind::RunContinued { epoch, taken, unread, closed, requests, handlers, .. } => {
+            EventKind::RunContinued {
+                epoch, taken, unread, closed, requests, handlers, children, ..
+            } => {
                 *self = Aggregate {
                     requests: requests.clone(),
                     handlers: handlers.clone(),
                     mail: Mail::beginning(taken, unread, closed),
+                    family: Family::beginning(children),
                     continued_under: *epoch,
                     unknown: self.unknown.take(),
                     ..Aggregate::new(self.run.clone(), self.last_seq)
@@ -357,6 +384,30 @@ impl Aggregate {
         self.mail.get_or_insert_default()
     }
 
+    /// What is told on a child's channel is its end.
+    fn hear_of_child(&mut self, channel: &Name) {
+        if let Some(family) = &mut self.family
+            && let Some(child) = child_of(channel)
+        {
+            family.end(child);
+        }
+    }
+
+    /// A run that ended and goes on again had its children closed meanwhile: the steps that wait for those
+    /// begin anew, with other children.
+    fn forget_closed_children(&mut self, at: Timestamp) {
+        let Some(family) = &self.family else { return };
+        for path in &self.open {
+            let Some(step) = self.steps.get_mut(path) else { continue };
+            if let StepState::Waiting(Wait::Child { channel, .. }) = &step.state
+                && child_of(channel).is_some_and(|child| family.was_closed(child))
+            {
+                let failure = Failure::new(CHILD_CLOSED, "its child was closed when the run ended");
+                step.state = StepState::Waiting(Wait::Retry { at, failure });
+            }
+        }
+    }
+
     /// The channel on which the step waits, if it does.
     fn channel_of(&self, path: &Name) -> Option<Name> {
         match &self.steps.get(path)?.state {
@@ -412,7 +463,7 @@ impl Aggregate {
             }
             StepState::Done(_) if !unheard => return,
             StepState::Done(_) if let Some(mail) = mail => {
-                mail.give_back(path, at).map(|(channel, until)| Wait::Signal { channel, until })
+                mail.give_back(path, at).map(|(channel, until)| Wait::on(channel, until))
             }
             StepState::Done(StepEnd::Recorded) => return,
             StepState::Done(StepEnd::Failed { failure, .. }) => {

@@ -126,10 +126,14 @@ impl Projection for Timeline {
                 }
             }
             EventKind::SleepScheduled { step, until, .. } => self.step(step).add(Spent::Sleeping, at, *until),
-            EventKind::WaitBegan { step, until: Some(until), .. } => {
+            EventKind::WaitBegan { step, until: Some(until), .. }
+            | EventKind::ChildStarted { step, until: Some(until), awaited: true, .. } => {
                 self.step(step).add(Spent::Sleeping, at, *until);
             }
-            EventKind::WaitBegan { step, until: None, .. } => self.step(step).begin(Spent::Sleeping, at),
+            EventKind::WaitBegan { step, until: None, .. }
+            | EventKind::ChildStarted { step, until: None, awaited: true, .. } => {
+                self.step(step).begin(Spent::Sleeping, at);
+            }
             EventKind::SleepOver { step }
             | EventKind::WaitEnded { step, .. }
             | EventKind::StepClosed { step, .. } => self.step(step).end(at),
@@ -137,6 +141,8 @@ impl Projection for Timeline {
             EventKind::LabelSet { .. }
             | EventKind::SignalReceived { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { awaited: false, .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::HandlerStarted { .. }
             | only_told!()
             | EventKind::Unknown { .. } => {}
@@ -221,8 +227,13 @@ mod tests {
             finality: None,
         };
         let waits = vec![step.clone()];
-        let parked =
-            EventKind::RunParked { due_at: Some(Timestamp(30_000)), closes: vec![], opens: vec![], waits };
+        let parked = EventKind::RunParked {
+            due_at: Some(Timestamp(30_000)),
+            closes: vec![],
+            opens: vec![],
+            waits,
+            wake: None,
+        };
         let kinds = [(0, EventKind::RunStarted), (10_000, failed), (10_000, parked)];
         let events: Vec<Event> = (1..)
             .zip(kinds)

@@ -132,6 +132,8 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunContinued { generation, .. } => {
                 assert_eq!((event.seq, *generation), (run.first_seq, run.generation), "{shown}");

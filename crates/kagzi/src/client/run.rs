@@ -76,6 +76,8 @@ pub struct Run {
     pub on_failure_queue: Option<String>,
     /// Of a failure handler: the run whose failure it handles.
     pub handler_of: Option<String>,
+    /// The run that started it, if one did.
+    pub parent_run_id: Option<String>,
     /// Set at the start and by the workflow.
     pub labels: BTreeMap<String, String>,
     /// For whom it is.
@@ -167,6 +169,7 @@ impl Run {
             on_failure: text(run.on_failure_workflow),
             on_failure_queue: text(run.on_failure_task_queue),
             handler_of: text(run.handler_of),
+            parent_run_id: text(run.parent_run_id),
             labels: run.labels.into_iter().collect(),
             user_id: text(run.user_id),
             start_at: at(run.start_at),

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::run::child::{ChildBuilder, ChildrenBuilder};
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
@@ -104,6 +105,35 @@ impl WorkflowContext {
     /// The signals of a channel, one after the other: see [`Signals`].
     pub fn signals<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> Signals<T> {
         Signals::new(self.clone(), channel)
+    }
+
+    /// Starts another run and, when awaited, waits for its output: see [`ChildBuilder`]. The child is in the
+    /// database together with the record of its start, or not at all. On another queue it may be executed by a
+    /// worker in another language. It fails with the child's own code.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, order: u64) -> anyhow::Result<String> {
+    ///     ctx.child("ship", &order).await
+    /// }
+    /// ```
+    pub fn child<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        input: &(impl Serialize + ?Sized),
+    ) -> ChildBuilder<T> {
+        ChildBuilder::new(self, workflow_type, &input)
+    }
+
+    /// Starts one run for every input and, when awaited, waits for all of them: see [`ChildrenBuilder`]. The
+    /// last of them wakes this run, not each.
+    pub fn children<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        inputs: impl IntoIterator<Item = impl Serialize>,
+    ) -> ChildrenBuilder<T> {
+        let child = |input| ChildBuilder::new(self, workflow_type, &input);
+        ChildrenBuilder::new(inputs.into_iter().map(child).collect())
     }
 
     /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the

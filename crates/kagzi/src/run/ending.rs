@@ -48,7 +48,7 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
             RunEnd::Completed(..) | RunEnd::Continued(..) | RunEnd::Blocked(_) => Fallback::Fail,
-            RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
+            RunEnd::Failed { .. } | RunEnd::Parked(..) => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
         let (code, message) = match run.submit(body(end)).await {
@@ -57,6 +57,7 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
             | Verdict::Retry { .. }
             | Verdict::Final { .. }
             | Verdict::Sleeping { .. }
+            | Verdict::ChildBegan(_)
             | Verdict::Waited(_) => {
                 return;
             }
@@ -87,7 +88,7 @@ fn body(end: RunEnd) -> report::Body {
         RunEnd::Failed { failure, step } => {
             report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
         }
-        RunEnd::Parked(waits) => report::Body::RunParked(v1::RunParked { waits }),
+        RunEnd::Parked(waits, wake) => report::Body::RunParked(v1::RunParked { waits, wake: wake.into() }),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
     }

@@ -287,9 +287,9 @@ impl<'a> Executor<'a> {
             return Standstill::Goes;
         }
         if on_its_way == OnItsWay::Nothing
-            && let Some(waits) = self.run.turns.lock().waits()
+            && let Some((waits, wake)) = self.run.turns.lock().waits()
         {
-            return Standstill::Ends(RunEnd::Parked(waits));
+            return Standstill::Ends(RunEnd::Parked(waits, wake));
         }
         Standstill::Waits
     }
@@ -363,7 +363,7 @@ impl<'a> Executor<'a> {
                 }
             }
             RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
-            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(_) | RunEnd::Released(_) => {
+            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(..) | RunEnd::Released(_) => {
                 Vec::new()
             }
         };

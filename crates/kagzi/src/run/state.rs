@@ -57,8 +57,8 @@ pub(crate) enum RunEnd {
     Continued(v1::Payload, Vec<v1::StepRecorded>),
     /// With the path of the step whose error the function returned, if it was one.
     Failed { failure: v1::Failure, step: String },
-    /// Until one of these is due.
-    Parked(Vec<String>),
+    /// Until one of these is due, or the last of them.
+    Parked(Vec<String>, v1::Wake),
     /// The code no longer matches the journal.
     Blocked(String),
     /// Not executed at all.
@@ -127,6 +127,7 @@ impl RunState {
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)
             | report::Body::SignalAwaited(_)
+            | report::Body::StartChild(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunContinued(_)
             | report::Body::RunParked(_)
@@ -220,6 +221,7 @@ pub(crate) fn refused(reported: &str, verdict: Verdict) -> RunEnd {
         | Verdict::Retry { .. }
         | Verdict::Final { .. }
         | Verdict::Sleeping { .. }
+        | Verdict::ChildBegan(_)
         | Verdict::Waited(_) => {
             let message = format!("the server answered {reported} with {verdict:?}");
             failure::new(codes::ERROR, message, false)

@@ -280,6 +280,7 @@ where
             verdict @ (Verdict::Committed
             | Verdict::Sleeping { .. }
             | Verdict::Waited(_)
+            | Verdict::ChildBegan(_)
             | Verdict::Refused { .. }) => never(run.refuse("a failed step", verdict).await),
         }
     }

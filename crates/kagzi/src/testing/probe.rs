@@ -91,6 +91,7 @@ pub(crate) fn in_words(body: &report::Body) -> String {
         Body::SleepScheduled(sleep) => format!("'{}' began", path(&sleep.step)),
         Body::SleepOver(sleep) => format!("'{}' was over", path(&sleep.step)),
         Body::SignalAwaited(wait) => format!("'{}' waited", path(&wait.step)),
+        Body::StartChild(child) => format!("child '{}' was started", path(&child.step)),
         Body::LabelSet(set) => format!("label '{}' was set", set.name),
         Body::RunCompleted(_) => "the run completed".to_owned(),
         Body::RunContinued(_) => "the run continued in place".to_owned(),

@@ -284,6 +284,7 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
         | Body::SleepOver(_)
         | Body::LabelSet(_)
         | Body::SignalAwaited(_)
+        | Body::StartChild(_)
         | Body::StepsRecorded(_)
         | Body::StepClosed(_) => None,
         Body::RunCompleted(_)

@@ -219,6 +219,7 @@ impl WorkerService for Script {
         continue_run: ContinueRunRequest -> ContinueRunResponse,
         fail_workflow: FailWorkflowRequest -> FailWorkflowResponse,
         await_signal: AwaitSignalRequest -> AwaitSignalResponse,
+        start_child: StartChildRequest -> StartChildResponse,
         schedule_sleep: ScheduleSleepRequest -> ScheduleSleepResponse,
         release_run: ReleaseRunRequest -> ReleaseRunResponse,
     }
