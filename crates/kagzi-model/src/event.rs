@@ -161,7 +161,7 @@ events! {
             /// the failure handlers that were started for the run
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             7 handlers: Vec<RunId>,
-            /// the runs that it has started and whose end it has not heard of
+            /// the children that have not ended
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             8 children: Vec<LivingChild>,
         };

@@ -54,6 +54,13 @@ impl ClosePolicy {
     }
 }
 
+/// A child that a generation hands on to the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LivingChild {
+    pub run: RunId,
+    pub close: ClosePolicy,
+}
+
 /// The children of one run. A run that never started any has none of this.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Family {
@@ -69,28 +76,22 @@ pub struct Family {
     by_step: HashMap<Name, RunId>,
 }
 
-/// A child that its run takes along when it continues in place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LivingChild {
-    pub run: RunId,
-    pub close: ClosePolicy,
-}
-
 impl Family {
-    /// What the next generation of the run is given: those whose end it has not heard of. The steps that
-    /// started them belong to code that has ended.
-    pub fn carried(&self) -> Vec<LivingChild> {
-        self.living.iter().map(|(run, close)| LivingChild { run: *run, close: *close }).collect()
+    /// The family of a generation that begins; none where there is nobody to begin with. Children that it
+    /// started before count as long as they live.
+    pub fn beginning(children: &[LivingChild]) -> Option<Box<Family>> {
+        let mut family = Family::default();
+        for LivingChild { run, close } in children {
+            family.to_close += usize::from(*close != ClosePolicy::Abandon);
+            family.living.insert(*run, *close);
+        }
+        family.started = family.living.len();
+        (family.started > 0).then(|| Box::new(family))
     }
 
-    /// The family of a generation that begins; none where there is nothing to begin with.
-    pub fn beginning(children: &[LivingChild]) -> Option<Box<Family>> {
-        if children.is_empty() {
-            return None;
-        }
-        let living: BTreeMap<_, _> = children.iter().map(|child| (child.run, child.close)).collect();
-        let to_close = living.values().filter(|close| **close != ClosePolicy::Abandon).count();
-        Some(Box::new(Family { started: living.len(), living, to_close, ..Family::default() }))
+    /// The children that the next generation is given.
+    pub fn carried(&self) -> Vec<LivingChild> {
+        self.living.iter().map(|(run, close)| LivingChild { run: *run, close: *close }).collect()
     }
 
     /// How many children it has started.

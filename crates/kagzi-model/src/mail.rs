@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Name, Timestamp, limits::TAKEN_KEPT};
+use crate::{Failure, Name, Timestamp, is_child_channel, limits::TAKEN_KEPT};
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -82,7 +82,8 @@ impl Mail {
     /// What the next generation of the run is given. Waits are not among it: they belong to code that has
     /// ended.
     pub fn carried(&self) -> Carried {
-        let mut names: Vec<&Name> = self.channels.keys().collect();
+        // Whoever could ask for the end of a child belongs to code that has ended.
+        let mut names: Vec<&Name> = self.channels.keys().filter(|name| !is_child_channel(name)).collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
         for name in names {

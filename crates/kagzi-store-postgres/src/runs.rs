@@ -17,6 +17,10 @@ use crate::{
     write::{Columns, Sending, column, send, text, to_json},
 };
 
+kagzi_store::statements! {
+/// Every statement about runs on the writing connection; a test prepares each on a real database.
+STATEMENTS:
+
 // Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
 const LOAD_RUNS: &str = concat!(
     "SELECT ",
@@ -152,21 +156,7 @@ const UPDATE_RUNS: &str = concat!(
 SELECT 1 / (count(*) = cardinality($2))::integer
   FROM done"
 );
-
-/// Every statement about runs on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_RUNS", LOAD_RUNS),
-    ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT_OF_RUN", INPUT_OF_RUN),
-    ("DUE", DUE),
-    ("NEXT_DUE", NEXT_DUE),
-    ("SWEEP_DUE", SWEEP_DUE),
-    ("NEXT_SWEEP", NEXT_SWEEP),
-    ("LIVING", LIVING),
-    ("UNNAME_RUNS", UNNAME_RUNS),
-    ("INSERT_RUNS", INSERT_RUNS),
-    ("UPDATE_RUNS", UPDATE_RUNS),
-];
+}
 
 impl RunRows for PostgresBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {

@@ -14,6 +14,10 @@ use crate::{
     value::{Row, Value, bind, json, unreadable},
 };
 
+kagzi_store::statements! {
+/// Every statement about runs on the writing connection; a test prepares each on a real database.
+STATEMENTS:
+
 const LOAD_RUN: &str = concat!(
     "SELECT ",
     run!(columns),
@@ -100,21 +104,7 @@ const UPDATE_RUN: &str = concat!(
   WHERE run_id = ?2
     AND version = ?3 - 1"
 );
-
-/// Every statement about runs on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_RUN", LOAD_RUN),
-    ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT_OF_RUN", INPUT_OF_RUN),
-    ("DUE", DUE),
-    ("NEXT_DUE", NEXT_DUE),
-    ("SWEEP_DUE", SWEEP_DUE),
-    ("NEXT_SWEEP", NEXT_SWEEP),
-    ("LIVING", LIVING),
-    ("UNNAME_RUN", UNNAME_RUN),
-    ("INSERT_RUN", INSERT_RUN),
-    ("UPDATE_RUN", UPDATE_RUN),
-];
+}
 
 impl RunRows for SqliteBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {

@@ -352,6 +352,7 @@ macro_rules! durability {
                 a_deadline_of_a_run_that_cannot_be_read_holds_up_no_other,
                 a_schedule_that_cannot_be_read_stops_no_other,
                 settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace,
+                a_namespace_that_cannot_be_read_is_listed_by_its_name_among_the_others,
                 rows_that_are_due_and_cannot_be_leased_do_not_stand_in_the_way_of_their_queue,
             }
         }

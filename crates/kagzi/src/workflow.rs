@@ -6,6 +6,7 @@
 //! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
 //! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
 //! | sleep | [`WorkflowContext::sleep`] |
+//! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
 //! | go on for ever | [`WorkflowContext::continue_as_new`], [`WorkflowContext::should_continue`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |

@@ -36,17 +36,17 @@ message! {
 }
 
 message! {
-    TakenSignal {
-        1 channel: Name,
-        2 id: Name,
+    LivingChild {
+        1 run: RunId,
+        2 close: ClosePolicy,
     }
     absent None
 }
 
 message! {
-    LivingChild {
-        1 run: RunId,
-        2 close: ClosePolicy,
+    TakenSignal {
+        1 channel: Name,
+        2 id: Name,
     }
     absent None
 }

@@ -759,7 +759,7 @@ pub struct RunContinuedEvent {
     /// the failure handlers that were started for the run
     #[prost(bytes = "bytes", repeated, tag = "7")]
     pub handlers: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
-    /// the runs that it has started and whose end it has not heard of
+    /// the children that have not ended
     #[prost(message, repeated, tag = "8")]
     pub children: ::prost::alloc::vec::Vec<run_continued_event::Children>,
 }
@@ -8415,6 +8415,9 @@ pub struct ListNamespacesResponse {
     /// there are more than were counted
     #[prost(bool, tag = "5")]
     pub total_capped: bool,
+    /// namespaces of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceRequest {

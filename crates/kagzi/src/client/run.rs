@@ -132,6 +132,16 @@ kagzi_catalogue::reasons_to_wake!(reason);
 
 impl Run {
     /// What it was started with. Lists leave it out; ask for the run itself.
+    ///
+    /// ```no_run
+    /// # async fn look(client: kagzi::Client) -> Result<(), kagzi::Error> {
+    /// let run = client.get_by_id("order-42").await?;
+    /// let cents: u64 = run.input()?;
+    /// if run.status.has_ended() {
+    ///     println!("{cents} cents: {}", run.output::<String>()?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn input<T: DeserializeOwned>(&self) -> Result<T, Error> {
         decode(self.input.as_ref(), "the run's input")
     }

@@ -158,45 +158,58 @@ impl<T: DeserializeOwned + Send + 'static> ChildBuilder<T> {
 
     fn only_start(self, mode: ChildMode) -> BoxFuture<'static, anyhow::Result<String>> {
         Box::pin(async move {
-            let (called, asked) = self.ready(mode, None)?;
+            let (called, wanted) = self.ready(mode, None)?;
             let slot = called.slot.clone();
-            slot.track(start(called, asked)).await
+            slot.track(start(called, wanted)).await
         })
     }
 
     fn begin(self, timeout: Option<Duration>) -> BoxFuture<'static, anyhow::Result<Option<T>>> {
         Box::pin(async move {
-            let (called, asked) = self.ready(ChildMode::Await, timeout)?;
+            let (called, wanted) = self.ready(ChildMode::Await, timeout)?;
             let slot = called.slot.clone();
-            slot.track(start_and_wait(called, asked, timeout)).await
+            slot.track(start_and_wait(called, wanted, timeout)).await
         })
     }
 
-    /// What is sent, once it is known to be good.
-    fn ready(self, mode: ChildMode, timeout: Option<Duration>) -> anyhow::Result<(Called, v1::StartChild)> {
+    /// What is sent, but for the input.
+    fn ready(self, mode: ChildMode, timeout: Option<Duration>) -> anyhow::Result<(Called, Wanted)> {
         let called = self.called?;
         if let Some(gathering) = self.gathering {
             called.slot.gather(gathering);
         }
-        let mut start = self.request;
-        // Its input is written once: a replay finds the child in the record and sends nothing.
-        if called.recorded.as_ref().is_none_or(|recorded| recorded.entry.status() == StepStatus::Pending) {
-            let invalid = |failure: v1::Failure| rejected(&called.slot.step.path, Some(failure));
-            let input = self.input.map_err(|error| {
-                let message = format!("the child's input cannot be encoded: {error}");
-                invalid(failure::new(codes::INVALID_OUTPUT, message, true))
-            })?;
-            start.input =
-                Some(called.slot.run.encode("the child's input", input).map_err(|it| invalid(*it))?);
-        }
-        let asked = v1::StartChild {
+        let request = v1::StartChild {
             step: Some(called.slot.step.clone()),
-            start: Some(*start),
+            start: Some(*self.request),
             close_policy: self.close.to_proto().into(),
             mode: mode.into(),
             timeout_ms: timeout.map(millis),
         };
-        Ok((called, asked))
+        Ok((called, Wanted { request: Box::new(request), input: self.input }))
+    }
+}
+
+/// A child that is to be started. Its input is encoded when it is sent: a replay finds the child in the record
+/// and sends nothing.
+struct Wanted {
+    request: Box<v1::StartChild>,
+    input: anyhow::Result<v1::Payload>,
+}
+
+impl Wanted {
+    async fn encoded(self, slot: &Slot) -> anyhow::Result<report::Body> {
+        let Wanted { mut request, input } = self;
+        let invalid = |failure: v1::Failure| rejected(&slot.step.path, Some(failure));
+        let input = input.map_err(|error| {
+            let message = format!("the child's input cannot be encoded: {error}");
+            invalid(failure::new(codes::INVALID_OUTPUT, message, true))
+        })?;
+        let encoded =
+            slot.run.encode("the child's input", input).await.map_err(|failure| invalid(*failure))?;
+        if let Some(start) = &mut request.start {
+            start.input = Some(encoded);
+        }
+        Ok(report::Body::StartChild(request))
     }
 }
 
@@ -336,7 +349,7 @@ fn channel(run_id: &str) -> String {
 }
 
 /// Starts a child; its start has a place in the order of all that the function is told of.
-async fn start(called: Called, asked: v1::StartChild) -> anyhow::Result<String> {
+async fn start(called: Called, wanted: Wanted) -> anyhow::Result<String> {
     let Called { slot, recorded } = called;
     if let Some(recorded) = recorded {
         match recorded.entry.status() {
@@ -354,7 +367,8 @@ async fn start(called: Called, asked: v1::StartChild) -> anyhow::Result<String> 
     }
     let _open = Open::new(&slot);
     settled(&slot).await;
-    slot.run.ask(&slot, report::Body::StartChild(Box::new(asked)));
+    let body = wanted.encoded(&slot).await?;
+    slot.run.ask(&slot, body);
     match slot.heard().await {
         Verdict::ChildBegan(began) => Ok(began.run_id),
         verdict => never(slot.run.refuse("the start of a child", verdict).await),
@@ -364,7 +378,7 @@ async fn start(called: Called, asked: v1::StartChild) -> anyhow::Result<String> 
 /// Starts a child and waits for its end. Only the end has a place in the order, so many start at once.
 async fn start_and_wait<T: DeserializeOwned>(
     called: Called,
-    asked: v1::StartChild,
+    wanted: Wanted,
     timeout: Option<Duration>,
 ) -> anyhow::Result<Option<T>> {
     let Called { slot, recorded } = called;
@@ -399,13 +413,13 @@ async fn start_and_wait<T: DeserializeOwned>(
     let (run_id, asked) = match known {
         Some(known) => known,
         None => {
-            let verdict = run.submit(report::Body::StartChild(Box::new(asked))).await;
+            let verdict = run.submit(wanted.encoded(&slot).await?).await;
             let Verdict::ChildBegan(began) = verdict else {
                 never(run.refuse("the start of a child", verdict).await)
             };
             let waited = began.waited.unwrap_or_default();
             match waited.outcome() {
-                WaitOutcome::Taken => return taken(run, &slot.step.path, waited),
+                WaitOutcome::Taken => return taken(&slot.step.path, waited),
                 WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {}
             }

@@ -227,7 +227,7 @@ pub(crate) async fn word<T: DeserializeOwned>(
                 | Verdict::Refused { .. }) => never(run.refuse("a wait", verdict).await),
             };
             match waited.outcome() {
-                WaitOutcome::Taken => return taken(&slot.run, &slot.step.path, *waited),
+                WaitOutcome::Taken => return taken(&slot.step.path, *waited),
                 WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {
                     let left = waited.remaining_ms.map(retry_policy::from_millis);
@@ -251,21 +251,12 @@ pub(crate) async fn word<T: DeserializeOwned>(
     }
 }
 
-pub(crate) fn taken<T: DeserializeOwned>(
-    run: &crate::run::state::RunState,
-    path: &str,
-    waited: v1::Waited,
-) -> anyhow::Result<Option<T>> {
+pub(crate) fn taken<T: DeserializeOwned>(path: &str, waited: v1::Waited) -> anyhow::Result<Option<T>> {
     let v1::Waited { signal, failure, .. } = waited;
-    if let Some(failure) = failure {
-        let mut failure = failure;
-        if let Err(error) = run.uplink.codecs.decode_failure(&mut failure) {
-            tracing::debug!(%error, "a failure that somebody sent is shown as it came");
-        }
-        return Err(rejected(path, Some(failure)));
+    match failure {
+        Some(failure) => Err(rejected(path, Some(failure))),
+        None => value(signal.as_ref()),
     }
-    let signal = signal.map(|signal| run.uplink.codecs.decode(signal)).transpose();
-    value(signal.map_err(|error| anyhow::anyhow!("the signal cannot be decoded: {error}"))?.as_ref())
 }
 
 /// What somebody else sent: if it is of another type, that is an error which the code can catch.

@@ -252,6 +252,19 @@ async fn decisive(engine: &TestEngine, run: &RunHandle) -> Run {
 }
 
 /// How often the code of each step really ran, with and without crashes.
+///
+/// ```
+/// # use kagzi::{WorkflowContext, testing::crash_everywhere};
+/// # async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<u64> {
+/// #     ctx.run("charge", async { Ok(7) }).await
+/// # }
+/// # #[tokio::main]
+/// # async fn main() {
+/// let report = crash_everywhere(|worker| { worker.register("order", order); }, "order", ()).await;
+/// assert!(report.crash_points() > 0);
+/// assert_eq!(report.executions_of("charge"), 1, "without a crash");
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CrashReport {
     undisturbed: BTreeMap<String, u32>,
