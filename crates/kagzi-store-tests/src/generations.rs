@@ -2,13 +2,14 @@
 //! its history does not grow.
 
 use kagzi_model::{
-    Command, Event, EventKind, Journal, JournalState, LeaseRef, Payload, Projection, Rejection, Reply, RunId,
-    RunKey, StartRun, Started, State, StepResult, Waited, act,
+    ClosePolicy, Command, Event, EventKind, Journal, JournalState, LeaseRef, Payload, Projection, Rejection,
+    Reply, RunId, RunKey, StartRun, Started, State, StepResult, Waited, act, child_channel,
 };
 use kagzi_store::{Assignment, EventFilter, EventRequest, OLD_ROWS_MAX, RunFilter, SweepKind};
 
 use crate::{
     Stage, Standing,
+    children::{began, child},
     signals::{TOLD_BEFORE, signal, wait},
     stage::{LEASE_MS, step},
 };
@@ -288,6 +289,38 @@ pub async fn a_lost_worker_of_a_later_generation_is_replaced_with_the_right_inpu
     let journal = journal_of(&stage, run).await;
     assert_eq!(journal.input().data, "second");
     assert_eq!(taken(&stage, run).await, ["sent"]);
+}
+
+pub async fn children_are_the_runs_own_in_every_generation(stage: Stage) {
+    let mut standing = stage.stand_by(3).await;
+    let parent = stage.start("order-1").await;
+    let mut lease = standing.next().await.lease();
+    let start = |path: &str, close| act::StartChild { awaited: false, close, ..child(&stage, &lease, path) };
+    let (first, second) = (start("ship", ClosePolicy::Cancel), start("bill", ClosePolicy::Terminate));
+    let ship = began(&stage, &lease, first).await;
+    let of_ship = standing.next().await.lease();
+    let bill = began(&stage, &lease, second).await;
+    standing.next().await;
+    lease = on(&stage, &mut standing, &lease, "2").await;
+
+    // One ends while nobody waits for it, and is heard of in a later generation.
+    stage.ok(stage.complete(&of_ship)).await;
+    for generation in 3..5 {
+        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+    }
+    let (channel, timeout_ms, last_call, park) = (child_channel(ship), None, false, false);
+    let ask = act::AwaitSignal { step: step("shipped"), channel, timeout_ms, last_call, park };
+    let told = stage.ok(lease.report(ask)).await;
+    assert!(matches!(told, Reply::Waited(Waited::Taken { failure: None, .. })), "{told:?}");
+    assert_eq!(taken(&stage, parent).await, ["output"]);
+
+    // The other one ends with its parent, as it asked for generations ago.
+    stage.ok(stage.cancel(parent)).await;
+    assert!(matches!(stage.run(parent).await.state, State::Cancelled { .. }));
+    for _ in 0..5 {
+        stage.sweep_expired().await;
+    }
+    assert!(matches!(stage.run(bill).await.state, State::Failed { .. }), "{:?}", stage.run(bill).await.state);
 }
 
 pub async fn a_run_that_continued_goes_with_all_that_belongs_to_it(stage: Stage) {

@@ -1,9 +1,10 @@
 //! Generations outlive a restart: what memory knew of a run that continued is read from its living part.
 
-use kagzi_model::{Done, Reply};
+use kagzi_model::{Done, Reply, State, act};
 
 use crate::{
     Stage,
+    children::{began, child},
     generations::{continued, journal_of},
     signals::{TOLD_BEFORE, signal, wait},
 };
@@ -48,4 +49,26 @@ pub async fn a_repeat_of_a_continue_is_recognised_after_a_restart(mut stage: Sta
     assert_eq!(again, Reply::Done(Done::BEFORE));
     assert_eq!(stage.events(run).await, before);
     assert_eq!(stage.run(run).await.generation, 2);
+}
+
+pub async fn a_run_knows_the_children_of_earlier_generations_after_a_restart(mut stage: Stage) {
+    let mut standing = stage.stand_by(2).await;
+    let parent = stage.start("order-1").await;
+    let mut lease = standing.next().await.lease();
+    let start = act::StartChild { awaited: false, ..child(&stage, &lease, "ship") };
+    let ship = began(&stage, &lease, start).await;
+    standing.next().await;
+    for generation in 2..5 {
+        stage.ok(continued(&lease, &generation.to_string())).await;
+        lease = standing.next().await.lease();
+    }
+
+    stage.reopen().await;
+    stage.ok(stage.cancel(parent)).await;
+    for _ in 0..5 {
+        stage.sweep_expired().await;
+    }
+
+    let state = stage.run(ship).await.state;
+    assert!(matches!(state, State::Cancelled { .. }), "{state:?}");
 }

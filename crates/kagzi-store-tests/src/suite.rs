@@ -152,6 +152,7 @@ macro_rules! conformance {
                 a_large_generation_goes_piece_by_piece,
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
+                children_are_the_runs_own_in_every_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }
@@ -323,6 +324,7 @@ macro_rules! durability {
             kept_generations {
                 a_run_goes_on_in_its_generation_after_a_restart,
                 a_repeat_of_a_continue_is_recognised_after_a_restart,
+                a_run_knows_the_children_of_earlier_generations_after_a_restart,
             }
             durability {
                 an_acknowledged_start_survives_reopening,

@@ -28,10 +28,10 @@ pub struct Journal {
     waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
-    /// Children that were told to end because the run had ended.
-    closed: HashSet<RunId>,
     /// Those of them that lie before this generation: their payloads are needed once a wait takes them.
     carried: HashSet<u64>,
+    /// Children that were told to end because the run had ended.
+    closed: HashSet<RunId>,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
     /// that no wait has taken.
     missing: BTreeMap<u64, Option<Name>>,
