@@ -342,6 +342,12 @@ pub fn workflow(
 ) -> impl Fn(WorkflowContext, ()) -> BoxFuture<'static, anyhow::Result<String>> + Clone {
     move |ctx, ()| {
         let program = program.clone();
-        async move { Ok(format!("{:x}", execute(ctx, program, 7).await?)) }.boxed()
+        async move {
+            // Every fourth program begins anew once, and does it all again.
+            let begins_anew = program.operations().is_multiple_of(4) && ctx.generation() == 1;
+            let end = execute(ctx.clone(), program, 7).await?;
+            if begins_anew { ctx.continue_as_new(&()) } else { Ok(format!("{end:x}")) }
+        }
+        .boxed()
     }
 }
