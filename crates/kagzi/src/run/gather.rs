@@ -21,14 +21,28 @@ impl WorkflowContext {
     ///         ctx.run("ask", code)
     ///     });
     ///     let quotes = ctx.gather(asked).at_once(5).enough(3).await;
+    ///     println!("{} answered, {} failed", quotes.successes(), quotes.failures());
     ///     Ok(quotes.into_values())
     /// }
+    ///
+    /// async fn import(ctx: WorkflowContext, files: Vec<String>) -> anyhow::Result<Vec<u64>> {
+    ///     let files = files.iter().map(|file| ctx.child::<u64>("import-file", file));
+    ///     // A tenth of them may be broken; `.tolerate(3)` says it as a number.
+    ///     ctx.gather(files).at_once(100).tolerate_percent(10).await.into_result()
+    /// }
+    ///
+    /// async fn all(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<bool>> {
+    ///     let people = ["ann", "bob"].map(|person| ctx.signal::<bool>(person));
+    ///     ctx.gather(people).tolerate(0).await.into_result()
+    /// }
     /// ```
-    pub fn gather<T, F>(&self, branches: impl IntoIterator<Item = F>) -> Gather<F>
+    pub fn gather<T, B>(&self, branches: impl IntoIterator<Item = B>) -> Gather<B::IntoFuture>
     where
-        F: Future<Output = anyhow::Result<T>> + Send,
+        B: IntoFuture<Output = anyhow::Result<T>>,
+        B::IntoFuture: Send,
     {
-        Gather { branches: branches.into_iter().collect(), rules: Rules::default() }
+        let branches = branches.into_iter().map(IntoFuture::into_future).collect();
+        Gather { branches, rules: Rules::default() }
     }
 }
 
