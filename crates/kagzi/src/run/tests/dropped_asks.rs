@@ -162,7 +162,7 @@ fn impatient(
     (enough, function)
 }
 
-/// The answer is there and its turn has not come, when something of the function's own makes it drop the step.
+/// The answer is there, its turn has not come, and something of the function's own makes it drop the step.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_just_before_the_step_is_dropped_is_closed_too() {
     let (enough, function) = impatient(false);
