@@ -272,7 +272,7 @@ impl<'a> Fold<'a> {
                     self.touched.notices.push(notice);
                 }
             }
-            entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+            entry.aggregate.weigh(&kind, payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });

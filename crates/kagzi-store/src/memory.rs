@@ -178,7 +178,8 @@ impl Tables {
         let mut aggregate = Aggregate::new(run, 0);
         for event in self.events_of(id) {
             aggregate.absorb(event.at, &event.kind);
-            aggregate.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+            aggregate
+                .weigh(&event.kind, event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
         Some(aggregate)
     }
