@@ -290,6 +290,10 @@ impl<'a> Fold<'a> {
         if let Act::Report { report: Report::Release(released), .. } = &command.act {
             log_release(after, &released.why);
         }
+        let is_paused = |run: &Run| matches!(run.state, State::Paused { .. });
+        if is_paused(after) && !is_paused(before) {
+            self.touched.paused.push(after.id);
+        }
         let ended = after.state.finished() && !before.state.finished();
         if before.state.finished() && !after.state.finished() && after.options.scheduled.is_some() {
             self.touched.going.push(after.id);
