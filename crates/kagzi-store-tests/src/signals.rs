@@ -23,7 +23,7 @@ fn last_call(lease: &LeaseRef, path: &str, channel: &str) -> Command {
     lease.report(act::AwaitSignal { step: step(path), channel, timeout_ms, last_call: true, park })
 }
 
-const TOLD: Reply = Reply::Signalled(Signalled { already: false });
+pub(crate) const TOLD: Reply = Reply::Signalled(Signalled { already: false });
 pub(crate) const TOLD_BEFORE: Reply = Reply::Signalled(Signalled { already: true });
 
 /// What the waits of the run took, by path, in the order in which its function is told.

@@ -126,6 +126,12 @@ macro_rules! conformance {
                 unread_signals_are_bounded_and_the_rest_is_refused,
                 an_ended_run_takes_no_signal_and_says_so,
             }
+            signals_at_once {
+                a_signal_in_the_commit_of_a_park_is_told_and_taken_once,
+                a_signal_in_the_commit_of_the_end_is_told_and_kept_or_refused,
+                a_signal_in_the_commit_of_a_takeover_is_taken_by_the_heir_alone,
+                a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted,
+            }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
                 a_sleep_ends_exactly_on_time,
