@@ -124,6 +124,7 @@ macro_rules! conformance {
                 a_closed_channel_refuses_and_loses_nothing,
                 a_signal_that_says_failed_ends_its_wait_with_the_error,
                 unread_signals_are_bounded_and_the_rest_is_refused,
+                what_becomes_of_signals_is_counted,
                 an_ended_run_takes_no_signal_and_says_so,
             }
             signals_at_once {
