@@ -17,17 +17,31 @@ use crate::{
     write::{Columns, column},
 };
 
+kagzi_store::statements! {
+/// The fixed statements by which events are written and loaded; a test prepares each on a real database.
+WRITE_STATEMENTS:
+
 // In id order, as rows are always locked.
 pub const INSERT_EVENTS: &str =
     "INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail, payload)
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[])";
 
-// Without payloads: deciding never looks at them.
+// Without payloads: deciding never looks at them. From the beginning of the living generation; the runs are
+// locked by then, so none begins in between.
 pub const LOAD_EVENTS: &str = "SELECT events.first_seq, events.at, events.kinds, events.detail, events.run_id
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
-   JOIN kagzi.events ON events.namespace_id = wanted.namespace_id AND events.run_id = wanted.run_id
+   JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
+   JOIN kagzi.events
+     ON events.namespace_id = wanted.namespace_id
+    AND events.run_id = wanted.run_id
+    AND events.first_seq >= coalesce(runs.first_seq, 1)
   ORDER BY events.run_id, events.first_seq";
+}
+
+kagzi_store::statements! {
+/// Those by which events are shown.
+READ_STATEMENTS:
 
 const PAYLOADS_OF_ROWS: &str = "SELECT first_seq, payload
    FROM kagzi.events
@@ -47,13 +61,7 @@ const HOLDING: &str = "SELECT first_seq, at, kinds, detail, payload
                                  AND holding.first_seq <= wanted.seq)
                         FROM unnest($3::bigint[]) AS wanted (seq))
   ORDER BY first_seq";
-
-/// The fixed statements by which events are written and loaded; a test prepares each on a real database.
-pub const WRITE_STATEMENTS: &[(&str, &str)] =
-    &[("INSERT_EVENTS", INSERT_EVENTS), ("LOAD_EVENTS", LOAD_EVENTS)];
-
-/// Those by which events are shown.
-pub const READ_STATEMENTS: &[(&str, &str)] = &[("PAYLOADS_OF_ROWS", PAYLOADS_OF_ROWS), ("HOLDING", HOLDING)];
+}
 
 /// The columns of a row without its payloads, as [`stored`] reads them.
 const HEAD: &str = "first_seq, at, kinds, detail";

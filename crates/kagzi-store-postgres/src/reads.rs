@@ -27,6 +27,10 @@ use crate::{
     workers,
 };
 
+kagzi_store::statements! {
+/// Every fixed statement of the read path; a test prepares each on a real database.
+STATEMENTS:
+
 const RUN: &str = concat!(
     "SELECT ",
     run!(qualified),
@@ -34,7 +38,9 @@ const RUN: &str = concat!(
         input.kinds, input.detail, input.payload, output.kinds, output.detail, output.payload
    FROM kagzi.runs
    LEFT JOIN kagzi.events AS input
-     ON input.namespace_id = runs.namespace_id AND input.run_id = runs.run_id AND input.first_seq = 1
+     ON input.namespace_id = runs.namespace_id
+    AND input.run_id = runs.run_id
+    AND input.first_seq = coalesce(runs.first_seq, 1)
    LEFT JOIN LATERAL (
         SELECT events.kinds, events.detail, events.payload
           FROM kagzi.events
@@ -104,20 +110,7 @@ const OLDEST_TRANSACTION: &str =
    FROM pg_stat_activity
   WHERE datname = current_database()
     AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
-
-/// Every fixed statement of the read path; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("OLDEST_TRANSACTION", OLDEST_TRANSACTION),
-    ("COUNT_DUE", COUNT_DUE),
-    ("COUNT_LEASED", COUNT_LEASED),
-    ("COUNT_WORKERS", COUNT_WORKERS),
-    ("RUN", RUN),
-    ("LIVING", LIVING),
-    ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
-    ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
-    ("WORKER", WORKER),
-    ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
-];
+}
 
 /// The reading side of the store.
 pub struct PostgresReads {

@@ -4,7 +4,11 @@ use kagzi_model::Timestamp;
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 use tokio_postgres::Row;
 
-use crate::{backend::PostgresBackend, row};
+use crate::{backend::PostgresBackend, generations, row};
+
+kagzi_store::statements! {
+/// Every statement of retention; a test prepares each on a real database.
+STATEMENTS:
 
 // From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's
 // retention is read with its runs, so that a longer one holds from its commit on; where none is set, nothing
@@ -89,10 +93,7 @@ const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
                      FROM kagzi.events
                     WHERE events.namespace_id = retired_runs.namespace_id
                       AND events.run_id = retired_runs.run_id)";
-
-/// Every statement of retention; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] =
-    &[("RETIRABLE", RETIRABLE), ("RETIRE", RETIRE), ("PURGE", PURGE), ("FORGET_RETIRED", FORGET_RETIRED)];
+}
 
 impl RetentionRows for PostgresBackend {
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {
@@ -110,6 +111,7 @@ impl RetentionRows for PostgresBackend {
     async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
         let rows = self.query(PURGE, &[&(limit as i64)]).await?;
         self.query(FORGET_RETIRED, &[]).await?;
-        Ok(usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0))
+        let purged = usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0);
+        Ok(purged + generations::purge(self, limit.saturating_sub(purged)).await?)
     }
 }

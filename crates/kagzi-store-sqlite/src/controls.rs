@@ -13,6 +13,10 @@ use crate::{
     value::{Row, bind, json},
 };
 
+kagzi_store::statements! {
+/// Every statement of the controls; a test prepares each on a real database.
+STATEMENTS:
+
 const NAMESPACE: &str = concat!(
     "SELECT ",
     namespace!(columns),
@@ -93,20 +97,7 @@ const DEPTHS_LEASED: &str = "SELECT task_queue, workflow_type, count(*)
   WHERE lease_worker IS NOT NULL
     AND namespace_id = ?1
   GROUP BY task_queue, workflow_type";
-
-/// Every statement of the controls; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("NAMESPACE", NAMESPACE),
-    ("NAMESPACES", NAMESPACES),
-    ("GATES", GATES),
-    ("LEASED_BEHIND", LEASED_BEHIND),
-    ("INSERT_NAMESPACE", INSERT_NAMESPACE),
-    ("UPDATE_NAMESPACE", UPDATE_NAMESPACE),
-    ("PUT_GATE", PUT_GATE),
-    ("DELETE_GATE", DELETE_GATE),
-    ("DEPTHS_DUE", DEPTHS_DUE),
-    ("DEPTHS_LEASED", DEPTHS_LEASED),
-];
+}
 
 impl ControlRows for SqliteBackend {
     async fn load_controls(

@@ -28,6 +28,7 @@ mod reads;
 pub mod rows;
 mod run_filter;
 mod schedules;
+mod statements;
 mod stats;
 mod store;
 mod table;
@@ -36,9 +37,9 @@ mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, Changes, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness, LabelRow,
-    Loaded, LoadedWorker, LoadedWorkers, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows,
-    WorkerRows, WorkersQuery, WriteSet,
+    Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
+    LabelRow, Loaded, LoadedWorker, LoadedWorkers, OLD_ROWS_MAX, QueueKey, RetentionRows, RetireQuery,
+    RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -59,5 +60,6 @@ pub use reads::{
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
+pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;

@@ -27,6 +27,9 @@ pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// announced again, which the hook must bear anyway.
 pub(crate) const ANNOUNCED_LEN_MAX: usize = 4096;
 
+/// Longest time that a codec which asks somebody else may take over one payload.
+pub(crate) const CODEC_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Largest gRPC message accepted from the server. A server's limit on payloads is at most 16 MiB, and a
 /// message holds at most an input of a failed run as base64 with a page of journal, or an input and an
 /// output.
@@ -123,3 +126,8 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const CALL_RETRY_FOR: Duration = Duration::from_secs(10);
 /// How much longer than it asked for a long poll waits for its answer.
 pub(crate) const WAIT_SLACK: Duration = Duration::from_secs(2);
+
+/// When `ctx.should_continue()` says yes: so much was told to the function, or it weighs half of what the server
+/// takes of one history.
+pub(crate) const CONTINUE_AFTER_ENDS: u64 = 5_000;
+pub(crate) const CONTINUE_AFTER_BYTES: u64 = 64 * 1024 * 1024;

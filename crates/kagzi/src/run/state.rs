@@ -1,10 +1,11 @@
 //! What all operations of one run share.
 
 use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, report};
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::run::journal::Journal;
 use crate::run::mailbox::Mailbox;
+use crate::run::missed::Missed;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
@@ -27,10 +29,14 @@ pub(crate) struct RunState {
     pub(crate) scheduled: Option<(String, SystemTime)>,
     /// Which execution of the run this is, from 1.
     pub(crate) attempt: u32,
+    /// Rises when the run continues in place, from 1.
+    pub(crate) generation: u32,
     /// For steps that set none; None = no limit.
     pub(crate) step_timeout: Option<Duration>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) turns: Mutex<Turns>,
+    /// Those that nobody looked at in their turn.
+    pub(crate) missed: Missed,
     /// Tells whether the function was woken, and the waker made of it that the function is polled with.
     pub(crate) function: Arc<FunctionWaker>,
     pub(crate) waker: Waker,
@@ -51,10 +57,12 @@ pub(crate) struct RunState {
 pub(crate) enum RunEnd {
     /// With the results that were not sent before.
     Completed(v1::Payload, Vec<v1::StepRecorded>),
+    /// It begins anew with this input, with the results that were not sent before.
+    Continued(v1::Payload, Vec<v1::StepRecorded>),
     /// With the path of the step whose error the function returned, if it was one.
     Failed { failure: v1::Failure, step: String },
-    /// Until one of these is due.
-    Parked(Vec<String>),
+    /// Until one of these is due, or the last of them.
+    Parked(Vec<String>, v1::Wake),
     /// The code no longer matches the journal.
     Blocked(String),
     /// Not executed at all.
@@ -68,13 +76,13 @@ impl RunEnd {
 }
 
 impl RunState {
-    pub(crate) fn new(assign: v1::Assign, uplink: Uplink) -> RunState {
+    pub(crate) fn new(assign: v1::Assign, weights: Vec<u64>, uplink: Uplink) -> RunState {
         let step_concurrency_max = match assign.step_concurrency_max {
             0 => limits::STEP_CONCURRENCY_DEFAULT,
             max => max,
         };
         let step_timeout = retry_policy::from_millis(assign.start_to_close_timeout_ms);
-        let journal = Journal::new(assign.journal);
+        let journal = Journal::weighed(assign.journal, weights);
         let turns = Turns::new(journal.told_len(), step_concurrency_max as usize);
         let function = Arc::new(FunctionWaker::default());
         // It is polled a first time without having been woken by anybody.
@@ -88,9 +96,11 @@ impl RunState {
                 .and_then(|at| SystemTime::try_from(at).ok())
                 .map(|at| (assign.schedule_id, at)),
             attempt: assign.attempts.saturating_add(1),
+            generation: assign.generation.max(1),
             step_timeout: Some(step_timeout).filter(|timeout| !timeout.is_zero()),
             journal: Mutex::new(journal),
             turns: Mutex::new(turns),
+            missed: Missed::default(),
             waker: Waker::from(function.clone()),
             function,
             spawned: Mutex::default(),
@@ -110,10 +120,10 @@ impl RunState {
 
     /// Failures are encoded here, the last place that all of them pass; payloads were, when they were
     /// measured.
-    pub(crate) fn submit(&self, mut body: report::Body) -> impl Future<Output = Verdict> {
+    pub(crate) async fn submit(&self, mut body: report::Body) -> Verdict {
         match &mut body {
-            report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure),
-            report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure),
+            report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure).await,
+            report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure).await,
             report::Body::StepRecorded(_)
             | report::Body::StepProgressed(_)
             | report::Body::StepsRecorded(_)
@@ -122,29 +132,79 @@ impl RunState {
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)
             | report::Body::SignalAwaited(_)
+            | report::Body::StartChild(_)
             | report::Body::RunCompleted(_)
+            | report::Body::RunContinued(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}
         }
-        self.uplink.submit(self.lease.clone(), body)
+        let mut verdict = self.uplink.submit(self.lease.clone(), body).await;
+        // Decoded here, while the function stands still: once it hears of something it must go on at once, or
+        // a codec that takes its time would change the order of what is heard.
+        let waited = match &mut verdict {
+            Verdict::Waited(waited) => Some(&mut **waited),
+            Verdict::ChildBegan(began) => began.waited.as_mut(),
+            Verdict::Committed
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. }
+            | Verdict::Refused { .. } => None,
+        };
+        if let Some(waited) = waited
+            && !self.uplink.codecs.is_empty()
+        {
+            Box::pin(self.decode_waited(waited)).await;
+        }
+        verdict
     }
 
-    fn encode_failure(&self, failure: &mut Option<v1::Failure>) {
-        *failure = failure.take().map(|failure| self.uplink.codecs.encode_failure(failure));
+    async fn encode_failure(&self, failure: &mut Option<v1::Failure>) {
+        if let Some(plain) = failure.take_if(|_| !self.uplink.codecs.is_empty()) {
+            *failure = Some(Box::pin(self.uplink.codecs.encode_failure(plain)).await);
+        }
+    }
+
+    /// What somebody sent and cannot be decoded here is an error that the code can catch.
+    async fn decode_waited(&self, waited: &mut v1::Waited) {
+        let codecs = &self.uplink.codecs;
+        if let Some(failure) = &mut waited.failure {
+            if let Err(error) = codecs.decode_failure(failure).await {
+                tracing::debug!(%error, "a failure that somebody sent is shown as it came");
+            }
+            return;
+        }
+        let Some(signal) = waited.signal.take() else { return };
+        let decoding = AssertUnwindSafe(async { codecs.decode(signal).await });
+        let message = match decoding.catch_unwind().await {
+            Ok(Ok(signal)) => return waited.signal = Some(signal),
+            Ok(Err(error)) => format!("the signal cannot be decoded: {error}"),
+            Err(panic) => format!("a codec panicked: {}", failure::of_panic(&*panic).message),
+        };
+        waited.failure = Some(failure::new(codes::INVALID_INPUT, message, true));
     }
 
     /// The payload as it is sent, or the failure of one that cannot be. A codec is somebody else's code, and
     /// its panic is such a failure.
-    pub(crate) fn encode(&self, what: &str, payload: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
-        let encoded = catch_unwind(AssertUnwindSafe(|| self.uplink.codecs.encode(payload)));
+    pub(crate) async fn encode(
+        &self,
+        what: &str,
+        payload: v1::Payload,
+    ) -> Result<v1::Payload, Box<v1::Failure>> {
+        let encoding = AssertUnwindSafe(async { self.uplink.codecs.encode(payload).await });
+        let encoded = encoding.catch_unwind().await;
         let encoded = encoded.map_err(|panic| Box::new(failure::of_panic(&*panic)))?.map_err(|error| {
             let message = format!("{what} cannot be encoded: {error}");
             Box::new(failure::new(codes::INVALID_OUTPUT, message, true))
         })?;
-        match self.too_large(what, &encoded) {
+        self.fitting(what, encoded)
+    }
+
+    /// The payload, unless the server would refuse it.
+    pub(crate) fn fitting(&self, what: &str, sent: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
+        match self.too_large(what, &sent) {
             Some(failure) => Err(Box::new(failure)),
-            None => Ok(encoded),
+            None => Ok(sent),
         }
     }
 
@@ -214,6 +274,7 @@ pub(crate) fn refused(reported: &str, verdict: Verdict) -> RunEnd {
         | Verdict::Retry { .. }
         | Verdict::Final { .. }
         | Verdict::Sleeping { .. }
+        | Verdict::ChildBegan(_)
         | Verdict::Waited(_) => {
             let message = format!("the server answered {reported} with {verdict:?}");
             failure::new(codes::ERROR, message, false)

@@ -31,6 +31,30 @@ use crate::{codes, failure, limits, payload, trace};
 use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution, and how it says how far it is.
+///
+/// ```
+/// # use kagzi::{StepContext, WorkflowContext};
+/// # struct Mailer;
+/// # impl Mailer { async fn send(&self, _key: String, _page: u32) -> anyhow::Result<()> { Ok(()) } }
+/// async fn send_all(step: StepContext) -> anyhow::Result<u32> {
+///     println!("{} of run {}, attempt {}", step.path(), step.run_id(), step.attempt());
+///     let mailer = step.state::<Mailer>();
+///     let stop = step.cancellation();
+///     tokio::spawn(async move { stop.cancelled().await; println!("nobody waits any more") });
+///     // Where the attempt before this one came to.
+///     let begin = step.last_progress::<u32>().unwrap_or(0);
+///     for page in begin..10 {
+///         mailer.send(format!("{}/{page}", step.idempotency_key()), page).await?;
+///         step.progress(&(page + 1));
+///     }
+///     step.heartbeat("all are sent");
+///     Ok(10)
+/// }
+///
+/// async fn newsletter(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
+///     ctx.step("send").run(send_all).await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct StepContext {
     run_id: Arc<str>,
@@ -231,11 +255,15 @@ where
             executed = execute((&step.path, equipment), timeout, code) => executed,
             never = context.progress.send() => match never {},
         };
+        let elapsed_ms = retry_policy::millis(began.elapsed());
+        let recordable = match executed {
+            Ok(value) => recordable(run, value).await,
+            Err(failure) => Err(failure),
+        };
         attempted.end();
         run.turns.lock().end_code(&slot);
-        let elapsed_ms = retry_policy::millis(began.elapsed());
 
-        let failure = match executed.and_then(|value| recordable(run, &value)) {
+        let failure = match recordable {
             Ok((value, result)) => {
                 let (step, result) = (Some(step.clone()), Some(result));
                 run.ended(&slot, v1::StepRecorded { step, result, attempt, elapsed_ms });
@@ -244,7 +272,10 @@ where
             }
             Err(failure) => run.without_large_details(*failure),
         };
-        trace::failed(&span, &failure.message);
+        let not_yet = failure.code == codes::NOT_YET;
+        if !not_yet {
+            trace::failed(&span, &failure.message);
+        }
 
         context.progress.flush().await;
         let failed = v1::StepFailed {
@@ -260,6 +291,9 @@ where
                 let failed = attempt.max(failed);
                 let delay_ms = retry_policy::millis(delay);
                 span.in_scope(|| {
+                    if not_yet {
+                        return tracing::debug!(delay_ms, "looks again later");
+                    }
                     tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, \
                         will be retried");
                 });
@@ -281,6 +315,7 @@ where
             verdict @ (Verdict::Committed
             | Verdict::Sleeping { .. }
             | Verdict::Waited(_)
+            | Verdict::ChildBegan(_)
             | Verdict::Refused { .. }) => never(run.refuse("a failed step", verdict).await),
         }
     }
@@ -404,17 +439,18 @@ async fn execute<T>(
 
 /// The value as it will be read back, with its payload. Handing out the decoded value makes the first
 /// execution see exactly what a replay sees, and finds a type that cannot be read back before it is recorded.
-fn recordable<T: Serialize + DeserializeOwned>(
+async fn recordable<T: Serialize + DeserializeOwned>(
     run: &RunState,
-    value: &T,
+    value: T,
 ) -> Result<(T, v1::Payload), Box<v1::Failure>> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Box::new(failure::of_panic(&*panic));
     let invalid = |message| Box::new(failure::new(codes::INVALID_OUTPUT, message, true));
     // `Serialize`, `Deserialize` and codecs are somebody else's code, and their panics are the step's.
-    let result = catch_unwind(AssertUnwindSafe(|| payload::encode(value)))
+    let result = catch_unwind(AssertUnwindSafe(|| payload::encode(&value)))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
-    let encoded = run.encode("the step's result", result.clone())?;
+    drop(value);
+    let encoded = run.encode("the step's result", result.clone()).await?;
     let value = catch_unwind(AssertUnwindSafe(|| payload::decode(Some(&result))))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;
