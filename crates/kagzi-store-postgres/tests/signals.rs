@@ -81,7 +81,10 @@ async fn a_parked_run_goes_on_at_the_server_where_its_worker_stands_by() {
     let run = there.start("charge").await;
     let lease = next(&mut assignments, SOON).await.lease();
     there.apply(wait(&lease)).await.unwrap();
-    there.apply(lease.report(act::Park { waits: vec!["ok".into()] })).await.unwrap();
+    there
+        .apply(lease.report(act::Park { waits: vec!["ok".into()], wake: Default::default() }))
+        .await
+        .unwrap();
 
     here.apply(signal(run)).await.unwrap();
 

@@ -16,8 +16,8 @@ pub struct LaneStats {
     pub commands: AtomicU64,
     pub refused: AtomicU64,
     pub refused_stale: AtomicU64,
-    /// Signals that were kept or ended a wait, that had come before, and that were refused: because the run has
-    /// too many that it has not taken, and because it or their channel takes none any more.
+    /// Signals that were kept or ended a wait, that had come before, and that were refused: because the run
+    /// has too many that it has not taken, and because it or their channel takes none any more.
     pub signals_told: AtomicU64,
     pub signals_repeated: AtomicU64,
     pub signals_full: AtomicU64,

@@ -68,8 +68,8 @@ async fn every_signal_is_taken_once_and_in_order_although_server_and_workers_die
 const SENDERS: usize = 8;
 const FLOOD: usize = 10_000;
 
-/// A run keeps a thousand signals that it has not taken; the next one is refused, and its sender sends it again
-/// until there is room. So nobody is told of a delivery that is not kept, and no reader can be drowned.
+/// A run keeps a thousand signals that it has not taken; the next one is refused, and its sender sends it
+/// again until there is room. So nobody is told of a delivery that is not kept, and no reader can be drowned.
 #[tokio::test]
 async fn ten_thousand_signals_at_once_are_each_taken_once_in_the_order_in_which_they_came() {
     let stage = stage!(Pace::Calm);
