@@ -159,6 +159,8 @@ pub trait Observer: Send + Sync + 'static {
     fn finished(&self, finished: Finished);
     /// A worker lost a lease through no act of its own.
     fn lease_lost(&self, lost: LostLease);
+    /// A run waits for a person from now on: whoever waits for its end may want to know.
+    fn paused(&self, _run: RunId) {}
     /// Something was told to a run that a worker executes: a wait in its code may ask for it. A hint.
     fn signalled(&self, _notice: SignalNotice) {}
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
