@@ -113,9 +113,6 @@ const NEXT_SWEEP: &str = "SELECT sweep_at
   ORDER BY sweep_at
   LIMIT 1";
 
-const OVERDUE: &str = "SELECT count(*)
-   FROM (SELECT 1 FROM kagzi.runs WHERE sweep_at <= $1 LIMIT $2) AS passed";
-
 const LIVING: &str = "SELECT runs.run_id
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
    JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
@@ -259,12 +256,6 @@ impl RunRows for PostgresBackend {
         let aside: Vec<Uuid> = aside.iter().map(|id| id.0).collect();
         let rows = self.query(NEXT_SWEEP, &[&aside, &from.0]).await?;
         rows.first().map(|found| row::get(found, 0).map(Timestamp)).transpose()
-    }
-
-    async fn overdue(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let rows = self.query(OVERDUE, &[&before.0, &(limit as i64)]).await?;
-        let count: i64 = rows.first().map(|found| row::get(found, 0)).transpose()?.unwrap_or(0);
-        Ok(usize::try_from(count).unwrap_or(0))
     }
 
     async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {

@@ -77,13 +77,6 @@ const NEXT_SWEEP: &str = "SELECT sweep_at, run_id
   ORDER BY sweep_at, run_id
   LIMIT ?1";
 
-const OVERDUE: &str = "SELECT count(*)
-   FROM (SELECT 1
-           FROM runs INDEXED BY runs_sweep
-          WHERE sweep_at <= ?1
-            AND sweep_at IS NOT NULL
-          LIMIT ?2)";
-
 const LIVING: &str = "SELECT 1
    FROM runs
   WHERE run_id = ?1
@@ -198,11 +191,6 @@ impl RunRows for SqliteBackend {
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let times: Vec<(Timestamp, RunId)> = self.db().all(NEXT_SWEEP, bind![aside.len() + 1], read)?;
         Ok(times.into_iter().find(|(_, run)| !aside.contains(run)).map(|(at, _)| at))
-    }
-
-    async fn overdue(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let count = self.db().first(OVERDUE, bind![before, limit], |row| row.get::<i64>(0))?;
-        Ok(usize::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 
     async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {

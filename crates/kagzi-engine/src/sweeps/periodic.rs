@@ -10,25 +10,16 @@ use super::{Sweep, When};
 use crate::{Engine, settings::millis};
 
 /// Every sweep of this kind.
-pub const ALL: &[Periodic] = &[
-    Periodic {
-        name: "offline_workers",
-        // They are days old; a minute more does not matter.
-        every: Duration::from_secs(60),
-        first: |engine| engine.settings().stale_after,
-        kind: |engine| SweepKind::OfflineWorkers {
-            before: engine.clock().now().plus_ms(-millis(engine.settings().forget_workers_after)),
-        },
-        did: "forgot workers that were offline for long",
+pub const ALL: &[Periodic] = &[Periodic {
+    name: "offline_workers",
+    // They are days old; a minute more does not matter.
+    every: Duration::from_secs(60),
+    first: |engine| engine.settings().stale_after,
+    kind: |engine| SweepKind::OfflineWorkers {
+        before: engine.clock().now().plus_ms(-millis(engine.settings().forget_workers_after)),
     },
-    Periodic {
-        name: "overdue",
-        every: Duration::from_secs(600),
-        first: |_| Duration::from_secs(600),
-        kind: |engine| SweepKind::Overdue { before: engine.clock().now().plus_ms(-3_600_000) },
-        did: "leases or deadlines passed an hour ago and still stand",
-    },
-];
+    did: "forgot workers that were offline for long",
+}];
 
 /// A sweep that looks around from time to time.
 pub struct Periodic {

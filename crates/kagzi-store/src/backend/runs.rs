@@ -125,12 +125,6 @@ pub trait RunRows: Send {
         from: Timestamp,
         aside: &[RunId],
     ) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send;
-    /// How many leases and deadlines passed before `before` and still stand, counted up to a limit.
-    fn overdue(
-        &mut self,
-        before: Timestamp,
-        limit: usize,
-    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
     /// Those of these runs that are there and have not ended.
     fn living(&mut self, keys: &[RunKey]) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
 }

@@ -72,11 +72,6 @@ impl RunRows for MemoryBackend {
         Ok(runs.filter_map(Run::sweep_at).min())
     }
 
-    async fn overdue(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let passed = |run: &&Run| run.sweep_at().is_some_and(|at| at <= before);
-        Ok(self.working.runs.values().filter(passed).take(limit).count())
-    }
-
     async fn living(&mut self, keys: &[RunKey]) -> Result<Vec<RunId>, StoreError> {
         let lives = |key: &&RunKey| {
             self.working

@@ -54,8 +54,6 @@ kinds! { now:
     /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
     /// with all that belongs to them, a few per round. Without either a run is kept for ever.
     Retention { keep_ms: Option<Millis> = None },
-    /// Leases and deadlines that passed before `before` and still stand: counted, so that somebody looks.
-    Overdue { before: Timestamp = now.plus_ms(-1) },
 }
 
 /// Runs and workers swept in one turn.
@@ -109,11 +107,6 @@ impl<B: Backend> Turn<'_, B> {
                 Ok(Swept { count: 0, more: false, next_at: None })
             }
             SweepKind::Retention { keep_ms } => self.retire(keep_ms).await,
-            SweepKind::Overdue { before } => {
-                self.flush_before_search().await?;
-                let count = self.backend.overdue(before, SWEEP_LEN_MAX).await?;
-                Ok(Swept { count, more: false, next_at: None })
-            }
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let mut more = stale.len() == SWEEP_LEN_MAX;
