@@ -4,6 +4,7 @@
 //! a variant here and a file with its meaning; whoever parks, claims or explains a run asks the functions
 //! below and need not know the kinds.
 
+mod approval;
 mod parked;
 mod retry;
 mod signal;
@@ -39,6 +40,7 @@ impl Wait {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
+            Wait::Signal { channel, .. } if Wait::approval(channel).is_some() => approval::REASON,
             Wait::Signal { .. } => signal::REASON,
         }
     }

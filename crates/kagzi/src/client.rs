@@ -7,6 +7,7 @@
 //! | stop, retry or look at one | [`RunHandle`] |
 //! | find runs | [`Client::runs`] |
 
+mod approval;
 pub(crate) mod builder;
 mod calls;
 mod conversation;
