@@ -50,6 +50,5 @@ reasons! {
     Timer "timer" Sleeping "The end of a sleep."
     Retry "retry" Pending "The time of a retry."
     Signal "signal" Sleeping "Somebody's word on a channel."
-    Approval "approval" Sleeping "Somebody's approval."
     Paused "paused" Paused "A person."
 }

@@ -1,6 +1,5 @@
 //! `kagzi run …`: one file per verb.
 
-mod approve;
 mod cancel;
 mod event;
 mod find;
@@ -44,8 +43,6 @@ pub enum Verb {
     Why(why::Args),
     /// Tell a run something that its code waits for.
     Signal(signal::Args),
-    /// Approve of what a run waits for.
-    Approve(approve::Args),
     /// Cancel a run.
     Cancel(cancel::Args),
     /// Give a run up: it ends as FAILED at once, and its failure handler runs.
@@ -73,7 +70,6 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
         Verb::Signal(args) => signal::perform(args, session).await,
-        Verb::Approve(args) => approve::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,
         Verb::Terminate(args) => terminate::perform(args, session).await,
         Verb::Resume(args) => resume::perform(args, session).await,

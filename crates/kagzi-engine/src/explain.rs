@@ -152,12 +152,6 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
             let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
             let until = if when.is_empty() { String::new() } else { format!(", until {when}") };
             let others = if *others == 0 { String::new() } else { format!(" (and for {others} others)") };
-            if let Some(subject) = Wait::approval(channel) {
-                return format!(
-                    "it waits for the approval of '{subject}'{since}{until}{others}; give it with: \
-                     kagzi run approve {id} {subject}"
-                );
-            }
             format!(
                 "it waits for a signal on '{channel}'{since}{until}{others}; send one with: \
                  kagzi run signal {id} {channel} JSON"

@@ -4,7 +4,6 @@
 //! a variant here and a file with its meaning; whoever parks, claims or explains a run asks the functions
 //! below and need not know the kinds.
 
-mod approval;
 mod parked;
 mod retry;
 mod signal;
@@ -40,7 +39,6 @@ impl Wait {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
-            Wait::Signal { channel, .. } if Wait::approval(channel).is_some() => approval::REASON,
             Wait::Signal { .. } => signal::REASON,
         }
     }

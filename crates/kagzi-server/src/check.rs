@@ -57,7 +57,7 @@ pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
 
 /// A channel of a run; those of the engine itself are not for callers.
 pub fn channel(value: &str) -> Result<Name, Status> {
-    if value.starts_with('~') && kagzi_model::Wait::approval(value).is_none() {
+    if value.starts_with('~') {
         return Err(invalid("channel", value, "channels that begin with '~' are the engine's own"));
     }
     name("channel", value)

@@ -53,19 +53,6 @@ pub async fn a_signal_that_comes_early_waits_for_its_wait(stage: Stage) {
     stage.ok(stage.complete(&lease)).await;
 }
 
-pub async fn a_run_that_waits_for_an_approval_says_so_and_goes_on_with_it(stage: Stage) {
-    let mut standing = stage.stand_by(1).await;
-    let run = stage.start("order-1").await;
-    let lease = standing.next().await.lease();
-
-    stage.ok(wait(&lease, "ok", "~approval/ship", None)).await;
-    stage.ok(park(&lease, &["ok"])).await;
-    assert_eq!(stage.run(run).await.state.reason(), Some(kagzi_model::Reason::Approval));
-    stage.ok(signal(&stage, run, "~approval/ship", "ada")).await;
-
-    assert_eq!(taken(&stage, run).await, [("ok".to_owned(), "ada".to_owned())]);
-}
-
 pub async fn signals_are_taken_in_order_and_once(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let run = stage.start("order-1").await;

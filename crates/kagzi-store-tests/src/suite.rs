@@ -114,7 +114,6 @@ macro_rules! conformance {
             signals {
                 a_signal_that_comes_early_waits_for_its_wait,
                 signals_are_taken_in_order_and_once,
-                a_run_that_waits_for_an_approval_says_so_and_goes_on_with_it,
                 a_parked_run_goes_on_in_the_commit_of_its_signal,
                 a_signal_for_a_run_that_is_executed_is_hinted_and_taken_when_the_code_asks,
                 a_signal_that_comes_while_the_park_is_on_its_way_is_not_slept_through,

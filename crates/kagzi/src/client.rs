@@ -7,7 +7,6 @@
 //! | stop, retry or look at one | [`RunHandle`] |
 //! | find runs | [`Client::runs`] |
 
-mod approval;
 pub(crate) mod builder;
 mod calls;
 mod conversation;

@@ -4,7 +4,6 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod announced;
-pub(crate) mod approval;
 pub(crate) mod context;
 pub(crate) mod ending;
 pub(crate) mod executor;

@@ -230,20 +230,3 @@ async fn every_number_is_taken_once_and_in_order_although_workers_die_after_ever
         assert_eq!(trial.history.run().output::<Vec<u64>>().unwrap(), in_order);
     }
 }
-
-#[tokio::test]
-async fn an_approval_ends_the_wait_for_it_and_says_who_gave_it() {
-    async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
-        ctx.approval("ship").await
-    }
-    let engine = TestEngine::start().await;
-    engine.work("q", |worker| drop(worker.register("order", order))).await;
-    let run = engine.client().workflow("order", "q", ()).await.unwrap();
-    engine.settle().await;
-    let why = run.explain().await.unwrap();
-
-    assert!(why.sentence.contains("kagzi run approve"), "{}", why.sentence);
-    assert!(!run.approve("ship", "ada").await.unwrap().already);
-    assert_eq!(run.result::<String>().await.unwrap(), "ada");
-    engine.close().await;
-}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Wait, approval, retry, signal, timer};
+use super::{Wait, retry, signal, timer};
 use crate::{Failure, Name, Reason, Timestamp};
 
 /// Why a parked run does not move.
@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for Parked {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            Some(signal::REASON | approval::REASON) => {
+            Some(signal::REASON) => {
                 let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
                 Wait::Signal { channel, until }
             }

@@ -395,8 +395,6 @@ pub enum WaitReason {
     Paused = 5,
     /// somebody's word on a channel
     Signal = 6,
-    /// somebody's approval
-    Approval = 7,
     /// this server cannot read the run and leaves it alone
     Unreadable = 100,
 }
@@ -414,7 +412,6 @@ impl WaitReason {
             Self::Retry => "WAIT_REASON_RETRY",
             Self::Paused => "WAIT_REASON_PAUSED",
             Self::Signal => "WAIT_REASON_SIGNAL",
-            Self::Approval => "WAIT_REASON_APPROVAL",
             Self::Unreadable => "WAIT_REASON_UNREADABLE",
         }
     }
@@ -428,7 +425,6 @@ impl WaitReason {
             "WAIT_REASON_RETRY" => Some(Self::Retry),
             "WAIT_REASON_PAUSED" => Some(Self::Paused),
             "WAIT_REASON_SIGNAL" => Some(Self::Signal),
-            "WAIT_REASON_APPROVAL" => Some(Self::Approval),
             "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
             _ => None,
         }
