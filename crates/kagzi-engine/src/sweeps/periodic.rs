@@ -1,5 +1,5 @@
-//! Sweeps that only look around from time to time: each asks the store for one kind of housekeeping until there
-//! is no more of it, and says what was done.
+//! Sweeps that only look around from time to time: each asks the store for one kind of housekeeping until
+//! there is no more of it, and says what was done.
 
 use std::time::Duration;
 

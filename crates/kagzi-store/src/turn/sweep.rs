@@ -5,8 +5,8 @@ use kagzi_model::{Aggregate, Millis, Namespace, RunKey, StepState, Timestamp, Wo
 use super::{Turn, registry::Leaving};
 use crate::{AsideRow, Backend, Leap, StoreError, Swept, frontier::WHOLE};
 
-/// Declares the kinds of housekeeping, each with one that a test could ask for now: what compares stores plays
-/// them all.
+/// Declares the kinds of housekeeping, each with one that a test could ask for now: what compares stores
+/// plays them all.
 macro_rules! kinds {
     ($now:ident: $($(#[$about:meta])+ $kind:ident { $($field:ident: $type:ty = $example:expr),* },)+) => {
         /// A kind of housekeeping.
