@@ -23,6 +23,7 @@ failure_codes! {
     OUTSIDE_WORKFLOW "A step was called outside its workflow's function."
     PAYLOAD_TOO_LARGE "A result is larger than the server accepts; the effect has happened."
     TIMED_OUT "An attempt of a step took longer than it may, or the run did not finish before its deadline."
+    NOT_YET "A look of `ctx.poll` did not find what it looks for; it looks again."
     WORKER_LOST "The worker that executed the step was lost as often as the policy allows."
     LEASE_LOST "The run was taken from its worker while the attempt ran."
     RELEASED "The worker gave the run back while the attempt ran, as often as it may."
@@ -32,5 +33,7 @@ failure_codes! {
     QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
                  is told."
     RUN_GONE "The run whose failure a handler handles is no longer kept."
+    CHILD_NOT_STARTED "A child could not be started: its id belongs to another run, or it was refused."
+    CHILD_CLOSED "A child was told to end because its parent had ended."
     HISTORY_TOO_LARGE "The payloads in the history of the run would be larger than 128 MiB together."
 }

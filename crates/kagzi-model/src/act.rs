@@ -6,9 +6,11 @@ pub use crate::decide::{
     begin_step::BeginStep,
     block::Block,
     cancel::Cancel,
+    child_ended::ChildEnded,
     claim::Claim,
     close_step::CloseStep,
     complete::Complete,
+    continue_run::Continue,
     expire::Expire,
     fail::Fail,
     fail_step::FailStep,
@@ -26,5 +28,6 @@ pub use crate::decide::{
     signal::Signal,
     sleep::Sleep,
     sleep_over::SleepOver,
+    start_child::StartChild,
     terminate::Terminate,
 };

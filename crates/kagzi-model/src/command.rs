@@ -125,10 +125,14 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// Starts another run.
+        StartChild(Box<act::StartChild>),
         /// Sets a label of the run.
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
         Complete(act::Complete),
+        /// Begins the run anew with another input.
+        Continue(Box<act::Continue>),
         /// Ends the run with an error.
         Fail(Box<act::Fail>),
         /// Ends the lease until something that the run waits for is due.
@@ -167,6 +171,8 @@ acts! {
         Orphan(act::Orphan),
         /// Acts on what time alone ends.
         Expire(act::Expire),
+        /// Tells a run that its child has ended.
+        ChildEnded(Box<act::ChildEnded>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

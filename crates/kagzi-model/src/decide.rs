@@ -13,9 +13,11 @@ pub mod await_signal;
 pub mod begin_step;
 pub mod block;
 pub mod cancel;
+pub mod child_ended;
 pub mod claim;
 pub mod close_step;
 pub mod complete;
+pub mod continue_run;
 mod ending;
 pub mod expire;
 pub mod fail;
@@ -37,6 +39,7 @@ pub mod signal;
 pub mod sleep;
 pub mod sleep_over;
 mod start;
+pub mod start_child;
 pub mod terminate;
 
 use crate::{Act, Aggregate, Blocked, Change, Command, Payload, Rejection, Report, Timestamp};
@@ -83,8 +86,9 @@ fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Re
         return Ok(Change::nothing(reply));
     }
     let lease = lease_guard::held(seen, epoch)?;
-    // Words of progress are left out when there is no room, which is their own rule.
-    if !matches!(report, Report::Progress(_)) {
+    // Words of progress are left out when there is no room, which is their own rule. And a run whose history
+    // is full can always begin an empty one.
+    if !matches!(report, Report::Progress(_) | Report::Continue(_)) {
         history_bound::check(seen, report.payload_bytes())?;
     }
     match report.decide(now, seen, lease) {

@@ -48,8 +48,16 @@ pub const IDLE_PARK_MS: i64 = 1_000;
 pub const REQUESTS_KEPT: usize = 8;
 /// Signals that a run may have and no wait has taken.
 pub const UNREAD_MAX: usize = 1_000;
+/// Signals that were taken and that a run remembers when it continues in place, to recognise a repeat.
+pub const TAKEN_KEPT: usize = 1_000;
 /// Steps of one run that may run or wait at once.
 pub const WAITS_OPEN_MAX: usize = 10_000;
+/// Runs that one run may start.
+pub const CHILDREN_MAX: usize = 10_000;
+/// Runs above a run: parents of parents.
+pub const LINEAGE_MAX: u32 = 100;
+/// Children that are told to end in one turn because their parent has ended.
+pub const CLOSED_PER_TURN: usize = 100;
 /// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.

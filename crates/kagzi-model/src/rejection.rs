@@ -73,6 +73,12 @@ pub enum Rejection {
     )]
     TooManyWaits { run: RunId, max: usize },
 
+    #[error("run {run} has started {max} runs, the most that are allowed; split it, or continue it in place")]
+    TooManyChildren { run: RunId, max: usize },
+
+    #[error("run {run} has {max} runs above it, the most that are allowed; it cannot start another")]
+    LineageTooDeep { run: RunId, max: u32 },
+
     #[error("run {run} is not due")]
     NotDue { run: RunId },
 
@@ -124,6 +130,8 @@ impl Rejection {
             | Rejection::ChannelClosed { .. }
             | Rejection::TooManySignals { .. }
             | Rejection::TooManyWaits { .. }
+            | Rejection::TooManyChildren { .. }
+            | Rejection::LineageTooDeep { .. }
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
             | Rejection::NotReopenable { .. }

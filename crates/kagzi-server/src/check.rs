@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use kagzi_model::{
     Author, Backoff, Labels, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timeouts, WorkerId,
-    check_label_name, check_label_value, check_name, check_step_path,
+    check_label_name, check_label_value, check_name, check_step_path, child_of,
     limits::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
         RETENTION_MS_MIN, WAIT_MS_MAX,
@@ -53,6 +53,11 @@ pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
         return Err(invalid("business_id", value, rule));
     }
     optional_name("business_id", value)
+}
+
+/// A channel on which a run waits: one of its own, or that of a child.
+pub fn awaited_channel(value: &str) -> Result<Name, Status> {
+    if child_of(value).is_some() { name("channel", value) } else { channel(value) }
 }
 
 /// A channel of a run; those of the engine itself are not for callers.

@@ -183,9 +183,11 @@ service! {
     set_label(SetLabelRequest) -> SetLabelResponse,
     fail_step(FailStepRequest) -> FailStepResponse,
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
+    continue_run(ContinueRunRequest) -> ContinueRunResponse,
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     await_signal(AwaitSignalRequest) -> AwaitSignalResponse,
+    start_child(StartChildRequest) -> StartChildResponse,
     release_run(ReleaseRunRequest) -> ReleaseRunResponse,
 }
 

@@ -51,7 +51,9 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         Rejection::TooManySteps { run, max, .. }
         | Rejection::TooManyLabels { run, max, .. }
         | Rejection::TooManySignals { run, max }
+        | Rejection::TooManyChildren { run, max }
         | Rejection::TooManyWaits { run, max } => refusal.with("run_id", run).with("limit", max),
+        Rejection::LineageTooDeep { run, max } => refusal.with("run_id", run).with("limit", max),
         Rejection::ChannelClosed { run, channel } => refusal.with("run_id", run).with("channel", channel),
         Rejection::HistoryTooLarge { run, max, .. } => refusal.with("run_id", run).with("limit", max),
         Rejection::NotFound { .. }
@@ -88,6 +90,8 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::ChannelClosed { .. } => Reason::ChannelClosed,
         Rejection::TooManySignals { .. } => Reason::TooManySignals,
         Rejection::TooManyWaits { .. } => Reason::TooManyWaits,
+        Rejection::TooManyChildren { .. } => Reason::TooManyChildren,
+        Rejection::LineageTooDeep { .. } => Reason::LineageTooDeep,
         Rejection::NotDue { .. } => Reason::RunNotDue,
         Rejection::Unreadable { .. } => Reason::Unreadable,
         Rejection::NotStorable { .. } => Reason::NotStorable,

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use futures_util::future::{try_join, try_join_all};
 use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp};
-use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, ListedNamespace, StoreError, gate, namespace};
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use crate::{
@@ -423,10 +423,14 @@ impl ControlReads for PostgresReads {
         rows.first().map(read_namespace).transpose()
     }
 
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         let after = after.map_or("", |after| after);
         let rows = self.query(NAMESPACES, &[&after, &(limit as i64)]).await?;
-        rows.iter().map(read_namespace).collect()
+        rows.iter().map(|found| ListedNamespace::of(row::name(found, 0)?, read_namespace(found))).collect()
     }
 
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join;
-use kagzi_model::{Aggregate, Labels, Name, Payload, Reason, Run, RunId, Timestamp};
+use kagzi_model::{Aggregate, Labels, Name, Payload, Reason, Run, RunId, State, Timestamp};
 use kagzi_store::{
     DueKey, DueQuery, DueRun, FoundBusiness, Loaded, OrderBy, RunKey, RunRows, StoreError, run,
 };
@@ -288,7 +288,7 @@ impl<'k> KeyColumns<'k> {
 
 /// A run from its row and its events, in order.
 fn aggregate(run: &Row, history: &[Row]) -> Result<Aggregate, StoreError> {
-    let mut aggregate = Aggregate::new(read(run)?, 0);
+    let mut aggregate = Aggregate::before_history(read(run)?);
     events::absorb(&mut aggregate, history)?;
     Ok(aggregate)
 }
@@ -339,9 +339,9 @@ fn changed_columns(runs: &[Run]) -> Columns<'_> {
         // Changes when a run is reopened after its deadline.
         column(runs, |run| run.deadline_at.map(|at| at.0)),
         column(runs, |run| (!run.labels.is_empty()).then(|| to_json(&run.labels))),
+        column(runs, |run| run.sweep_at().map(|at| at.0)),
         column(runs, |run| run.state.status() as i16),
         column(runs, |run| run.due_at().map(|at| at.0)),
-        column(runs, |run| run.sweep_at().map(|at| at.0)),
         column(runs, |run| run.lease().map(|lease| lease.worker.0)),
         column(runs, |run| run.state.error_code().map(|code| text(code))),
     ];
@@ -370,18 +370,22 @@ fn count(number: u32) -> i32 {
 /// The columns that are a run's place in a list.
 pub fn place(order: OrderBy) -> (usize, usize) {
     match order {
-        OrderBy::CreatedAt => (15, 1),
+        OrderBy::CreatedAt => (16, 1),
         OrderBy::FinishedAt => (9, 1),
     }
 }
 
 /// Reads a run.
 pub fn read(row: &Row) -> Result<Run, StoreError> {
+    let state: State = row::json(row, 3)?;
+    // Only an ended run stores a time here that does not follow from the rest.
+    let sweep_at = row::get::<Option<i64>>(row, 12)?.map(Timestamp);
+    let close_at = sweep_at.filter(|_| state.finished());
     Ok(Run {
         namespace: row::name(row, 0)?,
         id: RunId(row::get(row, 1)?),
         version: row::get::<i64>(row, 2)?.cast_unsigned(),
-        state: row::json(row, 3)?,
+        state,
         epoch: row::get::<i64>(row, 4)?.cast_unsigned(),
         attempts: row::get::<i32>(row, 5)?.cast_unsigned(),
         dispatch_count: row::get::<i32>(row, 6)?.cast_unsigned(),
@@ -389,12 +393,15 @@ pub fn read(row: &Row) -> Result<Run, StoreError> {
         started_at: row::get::<Option<i64>>(row, 8)?.map(Timestamp),
         finished_at: row::get::<Option<i64>>(row, 9)?.map(Timestamp),
         deadline_at: row::get::<Option<i64>>(row, 10)?.map(Timestamp),
+        close_at,
         labels: labels(row, 11)?,
-        business_id: row::get::<Option<&str>>(row, 12)?.map(Name::from),
-        workflow_type: row::name(row, 13)?,
-        task_queue: row::name(row, 14)?,
-        created_at: Timestamp(row::get(row, 15)?),
-        options: Arc::new(row::json(row, 16)?),
+        business_id: row::get::<Option<&str>>(row, 13)?.map(Name::from),
+        workflow_type: row::name(row, 14)?,
+        task_queue: row::name(row, 15)?,
+        created_at: Timestamp(row::get(row, 16)?),
+        options: Arc::new(row::json(row, 17)?),
+        generation: row::get::<Option<i64>>(row, 18)?.map_or(1, |number| number as u32),
+        first_seq: row::get::<Option<i64>>(row, 19)?.map_or(1, i64::cast_unsigned),
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp};
-use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, ListedNamespace, StoreError, gate, namespace};
 
 use crate::{
     backend::SqliteBackend,
@@ -216,9 +216,14 @@ impl ControlReads for SqliteReads {
         self.pool().read(move |db| db.first(NAMESPACE, bind![name], read_namespace)).await
     }
 
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         let after = after.cloned().unwrap_or_default();
-        self.pool().read(move |db| db.all(NAMESPACES, bind![after, limit], read_namespace)).await
+        let listed = |row: &Row<'_>| ListedNamespace::of(row.get(0)?, read_namespace(row));
+        self.pool().read(move |db| db.all(NAMESPACES, bind![after, limit], listed)).await
     }
 
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {

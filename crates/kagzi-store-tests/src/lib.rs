@@ -5,6 +5,7 @@
 //! store.
 
 pub mod batches;
+pub mod children;
 pub mod claims;
 pub mod closes;
 pub mod deadlines;
@@ -13,9 +14,11 @@ pub mod durability;
 pub mod endings;
 mod factory;
 pub mod gates;
+pub mod generations;
 pub mod held_schedules;
 pub mod history;
 pub mod isolation;
+pub mod kept_generations;
 pub mod kept_signals;
 pub mod labels;
 pub mod leases;

@@ -111,6 +111,20 @@ macro_rules! conformance {
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
             }
+            children {
+                a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,
+                the_end_of_a_child_wakes_its_parent_in_its_own_commit,
+                a_child_that_ends_first_is_taken_by_whoever_asks_or_parks,
+                the_last_of_many_children_wakes_their_parent,
+                the_first_failure_wakes_a_parent_that_wants_to_hear_of_it,
+                every_way_in_which_a_child_ends_is_told_with_its_code,
+                what_a_run_has_started_ends_with_it_as_it_asked_for,
+                many_children_are_closed_in_pieces_and_trees_to_their_leaves,
+                a_child_whose_id_another_run_has_is_not_started_and_its_parent_is_told,
+                a_run_that_goes_on_again_starts_other_children_for_those_that_were_closed,
+                the_end_of_a_child_is_recorded_also_where_its_parent_has_ended,
+                a_lineage_has_an_end,
+            }
             signals {
                 a_signal_that_comes_early_waits_for_its_wait,
                 signals_are_taken_in_order_and_once,
@@ -125,6 +139,22 @@ macro_rules! conformance {
                 a_signal_that_says_failed_ends_its_wait_with_the_error,
                 unread_signals_are_bounded_and_the_rest_is_refused,
                 an_ended_run_takes_no_signal_and_says_so,
+            }
+            generations {
+                a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,
+                a_new_generation_has_an_empty_record_and_old_leases_write_nothing_into_it,
+                what_a_run_was_started_with_stays,
+                unread_signals_are_taken_generations_later_with_what_they_said,
+                a_signal_that_was_given_back_is_taken_by_the_next_generation,
+                a_late_repeat_of_a_signal_is_recognised_in_a_later_generation,
+                signals_without_pause_and_a_run_that_continues_without_pause_lose_nothing,
+                a_history_stays_flat_over_many_generations,
+                a_large_generation_goes_piece_by_piece,
+                a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
+                a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
+                children_are_the_runs_own_in_every_generation,
+                a_run_that_continued_goes_with_all_that_belongs_to_it,
+                a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
@@ -291,6 +321,11 @@ macro_rules! durability {
                 a_repeat_is_recognised_before_and_after_it_was_taken_and_after_a_restart,
                 a_run_that_waits_is_found_by_its_reason_and_is_still_there_after_a_restart,
             }
+            kept_generations {
+                a_run_goes_on_in_its_generation_after_a_restart,
+                a_repeat_of_a_continue_is_recognised_after_a_restart,
+                a_run_knows_the_children_of_earlier_generations_after_a_restart,
+            }
             durability {
                 an_acknowledged_start_survives_reopening,
                 a_worker_goes_on_with_its_lease_after_reopening,
@@ -317,6 +352,7 @@ macro_rules! durability {
                 a_deadline_of_a_run_that_cannot_be_read_holds_up_no_other,
                 a_schedule_that_cannot_be_read_stops_no_other,
                 settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace,
+                a_namespace_that_cannot_be_read_is_listed_by_its_name_among_the_others,
                 rows_that_are_due_and_cannot_be_leased_do_not_stand_in_the_way_of_their_queue,
             }
         }

@@ -37,9 +37,9 @@ mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, Changes, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness, LabelRow,
-    Loaded, LoadedWorker, LoadedWorkers, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows,
-    WorkerRows, WorkersQuery, WriteSet,
+    Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
+    LabelRow, Loaded, LoadedWorker, LoadedWorkers, OLD_ROWS_MAX, QueueKey, RetentionRows, RetireQuery,
+    RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -47,7 +47,7 @@ pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
     Offline, Outcome, Register, SignalNotice, Silent, Swept, Waiting,
 };
-pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ServerControls};
+pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ListedNamespace, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};

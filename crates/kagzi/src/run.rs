@@ -4,20 +4,28 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod announced;
+pub(crate) mod child;
 pub(crate) mod context;
+pub(crate) mod continue_as_new;
 pub(crate) mod ending;
 pub(crate) mod executor;
+pub(crate) mod gather;
 pub(crate) mod inside;
 pub(crate) mod journal;
 pub(crate) mod label;
 pub(crate) mod mailbox;
+pub(crate) mod missed;
+pub(crate) mod next;
+pub(crate) mod parts;
 pub(crate) mod path;
+pub(crate) mod poll;
 pub(crate) mod progress;
 pub(crate) mod race;
 pub(crate) mod signal;
 pub(crate) mod sleep;
 pub(crate) mod slot;
 pub(crate) mod spawn;
+pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod step_builder;

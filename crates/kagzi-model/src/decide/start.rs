@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Aggregate, Change, EventKind, IdReuse, Name, Payload, Rejection, Run, StartRun, Started, State, Status,
-    Timestamp,
+    Aggregate, Change, EventKind, IdReuse, Name, Payload, Rejection, Run, RunOptions, StartRun, Started,
+    State, Status, Timestamp,
 };
 
 /// Creates the run; the same request again gets the run that is there, another request under the id a
@@ -63,14 +63,18 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         attempts: 0,
         dispatch_count: 0,
         crashes: 0,
+        generation: 1,
+        first_seq: 1,
         created_at: now,
         started_at: None,
         finished_at: None,
+        close_at: None,
         deadline_at: start
             .options
             .timeouts
             .deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
-        options: Arc::new(start.options.clone()),
+        // What to do about a taken id is of no use afterwards, and is not stored.
+        options: Arc::new(RunOptions { reuse: IdReuse::Attach, ..start.options.clone() }),
         labels: start.labels.clone(),
     };
     let reply = Started { run: run.id, existed: false };

@@ -1,5 +1,6 @@
 //! A run with its steps, rebuilt from its events. Stores keep it in memory while the run is busy.
 
+mod children;
 mod mail;
 mod orders;
 mod steps;
@@ -8,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::Projection;
 use crate::{
-    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
-    Timestamp, Unread, Wait,
-    codes::WORKER_LOST,
+    Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
+    StepState, Timestamp, Unread, Wait, child_channel,
+    codes::{NOT_YET, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX},
     only_told,
 };
@@ -51,6 +52,10 @@ pub struct Aggregate {
     pub unknown: Option<Name>,
     /// What others told it, and which waits are open; none for a run that never had to do with either.
     pub mail: Option<Box<Mail>>,
+    /// The runs that it has started; none for a run that never started any.
+    pub family: Option<Box<Family>>,
+    /// The epoch of the lease that ended when the run continued in place; 0 as long as it never did.
+    pub continued_under: u64,
 }
 
 impl Aggregate {
@@ -74,7 +79,15 @@ impl Aggregate {
             requests: Vec::new(),
             unknown: None,
             mail: None,
+            family: None,
+            continued_under: 0,
         }
+    }
+
+    /// A run as loaded, before the events of its living generation are absorbed.
+    pub fn before_history(run: Run) -> Self {
+        let last_seq = run.first_seq.saturating_sub(1);
+        Aggregate::new(run, last_seq)
     }
 
     /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with
@@ -98,7 +111,9 @@ impl Aggregate {
             requests: self.requests.clone(),
             unknown: self.unknown.clone(),
             mail: self.mail.clone(),
+            family: self.family.clone(),
             releases: self.releases,
+            continued_under: self.continued_under,
         }
     }
 
@@ -135,8 +150,8 @@ impl Aggregate {
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
-                    // A lost worker uses up nothing of what all steps share.
-                    Some(due) if *failure.code == *WORKER_LOST => {
+                    // A lost worker and a look that found nothing use up nothing of what all steps share.
+                    Some(due) if *failure.code == *WORKER_LOST || *failure.code == *NOT_YET => {
                         StepState::Waiting(Wait::Retry { at: *due, failure })
                     }
                     Some(due) => {
@@ -194,11 +209,12 @@ impl Aggregate {
                 opens.iter().for_each(|step| self.open_again(step));
             }
             EventKind::SignalReceived { channel, id, failure } => {
+                self.hear_of_child(channel);
                 let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
                 self.mail_mut().receive(channel, Unread { seq, id, failure });
             }
             EventKind::WaitBegan { step, position, channel, until } => {
-                let wait = Wait::Signal { channel: channel.clone(), until: *until };
+                let wait = Wait::on(channel.clone(), *until);
                 self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
                 self.mail_mut().wait(channel, step, *until);
                 self.moved = true;
@@ -209,6 +225,7 @@ impl Aggregate {
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
+                self.hear_of_child(channel);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
                 self.mail_mut().take(step, channel, Unread { seq, id, failure });
@@ -218,6 +235,23 @@ impl Aggregate {
                 let mail = self.mail_mut();
                 mail.leave(channel, step);
                 mail.close(step, channel);
+            }
+            EventKind::ChildStarted { step, position, child, close, awaited, until, told, .. } => {
+                self.family.get_or_insert_default().start(step, *child, *close, *told);
+                if *awaited {
+                    let channel = child_channel(*child);
+                    let wait = Wait::on(channel.clone(), *until);
+                    self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
+                    self.mail_mut().wait(&channel, step, *until);
+                    self.moved = true;
+                } else {
+                    self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
+                }
+            }
+            EventKind::ChildrenClosed { children } => {
+                if let Some(family) = &mut self.family {
+                    family.close(children);
+                }
             }
             EventKind::RunResumed { request, .. } => {
                 self.heed(request.as_ref());
@@ -232,6 +266,20 @@ impl Aggregate {
                 self.failed_by = None;
                 self.retry_now(at);
                 self.forgive(at, forgives);
+                self.forget_closed_children(at);
+            }
+            EventKind::RunContinued {
+                epoch, taken, unread, closed, requests, handlers, children, ..
+            } => {
+                *self = Aggregate {
+                    requests: requests.clone(),
+                    handlers: handlers.clone(),
+                    mail: Mail::beginning(taken, unread, closed),
+                    family: Family::beginning(children),
+                    continued_under: *epoch,
+                    unknown: self.unknown.take(),
+                    ..Aggregate::new(self.run.clone(), self.last_seq)
+                };
             }
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),

@@ -1,9 +1,12 @@
 //! The journal of a run, as replay needs it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{JournalEntry, JournalState, Projection, Sources, project};
-use crate::{Event, EventKind, Finality, Name, Payload, Timestamp, only_told};
+use crate::{
+    Event, EventKind, Failure, Finality, Name, Payload, RunId, Timestamp, child_channel, codes::CHILD_CLOSED,
+    only_told,
+};
 
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
@@ -25,6 +28,10 @@ pub struct Journal {
     waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
+    /// Those of them that lie before this generation: their payloads are needed once a wait takes them.
+    carried: HashSet<u64>,
+    /// Children that were told to end because the run had ended.
+    closed: HashSet<RunId>,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
     /// that no wait has taken.
     missing: BTreeMap<u64, Option<Name>>,
@@ -110,6 +117,8 @@ impl Projection for Journal {
                         *whose = Some(step.clone());
                     } else if received.is_none() {
                         self.note_missing(event, Some(step));
+                    } else if self.carried.remove(&source) {
+                        self.missing.insert(source, Some(step.clone()));
                     }
                 } else {
                     self.set(step, *position, 1, state);
@@ -128,14 +137,47 @@ impl Projection for Journal {
                 self.set(step, *position, 1, JournalState::Completed { result });
                 self.tell(step);
             }
+            EventKind::ChildStarted { step, position, child, awaited, until, .. } => {
+                let state = if *awaited {
+                    let (channel, until) = (child_channel(*child), *until);
+                    self.waits.insert(step.clone(), (channel.clone(), until, None));
+                    JournalState::Waiting { channel, until, is_there: false }
+                } else {
+                    JournalState::Completed { result: Payload::new(&b""[..]) }
+                };
+                self.set(step, *position, u32::from(!*awaited), state).child = Some(*child);
+                if !*awaited {
+                    self.tell(step);
+                }
+            }
+            EventKind::ChildrenClosed { children } => self.closed.extend(children),
             EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| self.wake(step)),
             EventKind::RunResumed { .. } => self.retry_now(event.at),
-            EventKind::RunRetried { forgives, .. } | EventKind::RunReopened { forgives, .. } => {
+            EventKind::RunRetried { forgives, .. } => {
                 self.retry_now(event.at);
                 self.forgive(event.at, forgives);
             }
+            EventKind::RunReopened { forgives, .. } => {
+                self.retry_now(event.at);
+                self.forgive(event.at, forgives);
+                self.forget_closed_children(event.at);
+            }
             EventKind::RunStarted => {
                 self.input = event.payload.clone();
+                self.note_missing(event, None);
+            }
+            EventKind::RunContinued { unread, .. } => {
+                let lie = unread
+                    .iter()
+                    .map(|signal| (signal.received, (signal.channel.clone(), Payload::new(&b""[..]))));
+                *self = Journal {
+                    input: event.payload.clone(),
+                    last_seq: event.seq,
+                    bytes: event.payload.as_ref().map_or(0, |payload| payload.data.len()),
+                    unread: lie.collect(),
+                    carried: unread.iter().map(|signal| signal.received).collect(),
+                    ..Journal::default()
+                };
                 self.note_missing(event, None);
             }
             EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
@@ -245,8 +287,16 @@ impl Journal {
         let at = *self.index.entry(path.clone()).or_insert_with(|| {
             let path = path.clone();
             let sources = Sources::default();
-            let entry =
-                JournalEntry { path, position, attempts: 0, state, order: 0, progress: None, sources };
+            let entry = JournalEntry {
+                path,
+                position,
+                attempts: 0,
+                state,
+                order: 0,
+                progress: None,
+                child: None,
+                sources,
+            };
             self.entries.push(Some(Told { entry, after: self.told }));
             self.entries.len() - 1
         });
@@ -309,6 +359,19 @@ impl Journal {
             | JournalState::Waiting { .. } => {}
         }
         self.told -= 1;
+    }
+
+    /// Steps that wait for children which were closed begin anew, with other children.
+    fn forget_closed_children(&mut self, at: Timestamp) {
+        for told in self.entries.iter_mut().flatten() {
+            let entry = &mut told.entry;
+            if let (JournalState::Waiting { .. }, Some(child)) = (&entry.state, entry.child)
+                && self.closed.contains(&child)
+            {
+                let failure = Failure::new(CHILD_CLOSED, "its child was closed when the run ended");
+                entry.state = JournalState::Retry { at, failure };
+            }
+        }
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.

@@ -89,6 +89,11 @@ impl Projection for Timeline {
             EventKind::RunStarted | EventKind::RunReleased { .. } | EventKind::RunResumed { .. } => {
                 run.begin(Spent::Waiting, at);
             }
+            EventKind::RunContinued { .. } => {
+                run.begin(Spent::Waiting, at);
+                self.lines.truncate(1);
+                self.index.clear();
+            }
             EventKind::RunReopened { .. } => {
                 run.begin(Spent::Waiting, at);
                 self.ended = false;
@@ -121,10 +126,14 @@ impl Projection for Timeline {
                 }
             }
             EventKind::SleepScheduled { step, until, .. } => self.step(step).add(Spent::Sleeping, at, *until),
-            EventKind::WaitBegan { step, until: Some(until), .. } => {
+            EventKind::WaitBegan { step, until: Some(until), .. }
+            | EventKind::ChildStarted { step, until: Some(until), awaited: true, .. } => {
                 self.step(step).add(Spent::Sleeping, at, *until);
             }
-            EventKind::WaitBegan { step, until: None, .. } => self.step(step).begin(Spent::Sleeping, at),
+            EventKind::WaitBegan { step, until: None, .. }
+            | EventKind::ChildStarted { step, until: None, awaited: true, .. } => {
+                self.step(step).begin(Spent::Sleeping, at);
+            }
             EventKind::SleepOver { step }
             | EventKind::WaitEnded { step, .. }
             | EventKind::StepClosed { step, .. } => self.step(step).end(at),
@@ -132,6 +141,8 @@ impl Projection for Timeline {
             EventKind::LabelSet { .. }
             | EventKind::SignalReceived { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { awaited: false, .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::HandlerStarted { .. }
             | only_told!()
             | EventKind::Unknown { .. } => {}
@@ -216,8 +227,13 @@ mod tests {
             finality: None,
         };
         let waits = vec![step.clone()];
-        let parked =
-            EventKind::RunParked { due_at: Some(Timestamp(30_000)), closes: vec![], opens: vec![], waits };
+        let parked = EventKind::RunParked {
+            due_at: Some(Timestamp(30_000)),
+            closes: vec![],
+            opens: vec![],
+            waits,
+            wake: None,
+        };
         let kinds = [(0, EventKind::RunStarted), (10_000, failed), (10_000, parked)];
         let events: Vec<Event> = (1..)
             .zip(kinds)

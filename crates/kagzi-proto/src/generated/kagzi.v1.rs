@@ -145,6 +145,9 @@ pub struct JournalEntry {
     /// order, one at a time.
     #[prost(uint32, tag = "9")]
     pub order: u32,
+    /// the run that the step has started, if it started one
+    #[prost(string, tag = "11")]
+    pub child_run_id: ::prost::alloc::string::String,
     /// when WAITING: what it waits for has come and was not taken; ask for it
     #[prost(bool, tag = "10")]
     pub signalled: bool,
@@ -231,6 +234,12 @@ pub struct WorkflowRun {
     /// it was not to start before
     #[prost(message, optional, tag = "30")]
     pub start_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// set on runs that another run started
+    #[prost(string, tag = "31")]
+    pub parent_run_id: ::prost::alloc::string::String,
+    /// from 1; it rises when the run continues in place
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -395,6 +404,8 @@ pub enum WaitReason {
     Paused = 5,
     /// somebody's word on a channel
     Signal = 6,
+    /// the end of a child
+    Child = 7,
     /// this server cannot read the run and leaves it alone
     Unreadable = 100,
 }
@@ -412,6 +423,7 @@ impl WaitReason {
             Self::Retry => "WAIT_REASON_RETRY",
             Self::Paused => "WAIT_REASON_PAUSED",
             Self::Signal => "WAIT_REASON_SIGNAL",
+            Self::Child => "WAIT_REASON_CHILD",
             Self::Unreadable => "WAIT_REASON_UNREADABLE",
         }
     }
@@ -425,6 +437,7 @@ impl WaitReason {
             "WAIT_REASON_RETRY" => Some(Self::Retry),
             "WAIT_REASON_PAUSED" => Some(Self::Paused),
             "WAIT_REASON_SIGNAL" => Some(Self::Signal),
+            "WAIT_REASON_CHILD" => Some(Self::Child),
             "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
             _ => None,
         }
@@ -528,7 +541,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 37, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -554,6 +567,8 @@ pub mod event_detail {
         RunRetried(super::RunRetriedEvent),
         #[prost(message, tag = "19")]
         RunReopened(super::RunReopenedEvent),
+        #[prost(message, tag = "29")]
+        RunContinued(super::RunContinuedEvent),
         #[prost(message, tag = "13")]
         RunCompleted(super::RunCompletedEvent),
         #[prost(message, tag = "14")]
@@ -562,6 +577,8 @@ pub mod event_detail {
         RunCancelled(super::RunCancelledEvent),
         #[prost(message, tag = "16")]
         RunTimedOut(super::RunTimedOutEvent),
+        #[prost(message, tag = "37")]
+        ChildrenClosed(super::ChildrenClosedEvent),
         #[prost(message, tag = "20")]
         HandlerStarted(super::HandlerStartedEvent),
         #[prost(message, tag = "21")]
@@ -588,6 +605,8 @@ pub mod event_detail {
         WaitEnded(super::WaitEndedEvent),
         #[prost(message, tag = "27")]
         ChannelClosed(super::ChannelClosedEvent),
+        #[prost(message, tag = "28")]
+        ChildStarted(super::ChildStartedEvent),
         #[prost(message, tag = "23")]
         StepClosed(super::StepClosedEvent),
     }
@@ -622,6 +641,9 @@ pub struct RunParkedEvent {
     /// what the function waits for, where its worker could say so
     #[prost(string, repeated, tag = "4")]
     pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// it goes on with the last of them, not with the first
+    #[prost(uint32, tag = "5")]
+    pub wake: u32,
 }
 /// Given back without counting as an attempt: drain, no handler, a delivery that was lost, a task that died.
 /// Without progress it waits longer each time.
@@ -712,6 +734,81 @@ pub struct RunReopenedEvent {
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
 }
+/// The function ended and begins anew with another input, as the same run: nothing before this line counts
+/// for it any more, and most of it is deleted. What the run takes along stands here.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunContinuedEvent {
+    /// which one begins, from 2
+    #[prost(uint32, tag = "1")]
+    pub generation: u32,
+    /// of the lease that ended with it
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// the latest signals that were taken, so that a late repeat is recognised
+    #[prost(message, repeated, tag = "3")]
+    pub taken: ::prost::alloc::vec::Vec<run_continued_event::Taken>,
+    /// the signals that no wait has taken, in the order of their channels
+    #[prost(message, repeated, tag = "4")]
+    pub unread: ::prost::alloc::vec::Vec<run_continued_event::Unread>,
+    /// the channels that stay closed
+    #[prost(string, repeated, tag = "5")]
+    pub closed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the latest requests of operators, so that a repeat is recognised
+    #[prost(string, repeated, tag = "6")]
+    pub requests: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the failure handlers that were started for the run
+    #[prost(bytes = "bytes", repeated, tag = "7")]
+    pub handlers: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// the children that have not ended
+    #[prost(message, repeated, tag = "8")]
+    pub children: ::prost::alloc::vec::Vec<run_continued_event::Children>,
+}
+/// Nested message and enum types in `RunContinuedEvent`.
+pub mod run_continued_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Taken {
+        #[prost(string, tag = "1")]
+        pub channel: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub id: ::prost::alloc::string::String,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Unread {
+        #[prost(string, tag = "1")]
+        pub channel: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub id: ::prost::alloc::string::String,
+        #[prost(uint64, tag = "3")]
+        pub received: u64,
+        #[prost(message, optional, tag = "4")]
+        pub failure: ::core::option::Option<unread::Failure>,
+    }
+    /// Nested message and enum types in `Unread`.
+    pub mod unread {
+        #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+        pub struct Failure {
+            #[prost(string, tag = "1")]
+            pub code: ::prost::alloc::string::String,
+            #[prost(string, tag = "2")]
+            pub message: ::prost::alloc::string::String,
+            #[prost(bool, tag = "3")]
+            pub non_retryable: bool,
+            #[prost(int64, tag = "4")]
+            pub retry_after_ms: i64,
+            #[prost(string, tag = "5")]
+            pub class: ::prost::alloc::string::String,
+            #[prost(string, tag = "6")]
+            pub details: ::prost::alloc::string::String,
+        }
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Children {
+        #[prost(bytes = "bytes", tag = "1")]
+        pub run: ::prost::bytes::Bytes,
+        #[prost(uint32, tag = "2")]
+        pub close: u32,
+    }
+}
 /// The function returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunCompletedEvent {}
@@ -777,6 +874,12 @@ pub mod run_timed_out_event {
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
     }
+}
+/// The run has ended, and these children of it were told to end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildrenClosedEvent {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub children: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 /// A failure handler was started for it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1023,6 +1126,33 @@ pub struct ChannelClosedEvent {
     #[prost(string, tag = "3")]
     pub channel: ::prost::alloc::string::String,
 }
+/// The code started another run, in the same commit. Where it waits for the child's end, the step goes on
+/// until that is told on the child's channel.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildStartedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub child: ::prost::bytes::Bytes,
+    #[prost(string, tag = "4")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub task_queue: ::prost::alloc::string::String,
+    /// what becomes of it when the run ends
+    #[prost(uint32, tag = "6")]
+    pub close: u32,
+    /// the step ends with the child
+    #[prost(bool, tag = "7")]
+    pub awaited: bool,
+    /// how long the step waits for it
+    #[prost(int64, tag = "8")]
+    pub until: i64,
+    /// the run is told of the child's end
+    #[prost(bool, tag = "9")]
+    pub told: bool,
+}
 /// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended, and the
 /// end does not count because the code never heard of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1048,10 +1178,12 @@ pub enum EventKind {
     RunResumed = 12,
     RunRetried = 18,
     RunReopened = 19,
+    RunContinued = 29,
     RunCompleted = 13,
     RunFailed = 14,
     RunCancelled = 15,
     RunTimedOut = 16,
+    ChildrenClosed = 37,
     HandlerStarted = 20,
     HandlerEnded = 21,
     SignalReceived = 24,
@@ -1065,6 +1197,7 @@ pub enum EventKind {
     WaitBegan = 25,
     WaitEnded = 26,
     ChannelClosed = 27,
+    ChildStarted = 28,
     StepClosed = 23,
 }
 impl EventKind {
@@ -1084,10 +1217,12 @@ impl EventKind {
             Self::RunResumed => "EVENT_KIND_RUN_RESUMED",
             Self::RunRetried => "EVENT_KIND_RUN_RETRIED",
             Self::RunReopened => "EVENT_KIND_RUN_REOPENED",
+            Self::RunContinued => "EVENT_KIND_RUN_CONTINUED",
             Self::RunCompleted => "EVENT_KIND_RUN_COMPLETED",
             Self::RunFailed => "EVENT_KIND_RUN_FAILED",
             Self::RunCancelled => "EVENT_KIND_RUN_CANCELLED",
             Self::RunTimedOut => "EVENT_KIND_RUN_TIMED_OUT",
+            Self::ChildrenClosed => "EVENT_KIND_CHILDREN_CLOSED",
             Self::HandlerStarted => "EVENT_KIND_HANDLER_STARTED",
             Self::HandlerEnded => "EVENT_KIND_HANDLER_ENDED",
             Self::SignalReceived => "EVENT_KIND_SIGNAL_RECEIVED",
@@ -1101,6 +1236,7 @@ impl EventKind {
             Self::WaitBegan => "EVENT_KIND_WAIT_BEGAN",
             Self::WaitEnded => "EVENT_KIND_WAIT_ENDED",
             Self::ChannelClosed => "EVENT_KIND_CHANNEL_CLOSED",
+            Self::ChildStarted => "EVENT_KIND_CHILD_STARTED",
             Self::StepClosed => "EVENT_KIND_STEP_CLOSED",
         }
     }
@@ -1117,10 +1253,12 @@ impl EventKind {
             "EVENT_KIND_RUN_RESUMED" => Some(Self::RunResumed),
             "EVENT_KIND_RUN_RETRIED" => Some(Self::RunRetried),
             "EVENT_KIND_RUN_REOPENED" => Some(Self::RunReopened),
+            "EVENT_KIND_RUN_CONTINUED" => Some(Self::RunContinued),
             "EVENT_KIND_RUN_COMPLETED" => Some(Self::RunCompleted),
             "EVENT_KIND_RUN_FAILED" => Some(Self::RunFailed),
             "EVENT_KIND_RUN_CANCELLED" => Some(Self::RunCancelled),
             "EVENT_KIND_RUN_TIMED_OUT" => Some(Self::RunTimedOut),
+            "EVENT_KIND_CHILDREN_CLOSED" => Some(Self::ChildrenClosed),
             "EVENT_KIND_HANDLER_STARTED" => Some(Self::HandlerStarted),
             "EVENT_KIND_HANDLER_ENDED" => Some(Self::HandlerEnded),
             "EVENT_KIND_SIGNAL_RECEIVED" => Some(Self::SignalReceived),
@@ -1134,6 +1272,7 @@ impl EventKind {
             "EVENT_KIND_WAIT_BEGAN" => Some(Self::WaitBegan),
             "EVENT_KIND_WAIT_ENDED" => Some(Self::WaitEnded),
             "EVENT_KIND_CHANNEL_CLOSED" => Some(Self::ChannelClosed),
+            "EVENT_KIND_CHILD_STARTED" => Some(Self::ChildStarted),
             "EVENT_KIND_STEP_CLOSED" => Some(Self::StepClosed),
             _ => None,
         }
@@ -3782,6 +3921,9 @@ pub struct PollActivityResponse {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// rises when the run continues in place; from 2 on paths begin with ~GENERATION/
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
     /// W3C tracestate that came with the start, to be sent on with traceparent
     #[prost(string, tag = "50")]
     pub tracestate: ::prost::alloc::string::String,
@@ -4023,6 +4165,18 @@ pub struct CompleteWorkflowRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteWorkflowResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ContinueRunRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// of the generation that begins
+    #[prost(message, optional, tag = "3")]
+    pub input: ::core::option::Option<Payload>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ContinueRunResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailWorkflowRequest {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
@@ -4110,6 +4264,41 @@ pub struct AwaitSignalResponse {
     #[prost(bool, tag = "2")]
     pub parked: bool,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartChildRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// the call's own identity
+    #[prost(message, optional, tag = "3")]
+    pub step: ::core::option::Option<StepRef>,
+    /// As a client would ask for it. Its namespace is the run's, an empty task_queue means the run's own, and
+    /// its policy for ids is AFTER_FAILURE.
+    #[prost(message, optional, tag = "4")]
+    pub start: ::core::option::Option<StartWorkflowRequest>,
+    /// unspecified = CANCEL
+    #[prost(enumeration = "ClosePolicy", tag = "5")]
+    pub close_policy: i32,
+    /// unspecified = AWAIT
+    #[prost(enumeration = "ChildMode", tag = "6")]
+    pub mode: i32,
+    /// with AWAIT: how long it waits; the child goes on afterwards
+    #[prost(int64, optional, tag = "7")]
+    pub timeout_ms: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartChildResponse {
+    /// of the child
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// with AWAIT
+    #[prost(message, optional, tag = "2")]
+    pub waited: ::core::option::Option<Waited>,
+    /// the child has not ended and the lease has: drop the run and poll
+    #[prost(bool, tag = "3")]
+    pub parked: bool,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseRunRequest {
     #[prost(string, tag = "1")]
@@ -4192,7 +4381,7 @@ pub struct Report {
     pub lease: ::core::option::Option<LeaseRef>,
     #[prost(
         oneof = "report::Body",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18"
     )]
     pub body: ::core::option::Option<report::Body>,
 }
@@ -4228,6 +4417,10 @@ pub mod report {
         StepClosed(super::StepClosed),
         #[prost(message, tag = "16")]
         SignalAwaited(super::SignalAwaited),
+        #[prost(message, tag = "17")]
+        StartChild(::prost::alloc::boxed::Box<super::StartChild>),
+        #[prost(message, tag = "18")]
+        RunContinued(super::RunContinued),
     }
 }
 /// A long step says how far it is; the next attempt can read it.
@@ -4304,6 +4497,20 @@ pub struct SignalAwaited {
     #[prost(bool, tag = "4")]
     pub last_call: bool,
 }
+/// The workflow starts another run, in the commit that records it. See StartChildRequest.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartChild {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(message, optional, tag = "2")]
+    pub start: ::core::option::Option<StartWorkflowRequest>,
+    #[prost(enumeration = "ClosePolicy", tag = "3")]
+    pub close_policy: i32,
+    #[prost(enumeration = "ChildMode", tag = "4")]
+    pub mode: i32,
+    #[prost(int64, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<i64>,
+}
 /// The workflow labels its run. The call has a step's identity, so that replay does not repeat it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LabelSet {
@@ -4323,6 +4530,15 @@ pub struct RunCompleted {
     #[prost(message, repeated, tag = "2")]
     pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
 }
+/// The function ended and begins anew with this input: the same run, with an empty journal. The lease ends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunContinued {
+    #[prost(message, optional, tag = "1")]
+    pub input: ::core::option::Option<Payload>,
+    /// results that were not sent before: they are recorded together with it
+    #[prost(message, repeated, tag = "2")]
+    pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFailed {
     #[prost(message, optional, tag = "1")]
@@ -4338,6 +4554,9 @@ pub struct RunParked {
     /// dropped and wake nobody. Empty = whatever is due first, for workers that cannot say.
     #[prost(string, repeated, tag = "1")]
     pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// unspecified = FIRST
+    #[prost(enumeration = "Wake", tag = "2")]
+    pub wake: i32,
 }
 /// Given back unexecuted, without counting as an attempt.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4438,6 +4657,9 @@ pub struct Assign {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// rises when the run continues in place; from 2 on paths begin with ~GENERATION/
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
     /// W3C tracestate that came with the start, to be sent on with traceparent
     #[prost(string, tag = "50")]
     pub tracestate: ::prost::alloc::string::String,
@@ -4464,7 +4686,7 @@ pub struct Ack {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5, 6, 7")]
     pub body: ::core::option::Option<answer::Body>,
 }
 /// Nested message and enum types in `Answer`.
@@ -4482,6 +4704,8 @@ pub mod answer {
         Sleeping(super::Sleeping),
         #[prost(message, tag = "6")]
         Waited(super::Waited),
+        #[prost(message, tag = "7")]
+        ChildBegan(super::ChildBegan),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4528,6 +4752,15 @@ pub struct Waited {
     #[prost(message, optional, tag = "4")]
     pub failure: ::core::option::Option<Failure>,
 }
+/// The child exists.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildBegan {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// with AWAIT
+    #[prost(message, optional, tag = "2")]
+    pub waited: ::core::option::Option<Waited>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainOrder {
     #[prost(string, tag = "1")]
@@ -4561,6 +4794,42 @@ impl WorkerStatus {
             "WORKER_STATUS_ONLINE" => Some(Self::Online),
             "WORKER_STATUS_DRAINING" => Some(Self::Draining),
             "WORKER_STATUS_OFFLINE" => Some(Self::Offline),
+            _ => None,
+        }
+    }
+}
+/// When a run goes on that waits for several things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Wake {
+    Unspecified = 0,
+    /// with the first of them
+    First = 1,
+    /// with the last of them
+    Last = 2,
+    /// with the last of them, or the first that failed
+    LastOrFailed = 3,
+}
+impl Wake {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAKE_UNSPECIFIED",
+            Self::First => "WAKE_FIRST",
+            Self::Last => "WAKE_LAST",
+            Self::LastOrFailed => "WAKE_LAST_OR_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAKE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAKE_FIRST" => Some(Self::First),
+            "WAKE_LAST" => Some(Self::Last),
+            "WAKE_LAST_OR_FAILED" => Some(Self::LastOrFailed),
             _ => None,
         }
     }
@@ -4600,6 +4869,78 @@ impl WaitOutcome {
             "WAIT_OUTCOME_TAKEN" => Some(Self::Taken),
             "WAIT_OUTCOME_ELAPSED" => Some(Self::Elapsed),
             "WAIT_OUTCOME_CLOSED" => Some(Self::Closed),
+            _ => None,
+        }
+    }
+}
+/// What becomes of a child when its parent ends, however that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ClosePolicy {
+    Unspecified = 0,
+    /// it is cancelled
+    Cancel = 1,
+    /// it is terminated: it counts as failed
+    Terminate = 2,
+    /// it goes on
+    Abandon = 3,
+}
+impl ClosePolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CLOSE_POLICY_UNSPECIFIED",
+            Self::Cancel => "CLOSE_POLICY_CANCEL",
+            Self::Terminate => "CLOSE_POLICY_TERMINATE",
+            Self::Abandon => "CLOSE_POLICY_ABANDON",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CLOSE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "CLOSE_POLICY_CANCEL" => Some(Self::Cancel),
+            "CLOSE_POLICY_TERMINATE" => Some(Self::Terminate),
+            "CLOSE_POLICY_ABANDON" => Some(Self::Abandon),
+            _ => None,
+        }
+    }
+}
+/// What the step that starts a child waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ChildMode {
+    Unspecified = 0,
+    /// the child's end
+    Await = 1,
+    /// its start; AwaitSignal on the channel "~child/RUN_ID" waits for its end
+    Start = 2,
+    /// its start, and nobody is told of its end
+    Detach = 3,
+}
+impl ChildMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CHILD_MODE_UNSPECIFIED",
+            Self::Await => "CHILD_MODE_AWAIT",
+            Self::Start => "CHILD_MODE_START",
+            Self::Detach => "CHILD_MODE_DETACH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CHILD_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CHILD_MODE_AWAIT" => Some(Self::Await),
+            "CHILD_MODE_START" => Some(Self::Start),
+            "CHILD_MODE_DETACH" => Some(Self::Detach),
             _ => None,
         }
     }
@@ -5097,6 +5438,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "CompleteWorkflow"));
             self.inner.unary(req, path, codec).await
         }
+        /// The function ended and begins anew with another input, as the same run. The lease ends with it.
+        pub async fn continue_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ContinueRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ContinueRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/ContinueRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ContinueRun"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Ends an execution with an error.
         pub async fn fail_workflow(
             &mut self,
@@ -5170,6 +5536,31 @@ pub mod worker_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "AwaitSignal"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
+        pub async fn start_child(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/StartChild",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "StartChild"));
             self.inner.unary(req, path, codec).await
         }
         /// Gives a run back unexecuted, without counting as an attempt.
@@ -5343,6 +5734,14 @@ pub mod worker_service_server {
             tonic::Response<super::CompleteWorkflowResponse>,
             tonic::Status,
         >;
+        /// The function ended and begins anew with another input, as the same run. The lease ends with it.
+        async fn continue_run(
+            &self,
+            request: tonic::Request<super::ContinueRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ContinueRunResponse>,
+            tonic::Status,
+        >;
         /// Ends an execution with an error.
         async fn fail_workflow(
             &self,
@@ -5365,6 +5764,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::AwaitSignalRequest>,
         ) -> std::result::Result<
             tonic::Response<super::AwaitSignalResponse>,
+            tonic::Status,
+        >;
+        /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
+        async fn start_child(
+            &self,
+            request: tonic::Request<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
             tonic::Status,
         >;
         /// Gives a run back unexecuted, without counting as an attempt.
@@ -6182,6 +6589,51 @@ pub mod worker_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/kagzi.v1.WorkerService/ContinueRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct ContinueRunSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::ContinueRunRequest>
+                    for ContinueRunSvc<T> {
+                        type Response = super::ContinueRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ContinueRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::continue_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ContinueRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kagzi.v1.WorkerService/FailWorkflow" => {
                     #[allow(non_camel_case_types)]
                     struct FailWorkflowSvc<T: WorkerService>(pub Arc<T>);
@@ -6302,6 +6754,51 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AwaitSignalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/StartChild" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartChildSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::StartChildRequest>
+                    for StartChildSvc<T> {
+                        type Response = super::StartChildResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartChildRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::start_child(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartChildSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -7918,6 +8415,9 @@ pub struct ListNamespacesResponse {
     /// there are more than were counted
     #[prost(bool, tag = "5")]
     pub total_capped: bool,
+    /// namespaces of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceRequest {

@@ -11,6 +11,7 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         step: Some(step),
         attempts: entry.attempts,
         order: entry.order,
+        child_run_id: entry.child.map(|child| child.to_string()).unwrap_or_default(),
         ..v1::JournalEntry::default()
     };
     wire.progress = entry.progress.map(payload);

@@ -40,10 +40,12 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
             .unwrap_or_default()
             .to_owned(),
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
+        parent_run_id: run.options.parent.as_ref().map(|parent| parent.run.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
         user_id: user(&run.labels),
         labels: labels(&run.labels),
         start_at: run.options.start_at.map(timestamp),
+        generation: run.generation,
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
         scheduled_at: run.options.scheduled.as_ref().map(|by| timestamp(by.at)),
     }

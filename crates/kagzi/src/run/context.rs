@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::run::child::{ChildBuilder, ChildrenBuilder};
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
@@ -38,7 +39,8 @@ pub struct WorkflowContext {
 
 impl WorkflowContext {
     pub(crate) fn new(run: Arc<RunState>) -> WorkflowContext {
-        WorkflowContext { run, scope: Scope::root() }
+        let scope = Scope::of_generation(run.generation);
+        WorkflowContext { run, scope }
     }
 
     /// Records a step: the future runs unless a result is already recorded. Whatever the run does next,
@@ -103,6 +105,25 @@ impl WorkflowContext {
         async move { run_sleep(called?, duration).await }
     }
 
+    /// A sleep with a name of its own, which `kagzi run show` and `kagzi run why` tell people. It is part of
+    /// the sleep's identity, like the name of a step: a run that sleeps must find it again.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn subscribe(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     ctx.named_sleep("trial-period", Duration::from_secs(14 * 86_400)).await
+    /// }
+    /// ```
+    pub fn named_sleep(
+        &self,
+        name: &str,
+        duration: Duration,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let called = self.call(name);
+        async move { run_sleep(called?, duration).await }
+    }
+
     /// Waits for somebody's word on this channel: a person, a program or another run sends it with
     /// [`RunHandle::signal`](crate::client::RunHandle::signal) or `kagzi run signal`. One that came before is
     /// taken at once; each is taken by one wait. No worker is held meanwhile, for an hour or a year.
@@ -129,6 +150,35 @@ impl WorkflowContext {
     /// ```
     pub fn signals<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> Signals<T> {
         Signals::new(self.clone(), channel)
+    }
+
+    /// Starts another run and, when awaited, waits for its output: see [`ChildBuilder`]. The child is in the
+    /// database together with the record of its start, or not at all. On another queue it may be executed by a
+    /// worker in another language. It fails with the child's own code.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, order: u64) -> anyhow::Result<String> {
+    ///     ctx.child("ship", &order).await
+    /// }
+    /// ```
+    pub fn child<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        input: &(impl Serialize + ?Sized),
+    ) -> ChildBuilder<T> {
+        ChildBuilder::new(self, workflow_type, &input)
+    }
+
+    /// Starts one run for every input and, when awaited, waits for all of them: see [`ChildrenBuilder`]. The
+    /// last of them wakes this run, not each.
+    pub fn children<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        inputs: impl IntoIterator<Item = impl Serialize>,
+    ) -> ChildrenBuilder<T> {
+        let child = |input| ChildBuilder::new(self, workflow_type, &input);
+        ChildrenBuilder::new(inputs.into_iter().map(child).collect())
     }
 
     /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the
@@ -259,10 +309,10 @@ impl WorkflowContext {
         }
         let mut turns = self.run.turns.lock();
         let slot = Slot::new(self.run.clone(), step, turns.told());
-        if let Some(Recorded { place, .. }) = &recorded
+        if let Some(Recorded { place, bytes, .. }) = &recorded
             && *place > 0
         {
-            turns.call_recorded(*place, &slot);
+            turns.call_recorded(*place, &slot, *bytes);
         }
         drop(turns);
         Ok(Called { slot, recorded })

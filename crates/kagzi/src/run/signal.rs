@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::run::context::{Called, WorkflowContext};
-use crate::run::slot::Phase;
+use crate::run::slot::{Phase, Slot};
 use crate::run::state::RunEnd;
 use crate::run::step::never;
 use crate::run::turns::{Open, settled};
@@ -29,7 +30,12 @@ pub struct SignalWait<T> {
 
 impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
     pub(crate) fn new(context: &WorkflowContext, channel: &str) -> SignalWait<T> {
-        SignalWait { called: context.call(channel), channel: channel.to_owned(), reads: PhantomData }
+        SignalWait::named(context, channel, channel)
+    }
+
+    /// The same, where the step is not called as the channel is.
+    pub(crate) fn named(context: &WorkflowContext, name: &str, channel: &str) -> SignalWait<T> {
+        SignalWait { called: context.call(name), channel: channel.to_owned(), reads: PhantomData }
     }
 
     /// Waits for at most so long, from the first time that the code comes by: `None` = nobody said anything.
@@ -131,10 +137,11 @@ impl<T: DeserializeOwned + Send + 'static> Signals<T> {
     }
 }
 
-struct Awaited {
-    channel: String,
-    timeout: Option<Duration>,
-    last_call: bool,
+/// What is waited for.
+pub(crate) struct Awaited {
+    pub(crate) channel: String,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) last_call: bool,
 }
 
 /// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
@@ -142,8 +149,7 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
     let Awaited { channel, timeout, last_call } = awaited;
-    let mut until = None;
-    let mut asks = true;
+    let (mut until, mut asks) = (None, true);
     if let Some(recorded) = recorded {
         let entry = recorded.entry;
         match entry.status() {
@@ -176,15 +182,40 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
     }
     let _open = Open::new(&slot);
     settled(&slot).await;
-    let mut seen = run.hints(&channel);
+    let asked = Asked { asks, until };
+    word(&slot, &Awaited { channel, timeout, last_call }, asked).await
+}
+
+/// How far the server was asked before.
+pub(crate) struct Asked {
+    /// There is a reason to ask at once.
+    pub(crate) asks: bool,
+    pub(crate) until: Option<Instant>,
+}
+
+/// Waits for the next word on a channel: asks in its turn, and again whenever something may have come.
+pub(crate) async fn word<T: DeserializeOwned>(
+    slot: &Arc<Slot>,
+    awaited: &Awaited,
+    asked: Asked,
+) -> anyhow::Result<Option<T>> {
+    let (run, step) = (&slot.run, &slot.step);
+    let Awaited { channel, timeout, last_call } = awaited;
+    let Asked { mut asks, mut until } = asked;
+    let mut seen = run.hints(channel);
     loop {
         if asks {
-            seen = run.hints(&channel);
+            seen = run.hints(channel);
             let timeout_ms = timeout.map(retry_policy::millis);
             let (step, channel) = (Some(step.clone()), channel.clone());
             run.ask(
-                &slot,
-                report::Body::SignalAwaited(v1::SignalAwaited { step, channel, timeout_ms, last_call }),
+                slot,
+                report::Body::SignalAwaited(v1::SignalAwaited {
+                    step,
+                    channel,
+                    timeout_ms,
+                    last_call: *last_call,
+                }),
             );
             let waited = match slot.heard().await {
                 Verdict::Waited(waited) => waited,
@@ -192,6 +223,7 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
                 | Verdict::Sleeping { .. }
                 | Verdict::Retry { .. }
                 | Verdict::Final { .. }
+                | Verdict::ChildBegan(_)
                 | Verdict::Refused { .. }) => never(run.refuse("a wait", verdict).await),
             };
             match waited.outcome() {
@@ -210,7 +242,8 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
         let sleep = tokio::time::sleep_until(until.map_or(look_again, |until| until.min(look_again)));
         tokio::select! {
             biased;
-            () = run.hinted(&channel, seen) => {}
+            // What is gathered is told all at once, when the run is parked; one by one would be a commit each.
+            () = run.hinted(channel, seen), if slot.gathering().is_none() => {}
             () = sleep => {}
         }
         slot.set_phase(Phase::Waits);
@@ -218,7 +251,7 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
     }
 }
 
-fn taken<T: DeserializeOwned>(path: &str, waited: v1::Waited) -> anyhow::Result<Option<T>> {
+pub(crate) fn taken<T: DeserializeOwned>(path: &str, waited: v1::Waited) -> anyhow::Result<Option<T>> {
     let v1::Waited { signal, failure, .. } = waited;
     match failure {
         Some(failure) => Err(rejected(path, Some(failure))),
@@ -227,7 +260,7 @@ fn taken<T: DeserializeOwned>(path: &str, waited: v1::Waited) -> anyhow::Result<
 }
 
 /// What somebody else sent: if it is of another type, that is an error which the code can catch.
-fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Option<T>> {
+pub(crate) fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Option<T>> {
     // Whoever has nothing to say need not say it in JSON.
     let nothing = v1::Payload { data: "null".into(), content_type: String::new() };
     let signal = signal.filter(|signal| !signal.data.is_empty()).unwrap_or(&nothing);
@@ -242,6 +275,6 @@ fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Op
 }
 
 /// Somebody said that what is waited for has failed.
-fn rejected(path: &str, failure: Option<v1::Failure>) -> anyhow::Error {
+pub(crate) fn rejected(path: &str, failure: Option<v1::Failure>) -> anyhow::Error {
     StepError::new(path.to_owned(), failure.unwrap_or_default(), 1, Finality::Rejected).into()
 }

@@ -48,6 +48,8 @@ pub(crate) enum Verdict {
     },
     /// How a wait stands.
     Waited(Box<v1::Waited>),
+    /// A child exists.
+    ChildBegan(Box<v1::ChildBegan>),
     Refused {
         code: String,
         message: String,
@@ -60,7 +62,19 @@ impl Verdict {
         match self {
             Verdict::Committed | Verdict::Final { .. } => true,
             Verdict::Waited(waited) => waited.outcome() != v1::WaitOutcome::Waiting,
+            Verdict::ChildBegan(began) => began.waited.is_none(),
             Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => false,
+        }
+    }
+
+    /// What the value weighs that the function is told; a failure is none.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match self {
+            Verdict::Waited(waited) if waited.failure.is_none() => {
+                waited.signal.as_ref().map_or(0, |signal| signal.data.len() as u64)
+            }
+            Verdict::Waited(_) | Verdict::ChildBegan(_) | Verdict::Committed | Verdict::Final { .. } => 0,
+            Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => 0,
         }
     }
 }

@@ -162,13 +162,16 @@ impl Outbox {
 
 fn is_end(body: &report::Body) -> bool {
     use report::Body::{
-        LabelSet, RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SignalAwaited, SleepOver,
-        SleepScheduled, StepClosed, StepFailed, StepProgressed, StepRecorded, StepsRecorded,
+        LabelSet, RunBlocked, RunCompleted, RunContinued, RunFailed, RunParked, RunReleased, SignalAwaited,
+        SleepOver, SleepScheduled, StartChild, StepClosed, StepFailed, StepProgressed, StepRecorded,
+        StepsRecorded,
     };
     match body {
-        RunCompleted(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => true,
+        RunCompleted(_) | RunContinued(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => {
+            true
+        }
         StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_)
-        | LabelSet(_) | SignalAwaited(_) | StepsRecorded(_) | StepClosed(_) => false,
+        | LabelSet(_) | SignalAwaited(_) | StartChild(_) | StepsRecorded(_) | StepClosed(_) => false,
     }
 }
 

@@ -284,9 +284,11 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
         | Body::SleepOver(_)
         | Body::LabelSet(_)
         | Body::SignalAwaited(_)
+        | Body::StartChild(_)
         | Body::StepsRecorded(_)
         | Body::StepClosed(_) => None,
         Body::RunCompleted(_)
+        | Body::RunContinued(_)
         | Body::RunFailed(_)
         | Body::RunParked(_)
         | Body::RunReleased(_)
