@@ -76,12 +76,30 @@ impl<F> Gather<F> {
 
     /// Ends when more branches than this have failed, and drops the others. Unless it is said, all branches
     /// may fail.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn mail_all(ctx: WorkflowContext, users: Vec<String>) -> anyhow::Result<usize> {
+    ///     let mails = users.into_iter().map(|user| ctx.run("mail", async move { Ok(user.len()) }));
+    ///     let mailed = ctx.gather(mails).at_once(10).tolerate(3).await;
+    ///     println!("{} were mailed, {} not", mailed.successes(), mailed.failures());
+    ///     Ok(mailed.into_result()?.len())
+    /// }
+    /// ```
     pub fn tolerate(mut self, failures: usize) -> Self {
         self.rules.tolerated = Some(failures);
         self
     }
 
     /// The same as a share of all branches, rounded down: of 30 branches 10 percent are 3.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn mail_most(ctx: WorkflowContext, users: Vec<String>) -> anyhow::Result<usize> {
+    ///     let mails = users.into_iter().map(|user| ctx.run("mail", async move { Ok(user.len()) }));
+    ///     Ok(ctx.gather(mails).tolerate_percent(10).await.into_values().len())
+    /// }
+    /// ```
     pub fn tolerate_percent(self, percent: u32) -> Self {
         let failures = (self.branches.len() as u64 * u64::from(percent)) / 100;
         self.tolerate(usize::try_from(failures).unwrap_or(usize::MAX))
