@@ -18,6 +18,7 @@ pub mod status;
 mod step;
 mod steps;
 mod terminate;
+mod tree;
 mod view;
 mod wait;
 pub mod wait_loop;
@@ -41,6 +42,8 @@ pub enum Verb {
     History(history::Args),
     /// Say in one sentence why a run is where it is.
     Why(why::Args),
+    /// Show the runs that a run has started, and theirs.
+    Tree(tree::Args),
     /// Tell a run something that its code waits for.
     Signal(signal::Args),
     /// Cancel a run.
@@ -69,6 +72,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Steps(args) => steps::perform(args, session).await,
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
+        Verb::Tree(args) => tree::perform(args, session).await,
         Verb::Signal(args) => signal::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,
         Verb::Terminate(args) => terminate::perform(args, session).await,

@@ -115,6 +115,11 @@ impl Family {
         self.living.keys().copied()
     }
 
+    /// Its end was not heard of, and somebody may want to hear of it.
+    pub fn is_living(&self, run: RunId) -> bool {
+        self.living.contains_key(&run)
+    }
+
     /// The child that this step has started.
     pub fn of_step(&self, step: &Name) -> Option<RunId> {
         self.by_step.get(step).copied()

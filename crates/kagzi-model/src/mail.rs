@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Name, Timestamp, is_child_channel, limits::TAKEN_KEPT};
+use crate::{
+    Failure, Name, Timestamp, is_child_channel,
+    limits::{ENDS_KEPT, TAKEN_KEPT},
+};
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,12 +81,21 @@ pub struct Carried {
     pub closed: Vec<Name>,
 }
 
+/// The ends of children go along, because the next generation may ask for them by the children's ids. Those
+/// that nobody ever asks for must not add up: only the latest ones stay.
+fn forget_old_ends(unread: &mut Vec<UnreadSignal>) {
+    let of_children = unread.iter().filter(|signal| is_child_channel(&signal.channel));
+    let mut ends: Vec<u64> = of_children.map(|signal| signal.received).collect();
+    ends.sort_unstable();
+    let Some(oldest) = ends.len().checked_sub(ENDS_KEPT).map(|from| ends[from]) else { return };
+    unread.retain(|signal| !is_child_channel(&signal.channel) || signal.received >= oldest);
+}
+
 impl Mail {
     /// What the next generation of the run is given. Waits are not among it: they belong to code that has
     /// ended.
     pub fn carried(&self) -> Carried {
-        // Whoever could ask for the end of a child belongs to code that has ended.
-        let mut names: Vec<&Name> = self.channels.keys().filter(|name| !is_child_channel(name)).collect();
+        let mut names: Vec<&Name> = self.channels.keys().collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
         for name in names {
@@ -101,6 +113,8 @@ impl Mail {
             let read = channel.seen.iter().filter(|(id, _)| !lies.contains(id));
             taken.extend(read.map(|(id, number)| (*number, name, id)));
         }
+        forget_old_ends(&mut carried.unread);
+        taken.retain(|(_, channel, _)| !is_child_channel(channel));
         taken.sort_unstable();
         let latest = taken.split_off(taken.len().saturating_sub(TAKEN_KEPT));
         let signal =

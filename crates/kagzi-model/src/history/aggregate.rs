@@ -11,7 +11,7 @@ use super::Projection;
 use crate::{
     Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
     StepState, Timestamp, Unread, Wait, child_channel,
-    codes::WORKER_LOST,
+    codes::{NOT_YET, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX},
     only_told,
 };
@@ -150,8 +150,8 @@ impl Aggregate {
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
-                    // A lost worker uses up nothing of what all steps share.
-                    Some(due) if *failure.code == *WORKER_LOST => {
+                    // A lost worker and a look that found nothing use up nothing of what all steps share.
+                    Some(due) if *failure.code == *WORKER_LOST || *failure.code == *NOT_YET => {
                         StepState::Waiting(Wait::Retry { at: *due, failure })
                     }
                     Some(due) => {

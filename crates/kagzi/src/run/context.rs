@@ -105,6 +105,25 @@ impl WorkflowContext {
         async move { run_sleep(called?, duration).await }
     }
 
+    /// A sleep with a name of its own, which `kagzi run show` and `kagzi run why` tell people. It is part of
+    /// the sleep's identity, like the name of a step: a run that sleeps must find it again.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn subscribe(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     ctx.named_sleep("trial-period", Duration::from_secs(14 * 86_400)).await
+    /// }
+    /// ```
+    pub fn named_sleep(
+        &self,
+        name: &str,
+        duration: Duration,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let called = self.call(name);
+        async move { run_sleep(called?, duration).await }
+    }
+
     /// Waits for somebody's word on this channel: a person, a program or another run sends it with
     /// [`RunHandle::signal`](crate::client::RunHandle::signal) or `kagzi run signal`. One that came before is
     /// taken at once; each is taken by one wait. No worker is held meanwhile, for an hour or a year.

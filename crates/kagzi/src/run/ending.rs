@@ -81,6 +81,7 @@ impl Drop for Over<'_> {
         self.0.close_mailbox();
         let left = self.0.turns.lock().clear();
         drop(left);
+        self.0.missed.clear();
         let unpolled = std::mem::take(&mut *self.0.spawned.lock());
         drop(unpolled);
     }

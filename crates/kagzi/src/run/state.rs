@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::run::journal::Journal;
 use crate::run::mailbox::Mailbox;
+use crate::run::missed::Missed;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
@@ -34,6 +35,8 @@ pub(crate) struct RunState {
     pub(crate) step_timeout: Option<Duration>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) turns: Mutex<Turns>,
+    /// Those that nobody looked at in their turn.
+    pub(crate) missed: Missed,
     /// Tells whether the function was woken, and the waker made of it that the function is polled with.
     pub(crate) function: Arc<FunctionWaker>,
     pub(crate) waker: Waker,
@@ -97,6 +100,7 @@ impl RunState {
             step_timeout: Some(step_timeout).filter(|timeout| !timeout.is_zero()),
             journal: Mutex::new(journal),
             turns: Mutex::new(turns),
+            missed: Missed::default(),
             waker: Waker::from(function.clone()),
             function,
             spawned: Mutex::default(),

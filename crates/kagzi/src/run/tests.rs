@@ -15,3 +15,4 @@ mod scripted_server;
 mod standstill;
 mod step_failures;
 mod trailing;
+mod unordered_streams;

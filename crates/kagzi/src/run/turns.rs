@@ -13,6 +13,7 @@ use std::task::Poll;
 
 use kagzi_proto::v1::{self, report};
 
+use crate::run::next::{Answered, Next, OnItsWay};
 use crate::run::slot::{List, Phase, Slot};
 use crate::run::state::RunState;
 
@@ -29,6 +30,9 @@ pub(crate) struct Turns {
     queue: VecDeque<Place>,
     /// Whose ask is on its way.
     asked: Option<Arc<Slot>>,
+    /// Whose ask was answered by something that the function is told of next.
+    /// With the bytes of its value.
+    answered: Option<(Arc<Slot>, u64)>,
     /// How much the function was told of, and how much of it is durable.
     told: u64,
     durable: u64,
@@ -76,38 +80,6 @@ enum Told {
     Asks(report::Body),
 }
 
-/// The one report about what the function is told that the server has not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnItsWay {
-    Nothing,
-    Results,
-    Ask,
-}
-
-/// What follows the answer to an ask.
-pub(crate) enum Answered {
-    /// These waited for it.
-    Settled(Vec<Arc<Slot>>),
-    /// The function dropped the operation before it could hear, and the record has it: that must be taken
-    /// out.
-    Unheard,
-}
-
-/// What the executor does when the function stands still.
-pub(crate) enum Next {
-    /// This operation has its turn.
-    Release(Arc<Slot>),
-    /// This is sent, and the operation hears the answer.
-    Ask(Arc<Slot>, report::Body),
-    /// These results are sent.
-    Send(Vec<v1::StepRecorded>),
-    /// The replay is over; these waited for that.
-    Live(Vec<Arc<Slot>>),
-    /// The function should have called what is recorded at this place; 0 = something that has not ended.
-    Stalled(u32),
-    Nothing,
-}
-
 impl Turns {
     pub(crate) fn new(recorded_len: u32, permits_max: usize) -> Turns {
         Turns {
@@ -117,6 +89,7 @@ impl Turns {
             live: false,
             queue: VecDeque::new(),
             asked: None,
+            answered: None,
             told: 0,
             durable: 0,
             heard: Heard::default(),
@@ -162,7 +135,8 @@ impl Turns {
             self.queue.retain(|place| !Arc::ptr_eq(&place.slot, slot));
         }
         // What the code calls from here on builds on having dropped this, whatever the answer will be.
-        if self.asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, slot)) {
+        let mut asked = self.asked.iter().chain(self.answered.iter().map(|(answered, _)| answered));
+        if asked.any(|asked| Arc::ptr_eq(asked, slot)) {
             self.told += 1;
         }
     }
@@ -265,6 +239,13 @@ impl Turns {
             self.durable = self.told;
             return Next::Live(self.take_settled());
         }
+        if let Some((slot, bytes)) = self.answered.take() {
+            if slot.phase() == Phase::Dropped {
+                return Next::Close(slot);
+            }
+            self.heard.hear(bytes);
+            return Next::Release(slot);
+        }
         // Until the answer is there nobody knows whether that comes first.
         if on_its_way == OnItsWay::Ask {
             return Next::Nothing;
@@ -318,17 +299,23 @@ impl Turns {
     /// The ask was answered. `ended`: by something that the function is told of, and that is durable, with a
     /// value of so many bytes.
     pub(crate) fn answered(&mut self, ended: bool, bytes: u64) -> Answered {
-        let dropped = self.asked.take().is_some_and(|slot| slot.phase() == Phase::Dropped);
+        let asked = self.asked.take();
+        let dropped = asked.as_ref().is_some_and(|slot| slot.phase() == Phase::Dropped);
         match (dropped, ended) {
             (true, true) => Answered::Unheard,
             (true, false) => Answered::Settled(self.closed()),
             (false, true) => {
+                self.answered = asked.map(|asked| (asked, bytes));
                 self.told += 1;
-                self.heard.hear(bytes);
                 Answered::Settled(self.closed())
             }
             (false, false) => Answered::Settled(Vec::new()),
         }
+    }
+
+    /// An answer that the function will not hear any more.
+    pub(crate) fn take_unheard(&mut self) -> Option<Arc<Slot>> {
+        self.answered.take().map(|(slot, _)| slot)
     }
 
     /// The record knows of everything that the function was told of or has dropped.
@@ -348,7 +335,7 @@ impl Turns {
     ///
     /// Where all of them are one gathering, the last of them wakes the run.
     pub(crate) fn waits(&self) -> Option<(Vec<String>, v1::Wake)> {
-        if !self.live || !self.queue.is_empty() || !self.held.is_empty() {
+        if !self.live || !self.queue.is_empty() || !self.held.is_empty() || self.answered.is_some() {
             return None;
         }
         let mut waits = Vec::new();
