@@ -10,7 +10,14 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use kagzi::workflow::{NonRetryableError, Raced};
 use kagzi::{RetryPolicy, WorkflowContext};
 
-use crate::program::Node;
+use crate::program::{Family, Node};
+
+/// A workflow that returns what it is given.
+const ECHO: &str = "echo";
+
+pub async fn echo(_: WorkflowContext, seen: u64) -> anyhow::Result<u64> {
+    Ok(seen)
+}
 
 fn mixed(seen: u64, what: u64) -> u64 {
     (seen ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
@@ -92,6 +99,29 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
             Node::Signal { ms } => {
                 let word = ctx.signal::<u64>("word").timeout(Duration::from_millis(*ms));
                 Ok(mixed(seen, word.await?.map_or(2, |word| word + 3)))
+            }
+            Node::Child(Family::Awaited) => Ok(paired(seen, ctx.child(ECHO, &seen).await?)),
+            Node::Child(Family::Timed { ms }) => {
+                match ctx.child(ECHO, &seen).timeout(Duration::from_millis(*ms)).await? {
+                    Some(returned) => Ok(paired(seen, returned)),
+                    None => Ok(mixed(seen, 8)),
+                }
+            }
+            Node::Child(Family::Started) => {
+                let child = ctx.child::<u64>(ECHO, &seen).start().await?;
+                let between: u64 = ctx.run("between", async move { Ok(seen) }).await?;
+                Ok(paired(paired(seen, between), mixed(child.result().await?, 1)))
+            }
+            Node::Child(Family::Detached) => {
+                ctx.child::<u64>(ECHO, &seen).detach().await?;
+                Ok(mixed(seen, 9))
+            }
+            Node::Child(Family::Many { count }) => {
+                let ends = ctx.children::<u64>(ECHO, (0..*count).map(|number| mixed(seen, number))).await;
+                for (number, end) in (0..).zip(ends) {
+                    paired(mixed(seen, number), end?);
+                }
+                Ok(mixed(seen, 10))
             }
             Node::Sequence(nodes) => {
                 let mut seen = seen;

@@ -51,6 +51,8 @@ pub enum Node {
     Signal {
         ms: u64,
     },
+    /// Starts another run.
+    Child(Family),
     Sequence(Vec<Node>),
     Join(Vec<Node>),
     Select(Vec<Node>),
@@ -81,6 +83,22 @@ pub enum Node {
     Dropped(Box<Node>),
     /// Looked at once, then the second is executed, then the first is waited for.
     Kept(Box<(Node, Node)>),
+}
+
+/// What becomes of a run that a program starts.
+#[derive(Debug, Clone)]
+pub enum Family {
+    Awaited,
+    Timed {
+        ms: u64,
+    },
+    /// Awaited after a step.
+    Started,
+    Detached,
+    /// Several at once.
+    Many {
+        count: u64,
+    },
 }
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -131,7 +149,7 @@ fn at_once(random: &mut Random) -> Node {
 fn node(random: &mut Random, depth: u32) -> Node {
     let name = NAMES[random.below(NAMES.len() as u64) as usize];
     if depth == 0 || random.below(3) == 0 {
-        return match random.below(14) {
+        return match random.below(16) {
             0..=3 => Node::Step { name, pauses: random.below(4) },
             4 | 5 => Node::Retried { name, failures: 1 + random.below(2) as u32 },
             6 => Node::Plain { name },
@@ -140,6 +158,13 @@ fn node(random: &mut Random, depth: u32) -> Node {
             9 => Node::Sleep { ms: [0, 1, 5, 40][random.below(4) as usize] },
             10 => Node::Label,
             11 => Node::Value,
+            14 | 15 => Node::Child(match random.below(6) {
+                0 | 1 => Family::Awaited,
+                2 => Family::Timed { ms: [0, 5, 3_600_000][random.below(3) as usize] },
+                3 => Family::Started,
+                4 => Family::Detached,
+                _ => Family::Many { count: 2 + random.below(3) },
+            }),
             _ => Node::Signal { ms: [0, 1, 40][random.below(3) as usize] },
         };
     }
@@ -179,6 +204,9 @@ impl Node {
         match self {
             Node::Step { .. } | Node::Retried { .. } | Node::Plain { .. } | Node::Failed { .. } => 1,
             Node::Progress | Node::Sleep { .. } | Node::Label | Node::Value | Node::Signal { .. } => 1,
+            Node::Child(Family::Awaited | Family::Timed { .. } | Family::Detached) => 1,
+            Node::Child(Family::Started) => 3,
+            Node::Child(Family::Many { count }) => *count as usize,
             Node::Sequence(nodes) | Node::Join(nodes) | Node::Select(nodes) => {
                 nodes.iter().map(Node::operations).sum()
             }
@@ -211,6 +239,7 @@ impl Node {
             Node::Label => ("label", vec![]),
             Node::Value => ("value", vec![]),
             Node::Signal { .. } => ("signal", vec![]),
+            Node::Child(_) => ("child", vec![]),
             Node::Sequence(nodes) => ("sequence", nodes.iter().collect()),
             Node::Join(nodes) => ("join", nodes.iter().collect()),
             Node::Select(nodes) => ("select", nodes.iter().collect()),

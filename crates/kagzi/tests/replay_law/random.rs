@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use kagzi::client::RunStatus;
 use kagzi::testing::{Crashes, crash_on_file, crash_while_signalled};
 
-use crate::execute::workflow;
+use crate::execute::{echo, workflow};
 use crate::program::{Node, program, streams};
 
 /// Programs that are tried unless `SEEDS` says otherwise; `SEED` tries one and prints it.
@@ -46,7 +46,7 @@ async fn try_program(make: Make, seed: u64, store: Store, crashes: Crashes) -> (
     let register = {
         let workflow = workflow(program.clone());
         move |worker: &mut kagzi::Worker| {
-            worker.register("program", workflow.clone());
+            worker.register("program", workflow.clone()).register("echo", echo);
         }
     };
     let words = (0..seed % 9).map(|word| ("word".to_owned(), word.into())).collect();
