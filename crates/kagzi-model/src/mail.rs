@@ -263,3 +263,26 @@ impl Mail {
 fn counted(channel: &Name) -> usize {
     usize::from(!channel.starts_with('~'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RunId, child_channel};
+
+    #[test]
+    fn the_latest_ends_of_children_go_along_and_no_more_of_them() {
+        let mut mail = Mail::default();
+        let channel = |n: u64| child_channel(RunId(uuid::Uuid::from_u128(n.into())));
+        for seq in 1..=ENDS_KEPT as u64 + 5 {
+            mail.receive(&channel(seq), Unread { seq, id: "end:2".into(), failure: None });
+        }
+        mail.receive(&"item".into(), Unread { seq: 1, id: "tea".into(), failure: None });
+
+        let carried = mail.carried();
+
+        assert_eq!(carried.unread.len(), ENDS_KEPT + 1);
+        assert!(carried.unread.iter().any(|signal| *signal.channel == *"item"));
+        let has = |n: u64| carried.unread.iter().any(|signal| signal.channel == channel(n));
+        assert!(!has(5) && has(6) && has(ENDS_KEPT as u64 + 5));
+    }
+}
