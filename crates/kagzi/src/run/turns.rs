@@ -19,8 +19,8 @@ use crate::run::state::RunState;
 
 /// The turns of one run.
 pub(crate) struct Turns {
-    /// Recorded ends that were called and wait for their turn, by their place in the record, each with what it
-    /// weighs.
+    /// Recorded ends that were called and wait for their turn, by their place in the record, each with what
+    /// it weighs.
     recorded: HashMap<u32, (Arc<Slot>, u64)>,
     /// The next one to tell, and the last.
     next: u32,
@@ -36,7 +36,8 @@ pub(crate) struct Turns {
     /// How much the function was told of, and how much of it is durable.
     told: u64,
     durable: u64,
-    /// How much it has heard of, and what that weighs: the same in every replay, at the same line of its code.
+    /// How much it has heard of, and what that weighs: the same in every replay, at the same line of its
+    /// code.
     heard: Heard,
     /// Results that the function was told of and that were not sent.
     held: Vec<v1::StepRecorded>,
