@@ -35,6 +35,7 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         latency_ms: LatencyMs { p50: Some(round(seconds * 1e3, 3)), p99: None },
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
+        written_bytes_per_run: None,
         errors: load.runs - raised.min(load.runs),
         more: None,
     })

@@ -17,6 +17,9 @@ pub struct Figures {
     /// Null when the server is not ours (`--addr`) or there is no /proc.
     pub server_rss_mb: Option<f64>,
     pub worker_rss_mb: Option<f64>,
+    /// By the servers to disk under full load. Null for other workloads than plain ones, and where the
+    /// servers are not processes of our own. PostgreSQL writes by itself, so its servers write nothing.
+    pub written_bytes_per_run: Option<f64>,
     pub errors: u64,
     /// What only this workload has.
     #[serde(flatten)]
@@ -106,6 +109,7 @@ fn as_fields(figures: &Figures) -> String {
         ("latency p99", ms(figures.latency_ms.p99)),
         ("server RSS", mb(figures.server_rss_mb)),
         ("worker RSS", mb(figures.worker_rss_mb)),
+        ("written per run", figures.written_bytes_per_run.map(|bytes| format!("{bytes} bytes"))),
     ];
     match &figures.more {
         Some(More::Sleepers(slept)) => fields.extend([
@@ -154,6 +158,7 @@ pub mod tests {
             latency_ms: LatencyMs { p50: Some(0.9), p99: Some(2.25) },
             server_rss_mb: Some(48.5),
             worker_rss_mb: Some(21.0),
+            written_bytes_per_run: Some(5_120.0),
             errors: 0,
             more: None,
         }
@@ -175,7 +180,7 @@ pub mod tests {
         assert_eq!((&json["drain_s"], &json["early"]), (&0.9.into(), &0.into()));
         assert_eq!(json["late_ms"]["p99"], 80.5);
         assert_eq!(json["neighbour_p99_ms"]["during"], 7.5);
-        assert_eq!(json.as_object().unwrap().len(), 16);
+        assert_eq!(json.as_object().unwrap().len(), 17);
     }
 
     #[test]

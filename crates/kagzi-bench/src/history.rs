@@ -35,6 +35,7 @@ pub async fn measure(stage: &mut Stage, load: &Load, steps: u32) -> anyhow::Resu
         latency_ms: LatencyMs { p50: Some(round(seconds * 1e3, 3)), p99: None },
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
+        written_bytes_per_run: None,
         errors: u64::from(output != input.expected_output()),
         more: None,
     })

@@ -25,6 +25,7 @@ mod stage;
 mod store;
 pub mod worker;
 pub mod workload;
+mod written_bytes;
 
 use cleanup::Cleanup;
 use figures::Figures;

@@ -21,9 +21,11 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
     let warm_up = stage.watch(driver.drive(warm_up_runs, load.concurrency, &bar)).await?;
 
     let bar = progress::bar(&format!("{name} throughput"), load.runs);
+    let written = stage.written_bytes();
     let began = Instant::now();
     let loaded = stage.watch(driver.drive(load.runs, load.concurrency, &bar)).await?;
     let seconds = began.elapsed().as_secs_f64();
+    let written = written.and_then(|before| Some(stage.written_bytes()?.saturating_sub(before)));
     let (server_rss_mb, worker_rss_mb) = (stage.server_rss_mb(), stage.worker_rss_mb());
 
     let bar = progress::bar(&format!("{name} latency"), load.latency_runs);
@@ -49,6 +51,7 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         },
         server_rss_mb,
         worker_rss_mb,
+        written_bytes_per_run: written.map(|bytes| round(bytes as f64 / load.runs.max(1) as f64, 0)),
         errors: tallies.iter().map(|tally| tally.errors).sum(),
         more: None,
     })

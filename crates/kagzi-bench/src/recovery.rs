@@ -77,6 +77,7 @@ fn figures(stage: &Stage, load: &Load, found: Found) -> Figures {
         },
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
+        written_bytes_per_run: None,
         errors: found.errors,
         more: Some(More::Recovery(Recovery {
             recovered_first_s: seconds(found.recovered.first()),

@@ -36,6 +36,7 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
         latency_ms: LatencyMs { p50: None, p99: None },
         server_rss_mb: stage.server_rss_mb(),
         worker_rss_mb: stage.worker_rss_mb(),
+        written_bytes_per_run: None,
         errors: drained.errors + seen.errors,
         more: Some(More::Sleepers(Sleepers {
             drain_s: round(drain_s, 3),

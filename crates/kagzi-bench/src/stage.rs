@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::cleanup::Cleanup;
 use crate::percentile::round;
 use crate::store::{BenchStore, scratch_directory};
-use crate::{resident_memory, worker};
+use crate::{resident_memory, worker, written_bytes};
 use kagzi_shell::address::Address;
 use kagzi_shell::child::Child;
 
@@ -173,6 +173,14 @@ impl Stage {
             .map(|server| resident_memory::megabytes(server.pid()))
             .collect::<Option<_>>()?;
         (!each.is_empty()).then(|| round(each.iter().sum(), 1))
+    }
+
+    /// Bytes that all servers together had written to disk; none where they are not ours, or share this
+    /// process with workers and clients.
+    pub fn written_bytes(&self) -> Option<u64> {
+        let each = self.servers.iter().map(|server| written_bytes::so_far(server.pid()));
+        let each: Vec<u64> = each.collect::<Option<_>>()?;
+        (!each.is_empty()).then(|| each.iter().sum())
     }
 
     /// Of all worker processes together.

@@ -72,7 +72,14 @@ impl Alarm {
 /// Somebody who waits for the end of a run, of the namespace that he named.
 struct Waiter {
     namespace: Name,
-    end: oneshot::Sender<Finished>,
+    end: oneshot::Sender<Told>,
+}
+
+/// What somebody who waits for the end of a run is told.
+pub(crate) enum Told {
+    Finished(Box<Finished>),
+    /// It waits for a person, and may do so for long.
+    Paused,
 }
 
 #[derive(Default)]
@@ -100,7 +107,7 @@ pub(crate) struct Subscription<'h> {
     hub: &'h Hub,
     run: RunId,
     number: u64,
-    pub end: oneshot::Receiver<Finished>,
+    pub end: oneshot::Receiver<Told>,
 }
 
 impl Drop for Subscription<'_> {
@@ -216,7 +223,15 @@ impl Observer for Hub {
         let large = finished.output.as_ref().is_some_and(|output| output.data.len() > TOLD_BYTES_MAX);
         for waiter in waiting.into_iter().filter(|_| !large) {
             // The waiter may have given up.
-            let _ = waiter.end.send(finished.clone());
+            let _ = waiter.end.send(Told::Finished(Box::new(finished.clone())));
+        }
+    }
+
+    fn paused(&self, run: RunId) {
+        let waiting = self.waiters.lock().take(run);
+        for waiter in waiting {
+            // The waiter may have given up.
+            let _ = waiter.end.send(Told::Paused);
         }
     }
 

@@ -4,7 +4,7 @@
 mod cut_off;
 mod ends_elsewhere;
 mod leases;
-mod offline_workers;
+mod periodic;
 mod retention;
 mod schedules;
 
@@ -28,10 +28,13 @@ pub(crate) const REMINDED_EVERY: Duration = Duration::from_millis(500);
 /// One kind of housekeeping.
 pub(crate) trait Sweep: Send + 'static {
     /// For logs and metrics.
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
+
     /// Each pause is longer by a random part of this, so that the servers of a database do not all look at
     /// once.
-    const JITTER: Duration = Duration::ZERO;
+    fn jitter(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// When the first round is due.
     fn first(&self, _engine: &Engine) -> When {
@@ -127,21 +130,23 @@ impl Sweeping {
     }
 }
 
-/// Starts all sweeps. A new one is a file and a line here.
+/// Starts all sweeps. A new one is a line in `periodic.rs`, or a file and a line here.
 pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> {
-    vec![
+    let periodic = periodic::ALL.iter().map(|sweep| spawn(sweep, engine, stop));
+    let others = [
         spawn(leases::Leases::new(engine), engine, stop),
-        spawn(offline_workers::OfflineWorkers, engine, stop),
         spawn(schedules::Schedules, engine, stop),
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),
-    ]
+    ];
+    periodic.chain(others).collect()
 }
 
 fn spawn<S: Sweep>(sweep: S, engine: &Engine, stop: &CancellationToken) -> Sweeping {
+    let name = sweep.name();
     let task = tokio::spawn(keep_going(sweep, engine.clone(), stop.clone()));
-    Sweeping { name: S::NAME, task }
+    Sweeping { name, task }
 }
 
 /// Runs a sweep until told to stop. A round that is under way is not cut off.
@@ -152,15 +157,15 @@ async fn keep_going<S: Sweep>(mut sweep: S, engine: Engine, stop: CancellationTo
             return;
         }
         let swept = sweep.round(&engine).await;
-        engine.hub().sweeps.count(S::NAME, swept.is_err());
+        engine.hub().sweeps.count(sweep.name(), swept.is_err());
         due = match swept {
             Ok(due) => due,
             Err(error) => {
-                error!(sweep = S::NAME, %error, "a sweep failed, trying again");
+                error!(sweep = sweep.name(), %error, "a sweep failed, trying again");
                 sweep.failed(&engine, &error)
             }
         };
-        due = due.later_by(jitter(S::JITTER));
+        due = due.later_by(jitter(sweep.jitter()));
     }
 }
 

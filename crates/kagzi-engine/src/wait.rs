@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use kagzi_model::{Name, Rejection, RunId};
-use kagzi_store::{RunView, StoreError};
+use kagzi_store::{Finished, RunView, StoreError};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, hub::Told};
 
 /// How long a waiter leaves a store alone that turned it away.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The run as soon as it has ended, or as it stands when the timeout passes.
+    /// The run as soon as it has ended, or as it stands when it is paused or the timeout passes. That another
+    /// server paused it is not told: whoever waits sees it when the timeout has passed.
     pub async fn wait(&self, namespace: &Name, id: RunId, timeout: Duration) -> Result<RunView, EngineError> {
         let until = self.clock().steady() + timeout.min(self.settings().wait_max);
         match self.wait_for_end(namespace, id, timeout).await? {
@@ -21,7 +22,7 @@ impl Engine {
     }
 
     /// Waits without reading any payload. `None` says that the run is to be read now: it has ended, it does
-    /// not exist, or the timeout has passed.
+    /// not exist, it waits for a person, or the timeout has passed.
     ///
     /// A run that was started here is not looked for first. On PostgreSQL these reads were a quarter of all
     /// processor time under full load, for runs of which nearly all end here a moment later.
@@ -61,13 +62,14 @@ impl Engine {
             }
             let pause = if turned_away { left.min(LOOK_AGAIN) } else { left };
             tokio::select! {
-                finished = &mut waiting.end => {
-                    if let Ok(finished) = finished
-                        && finished.run.namespace == *namespace
-                    {
-                        return Ok(Some(RunView { run: finished.run, input: None, output: finished.output }));
+                told = &mut waiting.end => match told {
+                    Ok(Told::Finished(finished)) if finished.run.namespace == *namespace => {
+                        let Finished { run, output } = *finished;
+                        return Ok(Some(RunView { run, input: None, output }));
                     }
-                }
+                    Ok(Told::Paused) => return Ok(None),
+                    Ok(Told::Finished(_)) | Err(_) => {}
+                },
                 () = self.clock().sleep(pause) => {}
             }
             waited = true;

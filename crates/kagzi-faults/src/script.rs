@@ -22,6 +22,11 @@ pub enum Move {
     Signal {
         channel: String,
     },
+    /// Takes so many signals on this channel, one after the other.
+    Signals {
+        channel: String,
+        count: usize,
+    },
     /// The workflow function panics.
     Panic {
         message: String,

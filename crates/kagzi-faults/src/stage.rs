@@ -422,6 +422,27 @@ impl Stage {
         self.workflows().list_run_events(request).await.expect("a history can be read").into_inner().events
     }
 
+    /// All events of a run, page by page.
+    pub async fn whole_history(&self, run: &str) -> Vec<v1::RunEvent> {
+        let mut events: Vec<v1::RunEvent> = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListRunEventsRequest {
+                run_id: run.into(),
+                page_token,
+                page_size: 5_000,
+                ..Default::default()
+            };
+            let page = self.workflows().list_run_events(request).await.expect("a history can be read");
+            let page = page.into_inner();
+            events.extend(page.events);
+            if page.next_page_token.is_empty() {
+                return events;
+            }
+            page_token = page.next_page_token;
+        }
+    }
+
     pub async fn explain(&self, run: &str) -> v1::ExplainWorkflowRunResponse {
         let request = v1::ExplainWorkflowRunRequest { run_id: run.into(), ..Default::default() };
         self.workflows().explain_workflow_run(request).await.expect("a run can be explained").into_inner()

@@ -7,6 +7,7 @@ mod journal;
 mod journal_entry;
 #[cfg(test)]
 mod journal_tests;
+mod progress_kept;
 mod timeline;
 
 use crate::Event;
@@ -15,6 +16,7 @@ pub use aggregate::Aggregate;
 pub use attempts::{AttemptState, Attempts, StepAttempt, attempts};
 pub use journal::{Journal, journal};
 pub use journal_entry::{JournalEntry, JournalState, Sources};
+pub use progress_kept::ProgressKept;
 pub use timeline::{Spent, Stretch, TimeLine, Timeline};
 
 /// A view of a history that is made by taking in its events one after the other, and may go on later where it

@@ -38,6 +38,10 @@ pub const RELEASE_DELAY_MS: i64 = 250;
 /// A history of this many lines takes no more words of how far a step is: twenty-eight hours of one every
 /// half second.
 pub const PROGRESS_EVENTS_MAX: u64 = 200_000;
+/// Most bytes of such words in one history, a quarter of all: they must not use up the room of results.
+pub const PROGRESS_BYTES_MAX: u64 = HISTORY_BYTES_MAX / 4;
+/// Words that come no more often than this are all kept, as long as they are few.
+pub const PROGRESS_FREE_MS: i64 = 500;
 /// Parks in a row that are due at once although nothing happened since the claim, before the next is put off.
 pub const IDLE_PARKS_FREE: u32 = 2;
 /// The same, before the run is paused.

@@ -264,6 +264,29 @@ fn words_of_progress_end_before_a_history_is_too_long_to_be_loaded() {
     assert_eq!((late.events.len(), late.reply), (0, Reply::Done(Done { already: true })));
 }
 
+#[test]
+fn words_of_progress_leave_room_for_the_results_of_the_run() {
+    let mut story = Story::begin(RetryPolicy::default());
+    story.claim();
+    let mib = 1024 * 1024;
+    let said = Payload::new(vec![7_u8; mib]);
+    for _ in 0..500 {
+        story.now = story.now.plus_ms(3_600_000);
+        let progress = act::Progress { step: step("copy"), progress: said.clone() };
+        story.apply(&story.lease().report(progress));
+    }
+    let result = StepResult {
+        step: step("copy"),
+        attempt: 1,
+        result: Payload::new(vec![7_u8; 2 * mib]),
+        elapsed_ms: 0,
+    };
+
+    let recorded = decide(story.now, Some(&story.seen), None, &story.lease().report(act::RecordStep(result)));
+
+    assert!(recorded.is_ok(), "{recorded:?} after {} bytes", story.seen.history_bytes);
+}
+
 /// Limits that hold for the whole run hold for steps that time out in the same moment, too: each is judged
 /// with the ones before it counted.
 #[test]

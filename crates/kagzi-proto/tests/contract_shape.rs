@@ -13,8 +13,7 @@ use prost_types::{
 const GROWING: [&str; 3] = ["WorkflowRun", "PollActivityResponse", "Assign"];
 
 /// Lists whose rows are computed or belong to one run: no row of theirs can be unreadable by itself.
-const WITHOUT_ROWS_OF_THEIR_OWN: [&str; 4] =
-    ["ListQueues", "ListNamespaces", "ListRunEvents", "ListStepAttempts"];
+const WITHOUT_ROWS_OF_THEIR_OWN: [&str; 3] = ["ListQueues", "ListRunEvents", "ListStepAttempts"];
 
 /// Texts with these names are closed sets: they are enums.
 const CLOSED: [&str; 7] = ["status", "kind", "finality", "preset", "order", "overlap", "policy"];

@@ -91,6 +91,13 @@ impl Metrics {
         page.value(&catalogue::LEASES, count(&stats.leases));
         page.value(&catalogue::LEASES_LOST, count(&stats.leases_lost));
         page.value(&catalogue::STALE_WRITES, count(&stats.refused_stale));
+        let signals = [
+            ("told", &stats.signals_told),
+            ("repeated", &stats.signals_repeated),
+            ("full", &stats.signals_full),
+            ("refused", &stats.signals_refused),
+        ];
+        page.values(&catalogue::SIGNALS, signals.map(|(outcome, counter)| (vec![outcome], count(counter))));
         page.value(&catalogue::COMMANDS, count(&stats.commands));
         page.value(&catalogue::REFUSED, count(&stats.refused));
         page.value(&catalogue::EVENTS, count(&stats.events));

@@ -85,6 +85,6 @@ async fn ask(engine: Engine) -> Result<Duration, String> {
     let began = Instant::now();
     store.ping().await.map_err(|error| error.to_string())?;
     let ping = began.elapsed();
-    store.sweep(SweepKind::Probe).await.map_err(|error| error.to_string())?;
+    store.sweep(SweepKind::Probe {}).await.map_err(|error| error.to_string())?;
     Ok(ping)
 }

@@ -115,6 +115,10 @@ impl Observer for NotifyingObserver {
         self.inner.lease_lost(lost);
     }
 
+    fn paused(&self, run: RunId) {
+        self.inner.paused(run);
+    }
+
     fn signalled(&self, notice: SignalNotice) {
         self.outbox.put([Hint::Signalled(notice.clone()).encode(&self.server)].into_iter());
         self.inner.signalled(notice);

@@ -29,7 +29,7 @@ async fn counted(store: &Store, done: impl Future<Output = ()>) -> (u64, u64) {
     done.await;
     // The counts are told after the turn that answers: a turn more, and they are there.
     let told = LaneStats::get(&stats.round_trips);
-    store.sweep(SweepKind::Probe).await.unwrap();
+    store.sweep(SweepKind::Probe {}).await.unwrap();
     let settled = async {
         while LaneStats::get(&stats.round_trips) == told {
             tokio::task::yield_now().await;

@@ -35,6 +35,7 @@ pub mod replay_law;
 pub mod retention;
 pub mod schedules;
 pub mod signals;
+pub mod signals_at_once;
 mod stage;
 pub mod starts;
 mod suite;

@@ -95,7 +95,7 @@ pub async fn a_probe_goes_through_the_write_path_and_changes_nothing(stage: Stag
     let run = stage.start("order-1").await;
     let before = stage.run(run).await;
 
-    stage.sweep(SweepKind::Probe).await;
+    stage.sweep(SweepKind::Probe {}).await;
 
     assert_eq!(stage.run(run).await, before);
 }

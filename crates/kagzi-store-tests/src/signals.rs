@@ -4,6 +4,7 @@ use kagzi_model::{
     Author, Command, Failure, JournalState, LeaseRef, Payload, Rejection, Reply, RunId, RunKey, Signalled,
     State, Waited, act, journal, limits::UNREAD_MAX,
 };
+use kagzi_store::LaneStats;
 
 use crate::{Stage, replay_law::park, stage::step};
 
@@ -23,7 +24,7 @@ fn last_call(lease: &LeaseRef, path: &str, channel: &str) -> Command {
     lease.report(act::AwaitSignal { step: step(path), channel, timeout_ms, last_call: true, park })
 }
 
-const TOLD: Reply = Reply::Signalled(Signalled { already: false });
+pub(crate) const TOLD: Reply = Reply::Signalled(Signalled { already: false });
 pub(crate) const TOLD_BEFORE: Reply = Reply::Signalled(Signalled { already: true });
 
 /// What the waits of the run took, by path, in the order in which its function is told.
@@ -237,6 +238,28 @@ pub async fn unread_signals_are_bounded_and_the_rest_is_refused(stage: Stage) {
     assert_eq!(stage.ok(signal(&stage, run, "item", "s-7")).await, TOLD_BEFORE);
     stage.ok(wait(&lease, "item", "item", None)).await;
     assert_eq!(stage.ok(signal(&stage, run, "item", "one-more")).await, TOLD, "one was read");
+}
+
+pub async fn what_becomes_of_signals_is_counted(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    let stats = stage.store.stats();
+    let counters =
+        [&stats.signals_told, &stats.signals_repeated, &stats.signals_full, &stats.signals_refused];
+    let before = counters.map(LaneStats::get);
+
+    let many = (0..UNREAD_MAX).map(|n| signal(&stage, run, "item", &format!("s-{n}"))).collect();
+    stage.apply_all(many).await;
+    let repeated = stage.apply(signal(&stage, run, "item", "s-1")).await;
+    let full = stage.apply(signal(&stage, run, "item", "one-more")).await;
+    stage.ok(stage.complete(&lease)).await;
+    let late = stage.apply(signal(&stage, run, "item", "late")).await;
+
+    assert!(repeated.is_ok() && full.is_err() && late.is_err(), "{repeated:?} {full:?} {late:?}");
+    let after = counters.map(LaneStats::get);
+    let counted: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(counted, [UNREAD_MAX as u64, 1, 1, 1]);
 }
 
 pub async fn an_ended_run_takes_no_signal_and_says_so(stage: Stage) {

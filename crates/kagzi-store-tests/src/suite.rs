@@ -138,7 +138,14 @@ macro_rules! conformance {
                 a_closed_channel_refuses_and_loses_nothing,
                 a_signal_that_says_failed_ends_its_wait_with_the_error,
                 unread_signals_are_bounded_and_the_rest_is_refused,
+                what_becomes_of_signals_is_counted,
                 an_ended_run_takes_no_signal_and_says_so,
+            }
+            signals_at_once {
+                a_signal_in_the_commit_of_a_park_is_told_and_taken_once,
+                a_signal_in_the_commit_of_the_end_is_told_and_kept_or_refused,
+                a_signal_in_the_commit_of_a_takeover_is_taken_by_the_heir_alone,
+                a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted,
             }
             generations {
                 a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,

@@ -139,11 +139,11 @@ async fn a_file_that_is_moved_away_under_the_store_is_noticed_and_moved_back_it_
     let away = file.path().with_file_name("away.db");
 
     std::fs::rename(file.path(), &away).unwrap();
-    let error = store.sweep(kagzi_store::SweepKind::Probe).await.unwrap_err();
+    let error = store.sweep(kagzi_store::SweepKind::Probe {}).await.unwrap_err();
     assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("was moved")), "{error:?}");
     std::fs::rename(&away, file.path()).unwrap();
 
-    store.sweep(kagzi_store::SweepKind::Probe).await.unwrap();
+    store.sweep(kagzi_store::SweepKind::Probe {}).await.unwrap();
     store.close().await;
 }
 

@@ -120,29 +120,6 @@ impl Leap {
     }
 }
 
-/// A kind of housekeeping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SweepKind {
-    /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a
-    /// grace. The turn may come much later, before heartbeats that wait behind it. After a leap of the clock,
-    /// steps that began before it have so much longer.
-    Expired { now: Timestamp, leap: Option<Leap> },
-    /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began
-    /// after `since` and ran too long.
-    ExpiredDuringGrace { since: Timestamp },
-    /// Nothing, through the whole write path: proof that it works.
-    Probe,
-    /// Workers not heard of since `before`: marked offline, their runs taken back.
-    StaleWorkers { before: Timestamp },
-    /// Schedules that are due: at most so many of them, and so many runs.
-    Schedules { schedules_max: usize, runs_max: usize },
-    /// Workers that went offline before `before`: forgotten.
-    OfflineWorkers { before: Timestamp },
-    /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
-    /// with all that belongs to them, a few per round. Without either a run is kept for ever.
-    Retention { keep_ms: Option<Millis> },
-}
-
 /// What a round of housekeeping did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swept {
@@ -159,6 +136,8 @@ pub trait Observer: Send + Sync + 'static {
     fn finished(&self, finished: Finished);
     /// A worker lost a lease through no act of its own.
     fn lease_lost(&self, lost: LostLease);
+    /// A run waits for a person from now on: whoever waits for its end may want to know.
+    fn paused(&self, _run: RunId) {}
     /// Something was told to a run that a worker executes: a wait in its code may ask for it. A hint.
     fn signalled(&self, _notice: SignalNotice) {}
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.

@@ -290,7 +290,7 @@ impl<'a> Fold<'a> {
                     kept,
                 });
             }
-            entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+            entry.aggregate.weigh(&kind, payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });
@@ -307,6 +307,10 @@ impl<'a> Fold<'a> {
         }
         if let Act::Report { report: Report::Release(released), .. } = &command.act {
             log_release(after, &released.why);
+        }
+        let is_paused = |run: &Run| matches!(run.state, State::Paused { .. });
+        if is_paused(after) && !is_paused(before) {
+            self.touched.paused.push(after.id);
         }
         let ended = after.state.finished() && !before.state.finished();
         if before.state.finished() && !after.state.finished() && after.options.scheduled.is_some() {

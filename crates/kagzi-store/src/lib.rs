@@ -45,7 +45,7 @@ pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
-    Offline, Outcome, Register, SignalNotice, Silent, SweepKind, Swept, Waiting,
+    Offline, Outcome, Register, SignalNotice, Silent, Swept, Waiting,
 };
 pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ListedNamespace, ServerControls};
 pub use error::StoreError;
@@ -63,3 +63,4 @@ pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
 pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;
+pub use turn::SweepKind;

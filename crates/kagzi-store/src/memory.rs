@@ -185,7 +185,8 @@ impl Tables {
         let mut aggregate = Aggregate::before_history(run);
         for event in self.events_of(id).filter(|event| event.seq >= first_seq) {
             aggregate.absorb(event.at, &event.kind);
-            aggregate.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+            aggregate
+                .weigh(&event.kind, event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
         Some(aggregate)
     }

@@ -140,7 +140,7 @@ pub fn absorb(aggregate: &mut Aggregate, row: &StoredRow<'_>) -> Result<(), Stor
             return Err(StoreError::Corrupt(format!("event {seq} is a second result of step {step}")));
         }
         aggregate.absorb(at, &kind);
-        aggregate.weigh(payload.map_or(0, |place| place.bytes.len() as u64));
+        aggregate.weigh(&kind, payload.map_or(0, |place| place.bytes.len() as u64));
     }
     Ok(())
 }

@@ -16,6 +16,12 @@ pub struct LaneStats {
     pub commands: AtomicU64,
     pub refused: AtomicU64,
     pub refused_stale: AtomicU64,
+    /// Signals that were kept or ended a wait, that had come before, and that were refused: because the run
+    /// has too many that it has not taken, and because it or their channel takes none any more.
+    pub signals_told: AtomicU64,
+    pub signals_repeated: AtomicU64,
+    pub signals_full: AtomicU64,
+    pub signals_refused: AtomicU64,
     pub events: AtomicU64,
     pub leases: AtomicU64,
     pub leases_lost: AtomicU64,
@@ -77,6 +83,10 @@ impl Default for LaneStats {
             commands: AtomicU64::default(),
             refused: AtomicU64::default(),
             refused_stale: AtomicU64::default(),
+            signals_told: AtomicU64::default(),
+            signals_repeated: AtomicU64::default(),
+            signals_full: AtomicU64::default(),
+            signals_refused: AtomicU64::default(),
             events: AtomicU64::default(),
             leases: AtomicU64::default(),
             leases_lost: AtomicU64::default(),

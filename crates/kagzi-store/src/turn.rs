@@ -58,6 +58,7 @@ use crate::{
 };
 
 pub use done::Done;
+pub use sweep::SweepKind;
 pub use unanswered_leases::UnansweredLease;
 
 /// How long one turn does housekeeping. Everybody waits for it.

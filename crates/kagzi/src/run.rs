@@ -16,6 +16,7 @@ pub(crate) mod label;
 pub(crate) mod mailbox;
 pub(crate) mod missed;
 pub(crate) mod next;
+pub(crate) mod open;
 pub(crate) mod parts;
 pub(crate) mod path;
 pub(crate) mod poll;

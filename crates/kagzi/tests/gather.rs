@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use kagzi::WorkflowContext;
-use kagzi::testing::{Crashes, History, crash_after_every_report, crash_everywhere};
+use kagzi::testing::{Crashes, History, TestEngine, crash_after_every_report, crash_everywhere};
 use kagzi::workflow::{GatherEnd, NonRetryableError};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -152,6 +152,33 @@ async fn more_failures_than_are_tolerated_end_it() {
     .await;
 
     assert_eq!(output(&history), "[2, 4, 3] [TooManyFailures, TooManyFailures, All]");
+}
+
+/// Children are branches like any other.
+#[tokio::test]
+async fn children_are_gathered_with_the_same_rules() {
+    let engine = TestEngine::start().await;
+    engine
+        .work("parts", |worker| {
+            worker.register("even", even);
+            worker.register("whole", |ctx: WorkflowContext, ()| async move {
+                let all =
+                    ctx.gather((0..6_u64).map(|number| ctx.child::<u64>("even", &number))).at_once(2).await;
+                assert_eq!((all.end, all.failures()), (GatherEnd::All, 3));
+                let some = ctx.gather((1..9_u64).map(|number| ctx.child::<u64>("even", &number)));
+                let some = some.at_once(1).enough(2).await;
+                assert_eq!(some.results.iter().flatten().count(), 4, "the fourth was the second success");
+                Ok((all.into_values(), some.into_values()))
+            });
+        })
+        .await;
+    engine.skip_time();
+
+    let run = engine.client().workflow("whole", "parts", ()).await.unwrap();
+    let values: (Vec<u64>, Vec<u64>) = run.result().await.unwrap();
+
+    assert_eq!(values, (vec![0, 2, 4], vec![2, 4]));
+    engine.close().await;
 }
 
 #[tokio::test]

@@ -199,8 +199,8 @@ async fn a_signal_reaches_a_run_that_another_step_keeps_on_its_worker() {
     began.notified().await;
 
     run.signal("word", "hello").await.unwrap();
-    // The step after the wait is recorded while the long one still runs, by a hint: without one the wait looks
-    // again only after ten seconds.
+    // The step after the wait is recorded while the long one still runs, by a hint: without one the wait
+    // looks again only after ten seconds.
     let after = || async { run.attempt("after", 0).await.is_ok_and(|attempt| attempt.finished_at.is_some()) };
     let recorded = async {
         while !after().await {

@@ -29,7 +29,7 @@ pub struct Args {
     /// Only runs that failed, or wait to retry, with this error code.
     #[arg(long, value_name = "CODE")]
     error_code: Option<String>,
-    /// Only runs with this reason to wake: ready, leased, timer, retry or paused.
+    /// Only runs with this reason to wake: ready, leased, timer, retry, signal or paused.
     #[arg(long, value_parser = reason)]
     reason: Option<Reason>,
     /// Only runs that this schedule started.

@@ -106,8 +106,8 @@ impl Settings {
             return broken(Field::SchedulesMax, rule);
         }
         if self.retention.is_some_and(|kept| millis(kept) < RETENTION_MS_MIN) {
-            let rule = "it must be at least 2m, so that a start that a client repeats finds its run; 0s keeps \
-                        ended runs for ever";
+            let rule = "it must be at least 2m, so that a start that a client repeats finds its run; 0s \
+                        keeps ended runs for ever";
             return broken(Field::Retention, rule.into());
         }
         if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {

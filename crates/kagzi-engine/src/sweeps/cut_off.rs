@@ -16,7 +16,9 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 pub struct TakeOver;
 
 impl Sweep for TakeOver {
-    const NAME: &'static str = "cut_off";
+    fn name(&self) -> &'static str {
+        "cut_off"
+    }
 
     async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
         let (cut_off, now) = (&engine.hub().cut_off, Instant::now());

@@ -17,7 +17,9 @@ const LOOK_LEN_MAX: usize = 10_000;
 pub struct EndsElsewhere;
 
 impl Sweep for EndsElsewhere {
-    const NAME: &'static str = "ends_elsewhere";
+    fn name(&self) -> &'static str {
+        "ends_elsewhere"
+    }
 
     fn first(&self, _: &Engine) -> When {
         When::In(LOOK_EVERY)

@@ -46,7 +46,9 @@ fn grace(engine: &Engine) -> Quiet {
 }
 
 impl Sweep for Leases {
-    const NAME: &'static str = "leases";
+    fn name(&self) -> &'static str {
+        "leases"
+    }
 
     async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
         let mut now = engine.clock().now();

@@ -28,7 +28,9 @@ pub struct Retention {
 }
 
 impl Sweep for Retention {
-    const NAME: &'static str = "retention";
+    fn name(&self) -> &'static str {
+        "retention"
+    }
 
     async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
         let (now, began) = (engine.clock().now(), tokio::time::Instant::now());

@@ -16,7 +16,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub struct Schedules;
 
 impl Sweep for Schedules {
-    const NAME: &'static str = "schedules";
+    fn name(&self) -> &'static str {
+        "schedules"
+    }
 
     async fn round(&mut self, engine: &Engine) -> Result<When, StoreError> {
         // The poll is the truth: hints of other servers may be lost.

@@ -144,6 +144,12 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
                 let told: serde_json::Value = ctx.signal(&channel).await?;
                 tracing::debug!(%told, "signalled");
             }
+            Move::Signals { channel, count } => {
+                let signals = ctx.signals::<serde_json::Value>(&channel);
+                for _ in 0..count {
+                    signals.next().await?;
+                }
+            }
             Move::Panic { message } => panic!("{message}"),
             Move::Abort => std::process::abort(),
         }

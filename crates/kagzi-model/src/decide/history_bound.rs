@@ -20,8 +20,9 @@ pub fn fits(seen: &Aggregate, payload_bytes: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::{
-        Aggregate, Command, Failure, Lease, LeaseRef, Name, Payload, Rejection, Run, RunId, RunOptions,
-        StartRun, State, StepRef, StepResult, Timestamp, WorkerId, act, decide, limits::HISTORY_BYTES_MAX,
+        Aggregate, Command, EventKind, Failure, Lease, LeaseRef, Name, Payload, Rejection, Run, RunId,
+        RunOptions, StartRun, State, StepRef, StepResult, Timestamp, WorkerId, act, decide,
+        limits::HISTORY_BYTES_MAX,
     };
     use uuid::Uuid;
 
@@ -44,7 +45,7 @@ mod tests {
         let worker = WorkerId(Uuid::from_u128(2));
         let lease = Lease { worker, since: NOW, until: Timestamp(9_000_000), step_timeout_at: None };
         let mut seen = Aggregate::new(Run { state: State::Leased(lease), epoch: 1, ..run }, 1);
-        seen.weigh(bytes);
+        seen.weigh(&EventKind::RunStarted, bytes);
         seen
     }
 

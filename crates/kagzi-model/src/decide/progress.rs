@@ -18,7 +18,7 @@ impl Rule for Progress {
     type Reply = Done;
 
     /// Keeps what the next attempt may read, should there be one.
-    fn decide(&self, _: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
+    fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let Progress { step, progress } = self;
         let known = lease_guard::known_or_new_step(seen, step)?;
         match known.map(|known| &known.state) {
@@ -26,7 +26,8 @@ impl Rule for Progress {
             // loaded.
             Some(StepState::Running { .. } | StepState::Waiting(Wait::Retry { .. })) | None
                 if seen.last_seq >= PROGRESS_EVENTS_MAX
-                    || !history_bound::fits(seen, progress.data.len()) =>
+                    || !history_bound::fits(seen, progress.data.len())
+                    || !keeps(now, seen, self) =>
             {
                 Ok(Change::nothing(Done::BEFORE))
             }
@@ -45,4 +46,10 @@ impl Rule for Progress {
     fn payload_bytes(&self) -> usize {
         self.progress.data.len()
     }
+}
+
+/// Whether the word is worth a line now: the more was said before, the rarer it is.
+fn keeps(now: Timestamp, seen: &Aggregate, Progress { step, progress }: &Progress) -> bool {
+    let bytes = progress.data.len() as u64;
+    seen.progress.as_deref().is_none_or(|kept| kept.keeps(now, &step.path, bytes))
 }

@@ -7,7 +7,7 @@ mod steps;
 
 use std::collections::{HashMap, HashSet};
 
-use super::Projection;
+use super::{ProgressKept, Projection};
 use crate::{
     Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
     StepState, Timestamp, Unread, Wait, child_channel,
@@ -28,6 +28,8 @@ pub struct Aggregate {
     pub last_seq: u64,
     /// Bytes of the payloads of all events.
     pub history_bytes: u64,
+    /// How far its steps said that they were; none where no step ever did.
+    pub progress: Option<Box<ProgressKept>>,
     /// Retries granted to all steps together, and the waiting they added up to: by policy, and because the
     /// failure itself named a time.
     pub retries: u32,
@@ -67,6 +69,7 @@ impl Aggregate {
             open: HashSet::new(),
             last_seq,
             history_bytes: 0,
+            progress: None,
             retries: 0,
             retry_ms: 0,
             retry_after_ms_total: 0,
@@ -100,6 +103,7 @@ impl Aggregate {
             open: self.open.clone(),
             last_seq: self.last_seq,
             history_bytes: self.history_bytes,
+            progress: self.progress.clone(),
             retries: self.retries,
             retry_ms: self.retry_ms,
             retry_after_ms_total: self.retry_after_ms_total,
@@ -124,13 +128,16 @@ impl Aggregate {
         }
         for (kind, payload) in &change.events {
             self.absorb(now, kind);
-            self.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+            self.weigh(kind, payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
     }
 
     /// Adds the payload of an event to what the history weighs.
-    pub fn weigh(&mut self, payload_bytes: u64) {
+    pub fn weigh(&mut self, kind: &EventKind, payload_bytes: u64) {
         self.history_bytes = self.history_bytes.saturating_add(payload_bytes);
+        if let (EventKind::StepProgressed { .. }, Some(progress)) = (kind, &mut self.progress) {
+            progress.weigh(payload_bytes);
+        }
     }
 
     /// Takes in the next event. Loading a run replays its events through here, so memory and disk agree.
@@ -285,8 +292,10 @@ impl Aggregate {
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
             EventKind::Unknown { name, .. } => drop(self.unknown.get_or_insert_with(|| name.clone())),
             EventKind::RunReleased { .. } => self.releases = self.releases.saturating_add(1),
+            EventKind::StepProgressed { step, .. } => {
+                self.progress.get_or_insert_default().heard(at, step);
+            }
             EventKind::RunStarted
-            | EventKind::StepProgressed { .. }
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::RunCompleted

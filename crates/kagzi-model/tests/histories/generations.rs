@@ -42,7 +42,8 @@ proptest! {
             let mut rebuilt = Aggregate::before_history(play.seen.run.clone());
             for event in kept(&play) {
                 rebuilt.absorb(event.at, &event.kind);
-                rebuilt.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+                let bytes = event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64);
+                rebuilt.weigh(&event.kind, bytes);
             }
             prop_assert_eq!(&rebuilt, &play.seen);
         }

@@ -17,7 +17,8 @@ proptest! {
             let mut rebuilt = Aggregate::new(stored_row(&play.seen.run), 0);
             for event in &play.events {
                 rebuilt.absorb(event.at, &stored(&event.kind));
-                rebuilt.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
+                let bytes = event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64);
+                rebuilt.weigh(&event.kind, bytes);
             }
             prop_assert_eq!(&rebuilt, &play.seen);
         }

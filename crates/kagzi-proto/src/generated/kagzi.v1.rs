@@ -1391,7 +1391,7 @@ pub struct WaitWorkflowRunRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WaitWorkflowRunResponse {
-    /// false = not within the timeout; ask again
+    /// false = not within the timeout, or the run waits for a person; ask again
     #[prost(bool, tag = "1")]
     pub finished: bool,
     #[prost(message, optional, boxed, tag = "2")]
@@ -2146,7 +2146,7 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "GetWorkflowRun"));
             self.inner.unary(req, path, codec).await
         }
-        /// Waits until a run has ended, or the timeout passes.
+        /// Waits until a run has ended, is paused, or the timeout passes.
         pub async fn wait_workflow_run(
             &mut self,
             request: impl tonic::IntoRequest<super::WaitWorkflowRunRequest>,
@@ -2574,7 +2574,7 @@ pub mod workflow_service_server {
             tonic::Response<super::GetWorkflowRunResponse>,
             tonic::Status,
         >;
-        /// Waits until a run has ended, or the timeout passes.
+        /// Waits until a run has ended, is paused, or the timeout passes.
         async fn wait_workflow_run(
             &self,
             request: tonic::Request<super::WaitWorkflowRunRequest>,

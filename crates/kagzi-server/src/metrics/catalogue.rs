@@ -73,6 +73,9 @@ metrics! {
     LEASES_LOST = Counter "kagzi_leases_lost_total" []: "Leases taken away: lost workers, cancels, deadlines",
     STALE_WRITES = Counter "kagzi_stale_writes_refused_total" []: "Writes refused because their lease was \
         lost",
+    SIGNALS = Counter "kagzi_signals_total" ["outcome"]:
+        "Signals sent to runs: told, repeated, full (the run has not taken 1,000 others), refused (it or the \
+        channel takes no more)",
     COMMANDS = Counter "kagzi_commands_total" []: "Commands decided",
     REFUSED = Counter "kagzi_commands_refused_total" []: "Commands refused",
     EVENTS = Counter "kagzi_events_total" []: "Lines of history written",

@@ -98,13 +98,7 @@ kinds! {
     ResumeGate 12,
     LimitGate 2,
     // Housekeeping.
-    SweepExpired 6,
-    SweepDuringGrace 2,
-    SweepProbe 1,
-    SweepStaleWorkers 2,
-    SweepSchedules 8,
-    SweepOfflineWorkers 2,
-    SweepRetention 3,
+    Sweep 24,
     Pass 22,
 }
 
@@ -147,15 +141,7 @@ impl Move {
                 GateCommand::Resume => Kind::ResumeGate,
                 GateCommand::Limit { .. } => Kind::LimitGate,
             },
-            Move::Sweep(kind) => match kind {
-                SweepKind::Expired { .. } => Kind::SweepExpired,
-                SweepKind::ExpiredDuringGrace { .. } => Kind::SweepDuringGrace,
-                SweepKind::Probe => Kind::SweepProbe,
-                SweepKind::StaleWorkers { .. } => Kind::SweepStaleWorkers,
-                SweepKind::Schedules { .. } => Kind::SweepSchedules,
-                SweepKind::OfflineWorkers { .. } => Kind::SweepOfflineWorkers,
-                SweepKind::Retention { .. } => Kind::SweepRetention,
-            },
+            Move::Sweep(_) => Kind::Sweep,
             Move::Pass { .. } => Kind::Pass,
         }
     }

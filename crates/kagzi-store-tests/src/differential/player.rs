@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
 use kagzi_model::{Act, Author, Command, Order, Report, RunId, RunKey, Timestamp, Worker, act};
 use kagzi_store::{
-    Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store, Swept,
+    Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store, SweepKind, Swept,
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -30,6 +30,7 @@ pub struct Tally {
     /// How often each kind of move was made, and each act of a command.
     pub moves: BTreeMap<Kind, usize>,
     pub acts: BTreeMap<&'static str, usize>,
+    pub sweeps: BTreeMap<&'static str, usize>,
 }
 
 impl Tally {
@@ -37,6 +38,7 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         other.moves.iter().for_each(|(kind, count)| *self.moves.entry(*kind).or_default() += count);
         other.acts.iter().for_each(|(act, count)| *self.acts.entry(act).or_default() += count);
+        other.sweeps.iter().for_each(|(kind, count)| *self.sweeps.entry(kind).or_default() += count);
     }
 
     /// Fails unless every kind of move and every act of a worker or a person was played: what is never drawn
@@ -47,6 +49,9 @@ impl Tally {
         let acts = Report::NAMES.iter().chain(Order::NAMES);
         let missing: Vec<&&str> = acts.filter(|act| !self.acts.contains_key(**act)).collect();
         assert!(missing.is_empty(), "no game had these acts: {missing:?}");
+        let unplayed = |kind: &&&str| !self.sweeps.contains_key(**kind);
+        let missing: Vec<_> = SweepKind::NAMES.iter().filter(unplayed).collect();
+        assert!(missing.is_empty(), "no game had these sweeps: {missing:?}");
     }
 }
 
@@ -72,6 +77,9 @@ pub async fn play(seed: u64, moves: usize, left: impl StoreFactory, right: impl 
         *tally.moves.entry(a_move.kind()).or_default() += 1;
         if let Move::Apply(commands) = &a_move {
             commands.iter().filter_map(act_of).for_each(|act| *tally.acts.entry(act).or_default() += 1);
+        }
+        if let Move::Sweep(kind) = &a_move {
+            *tally.sweeps.entry(kind.name()).or_default() += 1;
         }
         let (here, there) = (left.play(&a_move).await, right.play(&a_move).await);
         let shown = || format!("seed {seed}, move {number}: {a_move:?}");

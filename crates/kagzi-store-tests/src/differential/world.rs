@@ -105,19 +105,15 @@ impl World {
                 let max_concurrent = self.random.chance(30).then(|| 1 + self.random.below(5) as u32);
                 self.change_gate(GateCommand::Limit { max_concurrent })
             }
-            Kind::SweepExpired => Move::Sweep(SweepKind::Expired { now, leap: None }),
-            Kind::SweepDuringGrace => {
-                Move::Sweep(SweepKind::ExpiredDuringGrace { since: now.plus_ms(-5_000) })
-            }
-            Kind::SweepProbe => Move::Sweep(SweepKind::Probe),
-            Kind::SweepStaleWorkers => Move::Sweep(SweepKind::StaleWorkers { before: now.plus_ms(-45_000) }),
-            Kind::SweepSchedules => Move::Sweep(SweepKind::Schedules { schedules_max: 10, runs_max: 20 }),
-            Kind::SweepOfflineWorkers => {
-                Move::Sweep(SweepKind::OfflineWorkers { before: now.plus_ms(-60_000) })
-            }
-            Kind::SweepRetention => {
-                let keep_ms = self.random.chance(30).then_some(300_000);
-                Move::Sweep(SweepKind::Retention { keep_ms })
+            Kind::Sweep => {
+                let kinds = SweepKind::each(now);
+                let kind = kinds[self.random.below(kinds.len())];
+                Move::Sweep(match kind {
+                    SweepKind::Retention { .. } if self.random.chance(30) => {
+                        SweepKind::Retention { keep_ms: Some(300_000) }
+                    }
+                    drawn => drawn,
+                })
             }
             Kind::Pass => Move::Pass { micros: self.micros() },
         }

@@ -9,6 +9,8 @@ use crate::{Finished, LostLease, QueueKey, SignalNotice};
 pub struct Touched {
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
+    /// Runs that wait for a person from now on.
+    pub paused: Vec<RunId>,
     /// Signals for runs that a worker executes.
     pub notices: Vec<SignalNotice>,
     /// Runs of schedules that were made or go again after their end.

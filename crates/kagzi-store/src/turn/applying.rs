@@ -1,6 +1,8 @@
 //! A command's way through a turn: what it needs is made ready, it is decided, and what follows is done.
 
-use kagzi_model::{Act, Attempted, Command, Reclaimed, Rejection, Reply, Report, RunFailed};
+use kagzi_model::{
+    Act, Attempted, Command, Order, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled,
+};
 
 use super::Turn;
 use crate::{Backend, LaneStats, Outcome, StoreError, fold::stale_write};
@@ -54,6 +56,12 @@ impl<B: Backend> Turn<'_, B> {
                 Reply::RunFailed(RunFailed { retry_at: Some(_) })
                 | Reply::Reclaimed(Reclaimed::TakenBack { at: Some(_) }),
             ) => LaneStats::add(&self.stats.run_retries, 1),
+            Ok(Reply::Signalled(Signalled { already: false })) => {
+                LaneStats::add(&self.stats.signals_told, 1);
+            }
+            Ok(Reply::Signalled(Signalled { already: true })) => {
+                LaneStats::add(&self.stats.signals_repeated, 1);
+            }
             Ok(
                 Reply::Attempted(Attempted::Final { .. })
                 | Reply::RunFailed(RunFailed { retry_at: None })
@@ -65,12 +73,16 @@ impl<B: Backend> Turn<'_, B> {
                 | Reply::Asleep(_)
                 | Reply::Waited(_)
                 | Reply::ChildBegan(_)
-                | Reply::Signalled(_)
                 | Reply::Blocked(_)
                 | Reply::Ordered(_),
             ) => {}
             Err(rejection) => {
                 LaneStats::add(&self.stats.refused, 1);
+                if matches!(&command.act, Act::Order { order: Order::Signal(_), .. }) {
+                    let full = matches!(rejection, Rejection::TooManySignals { .. });
+                    let counter = if full { &self.stats.signals_full } else { &self.stats.signals_refused };
+                    LaneStats::add(counter, 1);
+                }
                 if stale_write(command, rejection) {
                     LaneStats::add(&self.stats.refused_stale, 1);
                 }

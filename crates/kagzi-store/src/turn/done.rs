@@ -13,6 +13,7 @@ pub struct Done {
     pub assignments: Vec<(u64, Assignment)>,
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
+    pub paused: Vec<RunId>,
     pub notices: Vec<SignalNotice>,
     pub rows: Vec<RunId>,
     /// The earliest time at which a run of this batch must be swept.
@@ -66,6 +67,7 @@ impl<B: Backend> Turn<'_, B> {
             assignments,
             finished: touched.finished,
             lost: touched.lost,
+            paused: touched.paused,
             notices: touched.notices,
             sweep_at,
             schedule_at: self.schedules.due_at,

@@ -1,9 +1,60 @@
 //! Housekeeping's part of a turn: what time alone ends.
 
-use kagzi_model::{Aggregate, Namespace, RunKey, StepState, Timestamp, Worker, act};
+use kagzi_model::{Aggregate, Millis, Namespace, RunKey, StepState, Timestamp, Worker, act};
 
 use super::{Turn, registry::Leaving};
-use crate::{AsideRow, Backend, Leap, StoreError, SweepKind, Swept, frontier::WHOLE};
+use crate::{AsideRow, Backend, Leap, StoreError, Swept, frontier::WHOLE};
+
+/// Declares the kinds of housekeeping, each with one that a test could ask for now: what compares stores
+/// plays them all.
+macro_rules! kinds {
+    ($now:ident: $($(#[$about:meta])+ $kind:ident { $($field:ident: $type:ty = $example:expr),* },)+) => {
+        /// A kind of housekeeping.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum SweepKind {
+            $($(#[$about])+ $kind { $($field: $type),* },)+
+        }
+
+        impl SweepKind {
+            /// What each is called.
+            pub const NAMES: &[&str] = &[$(stringify!($kind)),+];
+
+            /// What it is called.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(SweepKind::$kind { .. } => stringify!($kind),)+
+                }
+            }
+
+            /// One of each kind, as it could be asked for now.
+            #[allow(unused_variables, reason = "most kinds ask about a time, and not all")]
+            pub fn each($now: Timestamp) -> Vec<SweepKind> {
+                vec![$(SweepKind::$kind { $($field: $example),* }),+]
+            }
+        }
+    };
+}
+
+kinds! { now:
+    /// Leases that ran out and deadlines that passed, by the time at which the sweeper knew that nobody has a
+    /// grace. The turn may come much later, before heartbeats that wait behind it. After a leap of the clock,
+    /// steps that began before it have so much longer.
+    Expired { now: Timestamp = now, leap: Option<Leap> = None },
+    /// For the time after a start, when leases have a grace: deadlines that passed, and steps that began
+    /// after `since` and ran too long.
+    ExpiredDuringGrace { since: Timestamp = now.plus_ms(-5_000) },
+    /// Nothing, through the whole write path: proof that it works.
+    Probe {},
+    /// Workers not heard of since `before`: marked offline, their runs taken back.
+    StaleWorkers { before: Timestamp = now.plus_ms(-45_000) },
+    /// Schedules that are due: at most so many of them, and so many runs.
+    Schedules { schedules_max: usize = 10, runs_max: usize = 20 },
+    /// Workers that went offline before `before`: forgotten.
+    OfflineWorkers { before: Timestamp = now.plus_ms(-60_000) },
+    /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
+    /// with all that belongs to them, a few per round. Without either a run is kept for ever.
+    Retention { keep_ms: Option<Millis> = None },
+}
 
 /// Runs and workers swept in one turn.
 const SWEEP_LEN_MAX: usize = 500;
@@ -51,7 +102,7 @@ impl<B: Backend> Turn<'_, B> {
             SweepKind::Schedules { schedules_max, runs_max } => {
                 self.sweep_schedules(schedules_max, runs_max).await
             }
-            SweepKind::Probe => {
+            SweepKind::Probe {} => {
                 self.backend.probe().await?;
                 Ok(Swept { count: 0, more: false, next_at: None })
             }

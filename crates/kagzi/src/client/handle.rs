@@ -104,8 +104,8 @@ impl RunHandle {
 
     /// Waits for the run to end and decodes its output. Waits as long as it takes; a server that cannot be
     /// reached for a minute is an error. A run that did not complete is [`Error::RunFailed`], and one that
-    /// waits for a person is
-    /// [`Error::RunPaused`]: it may never end. [`finished`](RunHandle::finished) waits for that person too.
+    /// waits for a person is [`Error::RunPaused`]: it may never end. That is told at once or, where another
+    /// server paused it, within half a minute. [`finished`](RunHandle::finished) waits for that person too.
     pub async fn result<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let run = self.wait(Pauses::Tell).await?;
         match run.status {

@@ -104,6 +104,19 @@ impl<T: DeserializeOwned + Send + 'static> ChildBuilder<T> {
     }
 
     /// Labels it. It has its parent's `user_id` anyway.
+    ///
+    /// ```
+    /// # use kagzi::{RetryPolicy, WorkflowContext};
+    /// # use std::time::Duration;
+    /// async fn order(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+    ///     let charge = ctx.child("charge", &cents).label("stage", "paying");
+    ///     charge
+    ///         .retry_policy(RetryPolicy::default().maximum_attempts(3))
+    ///         .run_retry_policy(RetryPolicy::default().maximum_attempts(2))
+    ///         .execution_timeout(Duration::from_secs(3600))
+    ///         .await
+    /// }
+    /// ```
     pub fn label(mut self, name: &str, value: &str) -> Self {
         self.request.labels.insert(name.to_owned(), value.to_owned());
         self
@@ -315,6 +328,15 @@ impl<T: DeserializeOwned + Send + 'static> ChildrenBuilder<T> {
     }
 
     /// Fails with the first that fails. The others go on until this run ends, which closes them.
+    ///
+    /// ```
+    /// # use kagzi::{RetryPolicy, WorkflowContext};
+    /// async fn totals(ctx: WorkflowContext, shops: Vec<String>) -> anyhow::Result<u64> {
+    ///     let policy = RetryPolicy::default().maximum_attempts(3);
+    ///     let totals: Vec<u64> = ctx.children("total", shops).retry_policy(&policy).fail_fast().await?;
+    ///     Ok(totals.into_iter().sum())
+    /// }
+    /// ```
     pub fn fail_fast(self) -> BoxFuture<'static, anyhow::Result<Vec<T>>> {
         let children = self.gathered(v1::Wake::LastOrFailed);
         Box::pin(async move { try_join_all(children.into_iter().map(IntoFuture::into_future)).await })

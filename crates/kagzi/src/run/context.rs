@@ -172,6 +172,14 @@ impl WorkflowContext {
 
     /// Starts one run for every input and, when awaited, waits for all of them: see [`ChildrenBuilder`]. The
     /// last of them wakes this run, not each.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn totals(ctx: WorkflowContext, shops: Vec<String>) -> anyhow::Result<usize> {
+    ///     let totals: Vec<anyhow::Result<u64>> = ctx.children("total", shops).await;
+    ///     Ok(totals.iter().flatten().count())
+    /// }
+    /// ```
     pub fn children<T: DeserializeOwned + Send + 'static>(
         &self,
         workflow_type: &str,

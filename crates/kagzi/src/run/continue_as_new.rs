@@ -53,6 +53,16 @@ impl WorkflowContext {
 
     /// How often the run has begun from the top with an input of its own, from 1: it rises when the run
     /// continues in place.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn three_times(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
+    ///     if ctx.generation() < 3 {
+    ///         return ctx.continue_as_new(&());
+    ///     }
+    ///     Ok(ctx.generation())
+    /// }
+    /// ```
     pub fn generation(&self) -> u32 {
         self.run_state().generation
     }

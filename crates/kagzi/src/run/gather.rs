@@ -21,14 +21,28 @@ impl WorkflowContext {
     ///         ctx.run("ask", code)
     ///     });
     ///     let quotes = ctx.gather(asked).at_once(5).enough(3).await;
+    ///     println!("{} answered, {} failed", quotes.successes(), quotes.failures());
     ///     Ok(quotes.into_values())
     /// }
+    ///
+    /// async fn import(ctx: WorkflowContext, files: Vec<String>) -> anyhow::Result<Vec<u64>> {
+    ///     let files = files.iter().map(|file| ctx.child::<u64>("import-file", file));
+    ///     // A tenth of them may be broken; `.tolerate(3)` says it as a number.
+    ///     ctx.gather(files).at_once(100).tolerate_percent(10).await.into_result()
+    /// }
+    ///
+    /// async fn all(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<bool>> {
+    ///     let people = ["ann", "bob"].map(|person| ctx.signal::<bool>(person));
+    ///     ctx.gather(people).tolerate(0).await.into_result()
+    /// }
     /// ```
-    pub fn gather<T, F>(&self, branches: impl IntoIterator<Item = F>) -> Gather<F>
+    pub fn gather<T, B>(&self, branches: impl IntoIterator<Item = B>) -> Gather<B::IntoFuture>
     where
-        F: Future<Output = anyhow::Result<T>> + Send,
+        B: IntoFuture<Output = anyhow::Result<T>>,
+        B::IntoFuture: Send,
     {
-        Gather { branches: branches.into_iter().collect(), rules: Rules::default() }
+        let branches = branches.into_iter().map(IntoFuture::into_future).collect();
+        Gather { branches, rules: Rules::default() }
     }
 }
 
@@ -62,12 +76,30 @@ impl<F> Gather<F> {
 
     /// Ends when more branches than this have failed, and drops the others. Unless it is said, all branches
     /// may fail.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn mail_all(ctx: WorkflowContext, users: Vec<String>) -> anyhow::Result<usize> {
+    ///     let mails = users.into_iter().map(|user| ctx.run("mail", async move { Ok(user.len()) }));
+    ///     let mailed = ctx.gather(mails).at_once(10).tolerate(3).await;
+    ///     println!("{} were mailed, {} not", mailed.successes(), mailed.failures());
+    ///     Ok(mailed.into_result()?.len())
+    /// }
+    /// ```
     pub fn tolerate(mut self, failures: usize) -> Self {
         self.rules.tolerated = Some(failures);
         self
     }
 
     /// The same as a share of all branches, rounded down: of 30 branches 10 percent are 3.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn mail_most(ctx: WorkflowContext, users: Vec<String>) -> anyhow::Result<usize> {
+    ///     let mails = users.into_iter().map(|user| ctx.run("mail", async move { Ok(user.len()) }));
+    ///     Ok(ctx.gather(mails).tolerate_percent(10).await.into_values().len())
+    /// }
+    /// ```
     pub fn tolerate_percent(self, percent: u32) -> Self {
         let failures = (self.branches.len() as u64 * u64::from(percent)) / 100;
         self.tolerate(usize::try_from(failures).unwrap_or(usize::MAX))

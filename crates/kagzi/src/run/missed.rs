@@ -106,7 +106,8 @@ impl Missed {
     /// Something was taken, so the function goes on and may look at others than before. Whoever it still
     /// looks at is noted again.
     pub(crate) fn taken(&self) {
-        if self.any.swap(false, Ordering::SeqCst) {
+        if self.any.load(Ordering::SeqCst) {
+            self.any.store(false, Ordering::SeqCst);
             let all = std::mem::take(&mut *self.looked_at.lock());
             all.into_values().for_each(Told::wake);
         }

@@ -101,7 +101,9 @@ impl StepContext {
 
     /// Says how far a long step is. It is kept next to the run, visible to people, and the next attempt reads
     /// it with [`last_progress`](StepContext::last_progress). Never waits, and may be called as often as you
-    /// like: at most every half second the latest word is sent. It extends no timeout.
+    /// like: at most every half second the latest word is sent. The more was said, the rarer it is kept:
+    /// after ten hours of short words every six seconds, and large words far less often. It extends no
+    /// timeout.
     pub fn progress<P: Serialize + ?Sized>(&self, progress: &P) {
         match payload::encode(progress) {
             Ok(progress) => self.progress.say(progress),

@@ -7,15 +7,14 @@
 //! again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use kagzi_proto::v1::{self, report};
 
 use crate::run::next::{Answered, Next, OnItsWay};
 use crate::run::slot::{List, Phase, Slot};
-use crate::run::state::RunState;
+
+pub(crate) use crate::run::open::{Open, permitted, settled};
 
 /// The turns of one run.
 pub(crate) struct Turns {
@@ -30,8 +29,7 @@ pub(crate) struct Turns {
     queue: VecDeque<Place>,
     /// Whose ask is on its way.
     asked: Option<Arc<Slot>>,
-    /// Whose ask was answered by something that the function is told of next.
-    /// With the bytes of its value.
+    /// Whose ask was answered by something that the function is told of next, and the bytes of its value.
     answered: Option<(Arc<Slot>, u64)>,
     /// How much the function was told of, and how much of it is durable.
     told: u64,
@@ -150,13 +148,17 @@ impl Turns {
         self.queue.push_back(Place { slot: slot.clone(), what: Told::Asks(body) });
     }
 
-    /// The replay is over and what the operation builds on is durable.
-    fn is_settled(&self, ticket: u64) -> bool {
-        self.live && self.durable >= ticket
+    /// The replay is over and what the operation builds on is durable. If not, it is woken then.
+    pub(crate) fn is_settled(&mut self, slot: &Arc<Slot>) -> bool {
+        let settled = self.live && self.durable >= slot.ticket;
+        if !settled && slot.list(List::Unsettled) {
+            self.unsettled.push(slot.clone());
+        }
+        settled
     }
 
     /// Takes a permit if one is free and nobody came before.
-    fn try_begin(&mut self, slot: &Arc<Slot>) -> bool {
+    pub(crate) fn try_begin(&mut self, slot: &Arc<Slot>) -> bool {
         if slot.phase() == Phase::Executes {
             return true;
         }
@@ -363,60 +365,5 @@ impl Turns {
     /// The run is over: whoever is left holds the run no longer. To be dropped outside the lock.
     pub(crate) fn clear(&mut self) -> Turns {
         std::mem::replace(self, Turns::new(0, 1))
-    }
-}
-
-/// Returns once the replay is over and what the function had been told at the call is durable.
-pub(crate) async fn settled(slot: &Arc<Slot>) {
-    poll_fn(|_| {
-        let mut turns = slot.run.turns.lock();
-        if turns.is_settled(slot.ticket) {
-            return Poll::Ready(());
-        }
-        if slot.list(List::Unsettled) {
-            turns.unsettled.push(slot.clone());
-        }
-        Poll::Pending
-    })
-    .await;
-}
-
-/// Returns with a permit to execute.
-pub(crate) async fn permitted(slot: &Arc<Slot>) {
-    poll_fn(|_| if slot.run.turns.lock().try_begin(slot) { Poll::Ready(()) } else { Poll::Pending }).await;
-}
-
-/// An operation that is open: from its first poll until it ends or is dropped.
-pub(crate) struct Open<'a> {
-    slot: &'a Arc<Slot>,
-    number: u64,
-}
-
-impl<'a> Open<'a> {
-    pub(crate) fn new(slot: &'a Arc<Slot>) -> Open<'a> {
-        let number = slot.run.turns.lock().open(slot);
-        Open { slot, number }
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.slot.run.turns.lock().close(self.number, self.slot);
-        // What others wait for may have become free.
-        self.slot.run.function.wake_executor();
-    }
-}
-
-impl RunState {
-    /// A step has ended: it returns in its turn.
-    pub(crate) fn ended(&self, slot: &Arc<Slot>, recorded: v1::StepRecorded) {
-        self.turns.lock().ended(slot, recorded);
-        self.function.wake_executor();
-    }
-
-    /// Asks the server in its turn.
-    pub(crate) fn ask(&self, slot: &Arc<Slot>, body: report::Body) {
-        self.turns.lock().ask(slot, body);
-        self.function.wake_executor();
     }
 }

@@ -30,6 +30,8 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Real time after which a run that does not end is reported instead of waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// A run whose worker dies after every report is executed dozens of times, maybe on a machine that builds.
+const PATIENCE_WITH_DEATHS: Duration = Duration::from_secs(50);
 
 /// Executes the workflow once undisturbed, and then again and again on a new engine each, with a worker that
 /// dies before or after one of its reports (a step's result, a failure, a sleep, the end); a new worker takes
@@ -222,7 +224,7 @@ async fn crash_on(
             | RunStatus::TimedOut
             | RunStatus::Paused => break,
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > PATIENCE_WITH_DEATHS {
             break;
         }
         tokio::select! {

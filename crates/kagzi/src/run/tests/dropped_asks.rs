@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, StepStatus, report};
+
+use parking_lot::Mutex;
 
 use super::scripted_server::{
     ScriptedServer, assign, completed, entry, failed_step, recorded, retry_in, run_output,
@@ -129,4 +133,59 @@ async fn the_end_of_a_sleep_that_the_function_no_longer_waits_for_is_closed_too(
     assert_eq!(closed_step(server.commit().await), "sleep");
     assert_eq!(recorded(server.commit().await).0, "busy");
     assert_eq!(run_output(server.commit_end().await), 1);
+}
+
+/// Gives up as soon as it is told to; `again`: the run begins anew then.
+fn impatient(
+    again: bool,
+) -> (
+    tokio::sync::oneshot::Sender<()>,
+    impl Fn(WorkflowContext, u64) -> BoxFuture<'static, anyhow::Result<u64>>,
+) {
+    let (enough, told) = tokio::sync::oneshot::channel();
+    let told = Mutex::new(Some(told));
+    let function = move |ctx: WorkflowContext, _| {
+        let told = told.lock().take();
+        async move {
+            let quote = ctx.step("quote").run(|_| async { bail!("closed") });
+            crate::select! {
+                _ = told.expect("it is executed once") => {}
+                quote = quote => return quote,
+            }
+            if again {
+                return ctx.continue_as_new(&1_u64);
+            }
+            ctx.run("fallback", async { Ok(7) }).await
+        }
+        .boxed()
+    };
+    (enough, function)
+}
+
+/// The answer is there, its turn has not come, and something of the function's own makes it drop the step.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_just_before_the_step_is_dropped_is_closed_too() {
+    let (enough, function) = impatient(false);
+    let mut server = ScriptedServer::execute(assign("0", vec![]), function);
+
+    let asked = server.next_report().await;
+    asked.verdict.expect("the run waits").send(last()).expect("the run waits");
+    enough.send(()).expect("the function listens");
+
+    assert_eq!(closed_step(server.commit().await), "quote");
+    assert_eq!(recorded(server.commit().await).0, "fallback");
+    assert_eq!(run_output(server.commit().await), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_begins_anew_gives_back_an_answer_that_it_did_not_hear() {
+    let (enough, function) = impatient(true);
+    let mut server = ScriptedServer::execute(assign("0", vec![]), function);
+
+    let asked = server.next_report().await;
+    asked.verdict.expect("the run waits").send(last()).expect("the run waits");
+    enough.send(()).expect("the function listens");
+
+    assert_eq!(closed_step(server.commit().await), "quote");
+    assert!(matches!(server.commit().await, report::Body::RunContinued(_)));
 }
