@@ -52,6 +52,8 @@ pub const IDLE_PARK_MS: i64 = 1_000;
 pub const REQUESTS_KEPT: usize = 8;
 /// Signals that a run may have and no wait has taken.
 pub const UNREAD_MAX: usize = 1_000;
+/// Ends of children that no wait has taken and that a run takes along when it continues in place.
+pub const ENDS_KEPT: usize = 1_000;
 /// Signals that were taken and that a run remembers when it continues in place, to recognise a repeat.
 pub const TAKEN_KEPT: usize = 1_000;
 /// Steps of one run that may run or wait at once.

@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Name, Timestamp, is_child_channel, limits::TAKEN_KEPT};
+use crate::{
+    Failure, Name, Timestamp, is_child_channel,
+    limits::{ENDS_KEPT, TAKEN_KEPT},
+};
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,12 +81,21 @@ pub struct Carried {
     pub closed: Vec<Name>,
 }
 
+/// The ends of children go along, because the next generation may ask for them by the children's ids. Those
+/// that nobody ever asks for must not add up: only the latest ones stay.
+fn forget_old_ends(unread: &mut Vec<UnreadSignal>) {
+    let of_children = unread.iter().filter(|signal| is_child_channel(&signal.channel));
+    let mut ends: Vec<u64> = of_children.map(|signal| signal.received).collect();
+    ends.sort_unstable();
+    let Some(oldest) = ends.len().checked_sub(ENDS_KEPT).map(|from| ends[from]) else { return };
+    unread.retain(|signal| !is_child_channel(&signal.channel) || signal.received >= oldest);
+}
+
 impl Mail {
     /// What the next generation of the run is given. Waits are not among it: they belong to code that has
     /// ended.
     pub fn carried(&self) -> Carried {
-        // Whoever could ask for the end of a child belongs to code that has ended.
-        let mut names: Vec<&Name> = self.channels.keys().filter(|name| !is_child_channel(name)).collect();
+        let mut names: Vec<&Name> = self.channels.keys().collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
         for name in names {
@@ -101,6 +113,8 @@ impl Mail {
             let read = channel.seen.iter().filter(|(id, _)| !lies.contains(id));
             taken.extend(read.map(|(id, number)| (*number, name, id)));
         }
+        forget_old_ends(&mut carried.unread);
+        taken.retain(|(_, channel, _)| !is_child_channel(channel));
         taken.sort_unstable();
         let latest = taken.split_off(taken.len().saturating_sub(TAKEN_KEPT));
         let signal =
@@ -248,4 +262,27 @@ impl Mail {
 /// Whether a signal on this channel counts among those that others sent.
 fn counted(channel: &Name) -> usize {
     usize::from(!channel.starts_with('~'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RunId, child_channel};
+
+    #[test]
+    fn the_latest_ends_of_children_go_along_and_no_more_of_them() {
+        let mut mail = Mail::default();
+        let channel = |n: u64| child_channel(RunId(uuid::Uuid::from_u128(n.into())));
+        for seq in 1..=ENDS_KEPT as u64 + 5 {
+            mail.receive(&channel(seq), Unread { seq, id: "end:2".into(), failure: None });
+        }
+        mail.receive(&"item".into(), Unread { seq: 1, id: "tea".into(), failure: None });
+
+        let carried = mail.carried();
+
+        assert_eq!(carried.unread.len(), ENDS_KEPT + 1);
+        assert!(carried.unread.iter().any(|signal| *signal.channel == *"item"));
+        let has = |n: u64| carried.unread.iter().any(|signal| signal.channel == channel(n));
+        assert!(!has(5) && has(6) && has(ENDS_KEPT as u64 + 5));
+    }
 }

@@ -103,8 +103,8 @@ pub fn input(row: &Row<'_>, at: usize) -> Result<Option<Payload>, StoreError> {
     first.first_payload(&payloads(row, at + 2)?)
 }
 
-/// The input of a run's living generation, and its output. What cannot be read is left out: the run is shown all the same, and
-/// its history says what is wrong.
+/// The input of a run's living generation, and its output. What cannot be read is left out: the run is shown
+/// all the same, and its history says what is wrong.
 pub fn ends(db: &Db, run: &Run) -> Result<(Option<Payload>, Option<Payload>), StoreError> {
     let (run, first_seq, finished) = (run.id, run.first_seq, run.state.finished());
     let readable = |found: Result<Option<Option<Payload>>, StoreError>| match found {

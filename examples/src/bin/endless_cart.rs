@@ -1,5 +1,5 @@
-//! A cart that lives for as long as its owner likes: it takes items as signals, and continues in place so that
-//! its history never grows. Whoever waits for it gets the bill when somebody says "check out".
+//! A cart that lives for as long as its owner likes: it takes items as signals, and continues in place so
+//! that its history never grows. Whoever waits for it gets the bill when somebody says "check out".
 
 use kagzi::{Client, Worker, WorkflowContext};
 use serde::{Deserialize, Serialize};

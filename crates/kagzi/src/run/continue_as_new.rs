@@ -31,8 +31,8 @@ impl WorkflowContext {
     /// }
     /// ```
     ///
-    /// The run keeps its id, business id, labels and deadline; signals that nobody has taken lie there for the
-    /// next execution, and who waits for the run's end goes on waiting. Steps, sleeps and waits of this
+    /// The run keeps its id, business id, labels and deadline; signals that nobody has taken lie there for
+    /// the next execution, and who waits for the run's end goes on waiting. Steps, sleeps and waits of this
     /// execution are forgotten, also those that have not ended: their names are free again, and their
     /// idempotency keys are new. The history before the last two generations is deleted.
     pub fn continue_as_new<T>(&self, input: &(impl Serialize + ?Sized)) -> anyhow::Result<T> {
