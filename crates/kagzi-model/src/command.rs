@@ -193,7 +193,7 @@ impl Command {
     /// Bytes of the payloads that it carries, for whoever bounds what may wait.
     pub fn payload_bytes(&self) -> usize {
         match &self.act {
-            Act::Start(start) => start.input.data.len(),
+            Act::Start(start) => start.payload_bytes(),
             Act::Report { report, .. } => report.payload_bytes(),
             Act::Order { order, .. } => order.payload_bytes(),
             Act::Duty(duty) => duty.payload_bytes(),
@@ -263,6 +263,13 @@ impl LeaseRef {
     }
 }
 
+impl StartRun {
+    /// Bytes of the input and of the signals.
+    pub fn payload_bytes(&self) -> usize {
+        self.input.data.len() + self.signals.iter().map(Rule::payload_bytes).sum::<usize>()
+    }
+}
+
 /// Names a step: its path is its identity, its position detects changed code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRef {
@@ -298,6 +305,8 @@ pub struct StartRun {
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
     pub labels: Labels,
+    /// What the run is told with its start: the new one, or the one that has the business id already.
+    pub signals: Vec<act::Signal>,
 }
 
 #[cfg(test)]

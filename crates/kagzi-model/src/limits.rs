@@ -48,6 +48,8 @@ pub const IDLE_PARK_MS: i64 = 1_000;
 pub const REQUESTS_KEPT: usize = 8;
 /// Signals that a run may have and no wait has taken.
 pub const UNREAD_MAX: usize = 1_000;
+/// Signals that one start may carry.
+pub const START_SIGNALS_MAX: usize = 100;
 /// Steps of one run that may run or wait at once.
 pub const WAITS_OPEN_MAX: usize = 10_000;
 /// Error codes in one list of a policy.

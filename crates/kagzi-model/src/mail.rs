@@ -80,9 +80,9 @@ impl Mail {
         self.channels.get(channel).into_iter().flat_map(|channel| &channel.waiting)
     }
 
-    /// The event that holds what this wait has taken.
-    pub fn taken(&self, step: &Name) -> Option<u64> {
-        self.waits.get(step)?.took.as_ref().map(|taken| taken.seq)
+    /// What this wait has taken.
+    pub fn taken(&self, step: &Name) -> Option<&Unread> {
+        self.waits.get(step)?.took.as_ref()
     }
 
     pub(crate) fn receive(&mut self, channel: &Name, signal: Unread) {

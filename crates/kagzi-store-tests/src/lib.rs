@@ -33,6 +33,7 @@ pub mod retention;
 pub mod schedules;
 pub mod signals;
 mod stage;
+pub mod start_signals;
 pub mod starts;
 mod suite;
 pub mod timers;

@@ -126,6 +126,15 @@ macro_rules! conformance {
                 unread_signals_are_bounded_and_the_rest_is_refused,
                 an_ended_run_takes_no_signal_and_says_so,
             }
+            start_signals {
+                a_new_run_is_told_in_the_commit_of_its_start,
+                a_run_that_is_there_is_told_and_goes_on_in_one_commit_whatever_its_input,
+                a_hundred_starts_with_a_signal_make_one_run_that_is_told_a_hundred_times,
+                the_same_start_again_tells_nothing_twice,
+                where_one_signal_is_refused_none_is_told,
+                an_ended_run_refuses_unless_a_new_one_may_take_its_id,
+                a_start_that_conflicts_tells_nothing,
+            }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
                 a_sleep_ends_exactly_on_time,

@@ -160,6 +160,10 @@ impl<'a> Fold<'a> {
                     None => None,
                     Some(taken) => match (self.cache.get(taken.id), &taken.run) {
                         (Some(entry), _) => Some(&entry.aggregate),
+                        // What it is told would be refused after the start was answered.
+                        (None, Some(Ok(run))) if !start.signals.is_empty() && !run.state.finished() => {
+                            return unreadable(taken, "its history cannot be read");
+                        }
                         (None, Some(Ok(run))) => {
                             row = Aggregate::new((**run).clone(), 0);
                             Some(&row)

@@ -64,7 +64,7 @@ impl Rule for AwaitSignal {
         };
         if let Some(signal) = mail.and_then(|mail| mail.next(channel)) {
             let (received, id, failure) = (Some(signal.seq), signal.id.clone(), signal.failure.clone());
-            let reply = Waited::Taken { seq: signal.seq, failure: failure.clone() };
+            let reply = Waited::Taken { seq: signal.seq, id: id.clone(), failure: failure.clone() };
             let channel = channel.clone();
             let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
             let change = Change::event(event, None, reply);
@@ -101,9 +101,12 @@ fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited
     let closed = mail.is_some_and(|mail| mail.was_last_call(&step.path));
     match (end, taken) {
         (StepEnd::Elapsed, _) => Ok(Waited::Elapsed),
-        (StepEnd::Recorded, Some(seq)) => Ok(Waited::Taken { seq, failure: None }),
-        (StepEnd::Failed { failure, .. }, Some(seq)) => {
-            Ok(Waited::Taken { seq, failure: Some(failure.clone()) })
+        (StepEnd::Recorded, Some(taken)) => {
+            Ok(Waited::Taken { seq: taken.seq, id: taken.id.clone(), failure: None })
+        }
+        (StepEnd::Failed { failure, .. }, Some(taken)) => {
+            let failure = Some(failure.clone());
+            Ok(Waited::Taken { seq: taken.seq, id: taken.id.clone(), failure })
         }
         (StepEnd::Recorded, None) if closed => Ok(Waited::Closed),
         (StepEnd::Labelled, _) | (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {

@@ -1,5 +1,6 @@
 //! Signal: somebody tells a run something, once per channel and id.
 
+use super::history_bound;
 use crate::{
     Aggregate, Author, Change, EventKind, Failure, Name, Payload, Rejection, Rule, Run, Signalled, State,
     StepState, Timestamp, limits::UNREAD_MAX,
@@ -41,6 +42,7 @@ impl Rule for Signal {
                 return Err(Rejection::TooManySignals { run: run.id, max: UNREAD_MAX });
             }
         }
+        history_bound::check(seen, payload.data.len())?;
         let (payload, reply) = (Some(payload.clone()), Signalled { already: false });
         let parked_in_steps = run.state.parked().is_some_and(|parked| parked.step.is_some());
         let Some(step) = seen.waits_on(channel).filter(|_| parked_in_steps) else {

@@ -90,7 +90,7 @@ impl Projection for Journal {
                 self.waits.insert(step.clone(), (channel.clone(), until, None));
                 self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
             }
-            EventKind::WaitEnded { step, position, channel, received, failure, .. } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
                 let known = self.waits.entry(step.clone()).or_insert_with(|| (channel.clone(), None, None));
                 known.2 = Some(received.unwrap_or(event.seq));
                 let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);
@@ -114,6 +114,9 @@ impl Projection for Journal {
                 } else {
                     self.set(step, *position, 1, state);
                     self.missing.remove(&source);
+                }
+                if let Some(entry) = self.find(step) {
+                    entry.signal = Some(id.clone());
                 }
                 self.tell(step);
             }
@@ -245,8 +248,8 @@ impl Journal {
         let at = *self.index.entry(path.clone()).or_insert_with(|| {
             let path = path.clone();
             let sources = Sources::default();
-            let entry =
-                JournalEntry { path, position, attempts: 0, state, order: 0, progress: None, sources };
+            let (attempts, order, progress, signal) = (0, 0, None, None);
+            let entry = JournalEntry { path, position, attempts, state, order, progress, signal, sources };
             self.entries.push(Some(Told { entry, after: self.told }));
             self.entries.len() - 1
         });
@@ -279,7 +282,7 @@ impl Journal {
             let until = if took.is_some() { until } else { until.map(|_| at) };
             let state = JournalState::Waiting { channel: channel.clone(), until, is_there: false };
             let former = std::mem::replace(&mut entry.state, state);
-            entry.sources.result = None;
+            (entry.sources.result, entry.signal) = (None, None);
             if let Some(seq) = took {
                 if let Some(whose) = self.missing.get_mut(&seq) {
                     *whose = None;

@@ -14,6 +14,8 @@ pub struct JournalEntry {
     pub order: u32,
     /// What an unfinished attempt said about how far it was.
     pub progress: Option<Payload>,
+    /// The id of the signal that a wait took.
+    pub signal: Option<Name>,
     /// The events whose payloads are the result and the progress: an outline has the numbers and not the
     /// payloads, which are fetched when they are needed.
     pub sources: Sources,

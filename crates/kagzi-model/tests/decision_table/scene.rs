@@ -317,6 +317,7 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     };
     let start = |change: fn(&mut StartRun)| {
         let mut start = same.clone();

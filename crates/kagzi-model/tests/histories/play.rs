@@ -186,6 +186,7 @@ impl Play {
             deadline_at: deadline_ms.map(|ms| now.plus_ms(ms)),
             options: RunOptions { run_retry: run_retry.then(RetryPolicy::default), ..RunOptions::default() },
             labels: Default::default(),
+            signals: Vec::new(),
         };
         let change = decide(now, None, None, &Command::start(start)).expect("nothing is in the way");
         let seen = Aggregate::new(change.run.clone().expect("a start makes a run"), 0);

@@ -148,6 +148,9 @@ pub struct JournalEntry {
     /// when WAITING: what it waits for has come and was not taken; ask for it
     #[prost(bool, tag = "10")]
     pub signalled: bool,
+    /// of the signal that a wait took
+    #[prost(string, tag = "11")]
+    pub signal_id: ::prost::alloc::string::String,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1188,6 +1191,25 @@ pub struct StartWorkflowRequest {
     /// what to do when another run has the business id
     #[prost(enumeration = "IdReuse", tag = "30")]
     pub id_reuse: i32,
+    /// What the run is told with its start, in the same commit. Where a run of this type and queue has the
+    /// business id, that one is told, its input is not compared, and an ended one refuses; at most 100.
+    #[prost(message, repeated, tag = "31")]
+    pub signals: ::prost::alloc::vec::Vec<StartSignal>,
+}
+/// A signal that a start carries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartSignal {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    /// The sender's own name for it, which counts once on its channel. Empty = made from the request id, if
+    /// there is one; else the server makes one, and a repeat is another signal.
+    #[prost(string, tag = "2")]
+    pub signal_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub payload: ::core::option::Option<Payload>,
+    /// set when what is waited for has failed
+    #[prost(message, optional, tag = "4")]
+    pub failure: ::core::option::Option<Failure>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartWorkflowResponse {
@@ -4527,6 +4549,9 @@ pub struct Waited {
     /// when TAKEN and the signal says that what was waited for has failed
     #[prost(message, optional, tag = "4")]
     pub failure: ::core::option::Option<Failure>,
+    /// when TAKEN
+    #[prost(string, tag = "5")]
+    pub signal_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainOrder {

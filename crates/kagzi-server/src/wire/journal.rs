@@ -14,6 +14,7 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         ..v1::JournalEntry::default()
     };
     wire.progress = entry.progress.map(payload);
+    wire.signal_id = entry.signal.map_or_else(String::new, |id| id.to_string());
     match entry.state {
         JournalState::Begun => wire.set_status(StepStatus::Running),
         JournalState::Completed { result } => {
