@@ -17,6 +17,7 @@ pub enum Told {
         failure: Option<Failure>,
     },
     Elapsed,
+    Silent,
     Closed,
 }
 
@@ -35,6 +36,7 @@ impl Engine {
                 Told::Taken { id, signal: signal.unwrap_or_else(|| Payload::new(&b""[..])), failure }
             }
             Waited::Elapsed => Told::Elapsed,
+            Waited::Silent => Told::Silent,
             Waited::Closed => Told::Closed,
         })
     }

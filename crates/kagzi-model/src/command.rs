@@ -125,6 +125,10 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// Makes a promise that somebody outside completes.
+        MakePromise(Box<act::MakePromise>),
+        /// Publishes a value of the run.
+        SetValue(Box<act::SetValue>),
         /// Sets a label of the run.
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
@@ -155,6 +159,10 @@ acts! {
         Retry(act::Retry),
         /// Tells the run something.
         Signal(Box<act::Signal>),
+        /// Completes a promise, or says that it has failed.
+        CompletePromise(Box<act::CompletePromise>),
+        /// Says that whoever works on a promise lives.
+        BeatPromise(act::BeatPromise),
     }
 }
 

@@ -10,18 +10,21 @@
 //! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
 pub mod await_signal;
+pub mod beat_promise;
 pub mod begin_step;
 pub mod block;
 pub mod cancel;
 pub mod claim;
 pub mod close_step;
 pub mod complete;
+pub mod complete_promise;
 mod ending;
 pub mod expire;
 pub mod fail;
 pub mod fail_step;
 mod history_bound;
 mod lease_guard;
+pub mod make_promise;
 pub mod note_handler;
 pub mod orphan;
 pub mod park;
@@ -33,6 +36,7 @@ pub mod renew;
 pub mod resume;
 pub mod retry;
 pub mod set_label;
+pub mod set_value;
 pub mod signal;
 pub mod sleep;
 pub mod sleep_over;
@@ -83,8 +87,8 @@ fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Re
         return Ok(Change::nothing(reply));
     }
     let lease = lease_guard::held(seen, epoch)?;
-    // Words of progress are left out when there is no room, which is their own rule.
-    if !matches!(report, Report::Progress(_)) {
+    // Words of progress and values are left out when there is no room, which is their own rule.
+    if !matches!(report, Report::Progress(_) | Report::SetValue(_)) {
         history_bound::check(seen, report.payload_bytes())?;
     }
     match report.decide(now, seen, lease) {

@@ -3,7 +3,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::{Failure, Name, Timestamp};
+use crate::{Failure, Name, Promise, Timestamp};
+
+/// How the paths of steps begin that are answers to somebody's requests.
+pub const REPLY: &str = "~reply/";
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +16,10 @@ pub struct Mail {
     unread_len: usize,
     /// Every step that waited for a signal, or still does.
     waits: HashMap<Name, Known>,
+    /// By name.
+    pub(crate) promises: HashMap<Name, Promise>,
+    /// How often the code has set each of its values, by name.
+    values: HashMap<Name, u64>,
 }
 
 /// What is known of a wait.
@@ -90,6 +97,27 @@ impl Mail {
         channel.seen.insert(signal.id.clone());
         channel.unread.push_back(signal);
         self.unread_len += 1;
+    }
+
+    /// How often the code has set each of its values, by name.
+    pub fn values(&self) -> &HashMap<Name, u64> {
+        &self.values
+    }
+
+    pub(crate) fn set_value(&mut self, name: &Name, number: u64) {
+        self.values.insert(name.clone(), number);
+    }
+
+    /// A wait is over by itself at another time.
+    pub(crate) fn wait_until(&mut self, step: &Name, until: Option<Timestamp>) {
+        if let Some(known) = self.waits.get_mut(step) {
+            known.until = until;
+        }
+    }
+
+    /// The channel on which this step waits or waited.
+    pub fn channel_of(&self, step: &Name) -> Option<&Name> {
+        self.waits.get(step).map(|known| &known.channel)
     }
 
     /// The step is a wait for a signal.

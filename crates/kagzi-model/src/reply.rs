@@ -125,6 +125,8 @@ pub enum Waited {
     Taken { seq: u64, id: Name, failure: Option<Failure> },
     /// Its time is over.
     Elapsed,
+    /// The signs of life that it demands have stopped.
+    Silent,
     /// Nothing more comes on its channel.
     Closed,
 }

@@ -5,8 +5,8 @@ mod touched;
 pub use touched::{LeaseMove, Touched};
 
 use kagzi_model::{
-    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Report, Run,
-    RunId, StartRun, State, Timestamp, decide,
+    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, REPLY, Rejection, Reply,
+    Report, Run, RunId, StartRun, State, Timestamp, decide,
 };
 
 use crate::{
@@ -275,6 +275,13 @@ impl<'a> Fold<'a> {
                 if !self.touched.notices.contains(&notice) {
                     self.touched.notices.push(notice);
                 }
+            }
+            // Only a run that was ever told something answers anybody.
+            if entry.aggregate.mail.is_some()
+                && let EventKind::StepCompleted { step, .. } = &kind
+                && step.starts_with(REPLY)
+            {
+                self.touched.replied.push(id);
             }
             entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };

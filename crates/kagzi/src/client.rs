@@ -6,16 +6,22 @@
 //! | wait for its result | [`RunHandle::result`] |
 //! | stop, retry or look at one | [`RunHandle`] |
 //! | find runs | [`Client::runs`] |
+//! | tell or ask a run something | [`RunHandle::signal`], [`RunHandle::ask`] |
+//! | complete a promise | [`Client::promise`] |
+//! | read what a run publishes | [`RunHandle::value`] |
 
+mod ask;
 pub(crate) mod builder;
 mod conversation;
 pub(crate) mod handle;
 mod outage;
+mod promise;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod signal;
 pub(crate) mod start;
 mod start_many;
+mod value;
 pub(crate) mod watch;
 pub(crate) mod wire;
 
@@ -42,13 +48,16 @@ pub use crate::payload::Payload;
 use crate::reconnect_delay::ReconnectDelay;
 use crate::schedule::{ScheduleBuilder, ScheduleHandle, Schedules};
 use crate::workflow::typed::{AnyInput, Starts};
+pub use ask::Ask;
 pub use builder::ClientBuilder;
 use conversation::Conversation;
 pub use handle::{Explanation, RunHandle, Stopped};
+pub use promise::{Completed, PromiseHandle};
 pub use run::{Reason, Run, RunStatus};
 pub use runs::Runs;
 pub use signal::{Signal, Signalled};
 pub use start::{IdReuse, StartBuilder, Timeouts};
+pub use value::Published;
 pub use watch::Changes;
 pub use wire::OutgoingCall;
 use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
@@ -412,6 +421,7 @@ impl Patience {
             | Error::InvalidWorker(_)
             | Error::Store { .. }
             | Error::RunFailed(_)
+            | Error::Rejected(_)
             | Error::RunPaused(_) => None,
         };
         let wait = match later {

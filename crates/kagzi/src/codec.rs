@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use kagzi_proto::v1;
 
+pub(crate) use decode_incoming::UNDECODABLE;
+
 #[cfg(feature = "compression")]
 pub use compression::CompressionCodec;
 #[cfg(feature = "encryption")]

@@ -7,6 +7,9 @@
 //! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
+//! | wait for somebody | [`WorkflowContext::signal`], [`WorkflowContext::promise`] |
+//! | answer requests | [`WorkflowContext::requests`] |
+//! | publish how far it is | [`WorkflowContext::set_value`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |
 
 pub(crate) mod typed;
@@ -14,7 +17,9 @@ pub(crate) mod typed;
 pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::context::WorkflowContext;
+pub use crate::run::promise::{NewPromise, Promise};
 pub use crate::run::race::Raced;
+pub use crate::run::request::{Request, Requests};
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};
 pub use crate::run::spawn::Spawned;
 pub use crate::run::step::StepContext;

@@ -76,7 +76,12 @@ impl Rule for AwaitSignal {
         }
         let mut change = Change::nothing(Waited::Until(None));
         let is_new = until.is_none();
-        let until = until.unwrap_or_else(|| timeout_ms.map(|ms| now.plus_ms(ms.clamp(0, WAIT_MS_MAX))));
+        // A promise's time counts from when it was made.
+        let promise = mail.and_then(|mail| mail.promise_on(channel));
+        let until = until.unwrap_or_else(|| match promise {
+            Some(promise) => promise.due_at(),
+            None => timeout_ms.map(|ms| now.plus_ms(ms.clamp(0, WAIT_MS_MAX))),
+        });
         if is_new || dropped {
             let (step, channel) = (path.clone(), channel.clone());
             change.events.push((EventKind::WaitBegan { step, position, channel, until }, None));
@@ -87,7 +92,8 @@ impl Rule for AwaitSignal {
         }
         if until.is_some_and(|until| until <= now) {
             change.events.push((EventKind::SleepOver { step: path }, None));
-            return Ok(change.replying(Waited::Elapsed));
+            let silent = promise.is_some_and(|promise| promise.is_silent_at(now));
+            return Ok(change.replying(if silent { Waited::Silent } else { Waited::Elapsed }));
         }
         let change = change.replying(Waited::Until(until));
         Ok(if *park { park::after_events(now, seen, change) } else { change })
@@ -100,7 +106,11 @@ fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited
     let taken = mail.and_then(|mail| mail.taken(&step.path));
     let closed = mail.is_some_and(|mail| mail.was_last_call(&step.path));
     match (end, taken) {
-        (StepEnd::Elapsed, _) => Ok(Waited::Elapsed),
+        (StepEnd::Elapsed, _) => {
+            let promise = mail.and_then(|mail| mail.promise_on(mail.channel_of(&step.path)?));
+            let silent = promise.is_some_and(|promise| promise.silent);
+            Ok(if silent { Waited::Silent } else { Waited::Elapsed })
+        }
         (StepEnd::Recorded, Some(taken)) => {
             Ok(Waited::Taken { seq: taken.seq, id: taken.id.clone(), failure: None })
         }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::Projection;
 use crate::{
-    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd, StepState,
-    Timestamp, Unread, Wait,
+    Change, Event, EventKind, Failure, Finality, Mail, Millis, Name, Promise, Run, RunId, Step, StepEnd,
+    StepState, Timestamp, Unread, Wait,
     codes::WORKER_LOST,
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX, REQUESTS_KEPT},
     only_told,
@@ -165,10 +165,26 @@ impl Aggregate {
                 );
                 self.moved = true;
             }
-            EventKind::SleepOver { step } => self.wake(step),
+            EventKind::SleepOver { step } => self.wake(at, step),
             EventKind::LabelSet { step, position, .. } => {
                 self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Labelled));
             }
+            EventKind::PromiseMade { step, position, name, token_hash, until, heartbeat_ms } => {
+                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Labelled));
+                let promise = Promise::new(at, step, token_hash, *until, *heartbeat_ms);
+                self.mail_mut().make_promise(name, promise);
+            }
+            EventKind::PromiseBeat { name, until } => {
+                let (waits, due_at) = self.mail_mut().beat(name, *until);
+                for path in waits {
+                    if let Some(step) = self.steps.get_mut(&path)
+                        && let StepState::Waiting(Wait::Signal { until, .. }) = &mut step.state
+                    {
+                        *until = due_at;
+                    }
+                }
+            }
+            EventKind::ValueSet { name, number } => self.mail_mut().set_value(name, *number),
             EventKind::RunClaimed { slept, .. } => {
                 self.moved = false;
                 // What an earlier worker was running when it lost the run begins anew.
@@ -186,7 +202,7 @@ impl Aggregate {
                     step.state = StepState::Waiting(Wait::Retry { at, failure });
                     true
                 });
-                slept.iter().for_each(|step| self.wake(step));
+                slept.iter().for_each(|step| self.wake(at, step));
             }
             EventKind::StepClosed { step, .. } => self.close(at, step),
             EventKind::RunParked { due_at, closes, opens, .. } => {
@@ -355,9 +371,13 @@ impl Aggregate {
         }
     }
 
-    fn wake(&mut self, path: &Name) {
+    fn wake(&mut self, at: Timestamp, path: &Name) {
         if let Some(channel) = self.channel_of(path) {
-            self.mail_mut().leave(&channel, path);
+            let mail = self.mail_mut();
+            mail.leave(&channel, path);
+            if let Some(promise) = mail.promise_on_mut(&channel) {
+                promise.silent = promise.is_silent_at(at);
+            }
         }
         if let Some(step) = self.steps.get_mut(path) {
             step.state = StepState::Done(StepEnd::Elapsed);

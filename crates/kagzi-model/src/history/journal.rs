@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{JournalEntry, JournalState, Projection, Sources, project};
-use crate::{Event, EventKind, Finality, Name, Payload, Timestamp, only_told};
+use crate::{Event, EventKind, Finality, Name, Payload, Timestamp, only_told, promise_channel};
 
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
@@ -23,6 +23,8 @@ pub struct Journal {
     index: HashMap<Name, usize>,
     /// Every wait for a signal: its channel, its time, and the event that holds what it has taken.
     waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
+    /// The channels of promises that demand signs of life, and when each is over.
+    watched: HashMap<Name, Option<Timestamp>>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
@@ -79,7 +81,7 @@ impl Projection for Journal {
             EventKind::SleepScheduled { step, position, until } => {
                 self.set(step, *position, 0, JournalState::Sleeping { until: *until });
             }
-            EventKind::SleepOver { step } => self.wake(step),
+            EventKind::SleepOver { step } => self.wake(event.at, step),
             EventKind::SignalReceived { channel, .. } => {
                 let signal = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 self.unread.insert(event.seq, (channel.clone(), signal));
@@ -131,7 +133,19 @@ impl Projection for Journal {
                 self.set(step, *position, 1, JournalState::Completed { result });
                 self.tell(step);
             }
-            EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| self.wake(step)),
+            EventKind::PromiseMade { step, position, name, until, heartbeat_ms, .. } => {
+                let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
+                let entry = self.set(step, *position, 1, JournalState::Completed { result });
+                entry.sources.result = Some(event.seq);
+                self.note_missing(event, Some(step));
+                if heartbeat_ms.is_some() {
+                    self.watched.insert(promise_channel(name), *until);
+                }
+                self.tell(step);
+            }
+            EventKind::RunClaimed { slept, .. } => {
+                slept.iter().for_each(|step| self.wake(event.at, step));
+            }
             EventKind::RunResumed { .. } => self.retry_now(event.at),
             EventKind::RunRetried { forgives, .. } | EventKind::RunReopened { forgives, .. } => {
                 self.retry_now(event.at);
@@ -143,6 +157,8 @@ impl Projection for Journal {
             }
             EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
             EventKind::StepStarted { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -248,8 +264,17 @@ impl Journal {
         let at = *self.index.entry(path.clone()).or_insert_with(|| {
             let path = path.clone();
             let sources = Sources::default();
-            let (attempts, order, progress, signal) = (0, 0, None, None);
-            let entry = JournalEntry { path, position, attempts, state, order, progress, signal, sources };
+            let entry = JournalEntry {
+                path,
+                position,
+                attempts: 0,
+                state,
+                order: 0,
+                progress: None,
+                silent: false,
+                signal: None,
+                sources,
+            };
             self.entries.push(Some(Told { entry, after: self.told }));
             self.entries.len() - 1
         });
@@ -262,8 +287,11 @@ impl Journal {
         entry
     }
 
-    fn wake(&mut self, path: &Name) {
+    fn wake(&mut self, at: Timestamp, path: &Name) {
+        let promise = self.waits.get(path).and_then(|(channel, ..)| self.watched.get(channel));
+        let silent = promise.is_some_and(|until| until.is_none_or(|until| until > at));
         if let Some(entry) = self.find(path) {
+            entry.silent = silent;
             entry.state = JournalState::Slept;
             self.tell(path);
         }
@@ -282,7 +310,7 @@ impl Journal {
             let until = if took.is_some() { until } else { until.map(|_| at) };
             let state = JournalState::Waiting { channel: channel.clone(), until, is_there: false };
             let former = std::mem::replace(&mut entry.state, state);
-            (entry.sources.result, entry.signal) = (None, None);
+            (entry.sources.result, entry.signal, entry.silent) = (None, None, false);
             if let Some(seq) = took {
                 if let Some(whose) = self.missing.get_mut(&seq) {
                     *whose = None;

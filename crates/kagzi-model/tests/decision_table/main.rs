@@ -184,6 +184,11 @@ fn event(kind: &EventKind) -> String {
             format!(" {step} with {id}{held}{how}")
         }
         EventKind::ChannelClosed { step, channel, .. } => format!(" {step} on {channel}"),
+        EventKind::PromiseMade { name, until, .. } => {
+            format!(" {name} until {}", until.map_or("ever".to_owned(), after))
+        }
+        EventKind::PromiseBeat { name, until } => format!(" {name} until {}", after(*until)),
+        EventKind::ValueSet { name, number } => format!(" {name} #{number}"),
         EventKind::RunStarted
         | EventKind::RunReleased { .. }
         | EventKind::RunPaused { .. }
@@ -227,6 +232,7 @@ fn reply(reply: &Reply) -> String {
         }
         Reply::Waited(Waited::Taken { seq, .. }) => format!("takes what event {seq} holds"),
         Reply::Waited(Waited::Elapsed) => "its time is over".to_owned(),
+        Reply::Waited(Waited::Silent) => "its signs of life have stopped".to_owned(),
         Reply::Waited(Waited::Closed) => "nothing more comes".to_owned(),
         Reply::Signalled(Signalled { already: true }) => "told already".to_owned(),
         Reply::Signalled(Signalled { already: false }) => "told".to_owned(),

@@ -260,7 +260,7 @@ fn repeatable(a_move: &Move) -> bool {
         Move::Write { what: What::Progress { .. }, .. } => false,
         Move::Write { what: What::FailStep { attempt, .. }, .. } => matches!(attempt, Attempt::Next),
         Move::Write { .. } | Move::Orphan { .. } | Move::Expire | Move::Resume => true,
-        Move::Cancel | Move::Terminate | Move::Signal { .. } => true,
+        Move::Cancel | Move::Terminate | Move::Signal { .. } | Move::Promise { .. } | Move::Beat => true,
     }
 }
 

@@ -16,7 +16,7 @@ pub async fn handle(
     let named = request.step.unwrap_or_default();
     let wait = act::AwaitSignal {
         step: check::step(&named.path, named.position)?,
-        channel: check::channel(&request.channel)?,
+        channel: check::awaited_channel(&request.channel)?,
         timeout_ms: check::wait_ms("timeout_ms", request.timeout_ms)?,
         last_call: request.last_call,
         park: true,

@@ -11,6 +11,7 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         step: Some(step),
         attempts: entry.attempts,
         order: entry.order,
+        silent: entry.silent,
         ..v1::JournalEntry::default()
     };
     wire.progress = entry.progress.map(payload);

@@ -19,6 +19,7 @@ pub fn waited(told: Told) -> v1::Waited {
             wire.failure = why.as_ref().map(failure);
         }
         Told::Elapsed => wire.set_outcome(WaitOutcome::Elapsed),
+        Told::Silent => wire.set_outcome(WaitOutcome::Silent),
         Told::Closed => wire.set_outcome(WaitOutcome::Closed),
     }
     wire

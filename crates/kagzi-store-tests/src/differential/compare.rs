@@ -130,6 +130,9 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::PromiseMade { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
             EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),

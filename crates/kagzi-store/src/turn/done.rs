@@ -14,6 +14,7 @@ pub struct Done {
     pub finished: Vec<Finished>,
     pub lost: Vec<LostLease>,
     pub notices: Vec<SignalNotice>,
+    pub replied: Vec<RunId>,
     pub rows: Vec<RunId>,
     /// The earliest time at which a run of this batch must be swept.
     pub sweep_at: Option<Timestamp>,
@@ -67,6 +68,7 @@ impl<B: Backend> Turn<'_, B> {
             finished: touched.finished,
             lost: touched.lost,
             notices: touched.notices,
+            replied: touched.replied,
             sweep_at,
             schedule_at: self.schedules.due_at,
             schedules_changed: self.schedules.changed,

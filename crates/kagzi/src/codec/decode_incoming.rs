@@ -1,10 +1,13 @@
 //! Everything that the server says, decoded where it arrives: an assigned run, a run, a step attempt, a line
 //! of history.
 
-use kagzi_proto::v1::{Assign, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
+use kagzi_proto::v1::{self, Assign, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
 use serde_json::Value;
 
 use super::{CodecError, Codecs};
+
+/// The content type of what somebody sent and no codec here could decode; it holds the reason.
+pub(crate) const UNDECODABLE: &str = "application/vnd.kagzi.undecodable";
 
 impl Codecs {
     /// Decodes all that a run begins with. The error says what could not be decoded.
@@ -27,9 +30,29 @@ impl Codecs {
     }
 
     fn decode_entry(&self, entry: &mut JournalEntry) -> Result<(), CodecError> {
+        // What strangers send is an error for the code that waits for it, and no reason to pause the run.
+        if !entry.signal_id.is_empty() {
+            let signal = entry.result.take().map(|signal| self.decode_signal(signal));
+            entry.result = signal;
+            if let Some(failure) = &mut entry.failure
+                && let Err(error) = self.decode_failure(failure)
+            {
+                tracing::debug!(%error, "a failure that somebody sent is shown as it came");
+            }
+            return Ok(());
+        }
         self.decode_in_place(&mut entry.result)?;
         self.decode_in_place(&mut entry.progress)?;
         entry.failure.as_mut().map_or(Ok(()), |failure| self.decode_failure(failure))
+    }
+
+    /// Decodes what somebody sent. What cannot be decoded becomes the reason, in a payload of a type that no
+    /// value has.
+    pub(crate) fn decode_signal(&self, signal: v1::Payload) -> v1::Payload {
+        self.decode(signal).unwrap_or_else(|error| v1::Payload {
+            data: error.to_string().into(),
+            content_type: UNDECODABLE.to_owned(),
+        })
     }
 
     /// Decodes a run as clients see it.

@@ -10,6 +10,7 @@ use kagzi_proto::v1::{self, StepStatus, WaitOutcome, report};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::codec::UNDECODABLE;
 use crate::run::context::{Called, WorkflowContext};
 use crate::run::slot::Phase;
 use crate::run::state::RunEnd;
@@ -54,9 +55,10 @@ impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
     ) -> BoxFuture<'static, anyhow::Result<Option<T>>> {
         let SignalWait { called, channel, .. } = self;
         Box::pin(async move {
-            let called = called?;
-            let slot = called.slot.clone();
-            slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+            match listen(called?, channel, timeout, last_call).await? {
+                Heard::Taken { signal, .. } => value(signal.as_ref()).map(Some),
+                Heard::Elapsed | Heard::Closed | Heard::Silent => Ok(None),
+            }
         })
     }
 }
@@ -131,6 +133,30 @@ impl<T: DeserializeOwned + Send + 'static> Signals<T> {
     }
 }
 
+/// What a wait came to.
+pub(crate) enum Heard {
+    /// It took the signal with this id, decoded by the worker's codecs.
+    Taken {
+        id: String,
+        signal: Option<v1::Payload>,
+    },
+    Elapsed,
+    Closed,
+    /// The signs of life that a promise demands have stopped.
+    Silent,
+}
+
+/// Waits on a channel. An error: somebody said that what is waited for has failed.
+pub(crate) async fn listen(
+    called: Called,
+    channel: String,
+    timeout: Option<Duration>,
+    last_call: bool,
+) -> anyhow::Result<Heard> {
+    let slot = called.slot.clone();
+    slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+}
+
 struct Awaited {
     channel: String,
     timeout: Option<Duration>,
@@ -138,7 +164,7 @@ struct Awaited {
 }
 
 /// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
-async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::Result<Option<T>> {
+async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
     let Awaited { channel, timeout, last_call } = awaited;
@@ -149,11 +175,11 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
         match entry.status() {
             StepStatus::Completed => {
                 slot.released().await;
-                return value(entry.result.as_ref());
+                return Ok(Heard::Taken { id: entry.signal_id, signal: entry.result });
             }
             StepStatus::Sleeping if recorded.place > 0 => {
                 slot.released().await;
-                return Ok(None);
+                return Ok(if entry.silent { Heard::Silent } else { Heard::Elapsed });
             }
             StepStatus::Failed => {
                 slot.released().await;
@@ -196,7 +222,9 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
             };
             match waited.outcome() {
                 WaitOutcome::Taken => return taken(&slot.run, &slot.step.path, *waited),
-                WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
+                WaitOutcome::Elapsed => return Ok(Heard::Elapsed),
+                WaitOutcome::Silent => return Ok(Heard::Silent),
+                WaitOutcome::Closed => return Ok(Heard::Closed),
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {
                     let left = waited.remaining_ms.map(retry_policy::from_millis);
                     until = left.and_then(|left| Instant::now().checked_add(left));
@@ -218,12 +246,8 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
     }
 }
 
-fn taken<T: DeserializeOwned>(
-    run: &crate::run::state::RunState,
-    path: &str,
-    waited: v1::Waited,
-) -> anyhow::Result<Option<T>> {
-    let v1::Waited { signal, failure, .. } = waited;
+fn taken(run: &crate::run::state::RunState, path: &str, waited: v1::Waited) -> anyhow::Result<Heard> {
+    let v1::Waited { signal, failure, signal_id: id, .. } = waited;
     if let Some(failure) = failure {
         let mut failure = failure;
         if let Err(error) = run.uplink.codecs.decode_failure(&mut failure) {
@@ -231,18 +255,22 @@ fn taken<T: DeserializeOwned>(
         }
         return Err(rejected(path, Some(failure)));
     }
-    let signal = signal.map(|signal| run.uplink.codecs.decode(signal)).transpose();
-    value(signal.map_err(|error| anyhow::anyhow!("the signal cannot be decoded: {error}"))?.as_ref())
+    let signal = signal.map(|signal| run.uplink.codecs.decode_signal(signal));
+    Ok(Heard::Taken { id, signal })
 }
 
 /// What somebody else sent: if it is of another type, that is an error which the code can catch.
-fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Option<T>> {
+pub(crate) fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<T> {
     // Whoever has nothing to say need not say it in JSON.
     let nothing = v1::Payload { data: "null".into(), content_type: String::new() };
     let signal = signal.filter(|signal| !signal.data.is_empty()).unwrap_or(&nothing);
+    if signal.content_type == UNDECODABLE {
+        let why = String::from_utf8_lossy(&signal.data);
+        anyhow::bail!("the signal cannot be decoded: {why}");
+    }
     // Somebody else's code.
     match catch_unwind(AssertUnwindSafe(|| payload::decode(Some(signal)))) {
-        Ok(Ok(value)) => Ok(Some(value)),
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(anyhow::anyhow!("the signal is of another type: {error}")),
         Err(panic) => {
             Err(anyhow::anyhow!("the signal cannot be read: {}", failure::of_panic(&*panic).message))

@@ -1,5 +1,6 @@
 //! What all operations of one run share.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::run::journal::Journal;
 use crate::run::mailbox::Mailbox;
+use crate::run::published::Published;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
@@ -42,6 +44,9 @@ pub(crate) struct RunState {
     /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
     pub(crate) span: tracing::Span,
     halted: Mutex<Option<RunEnd>>,
+    /// Values that it publishes, and the names of its promises.
+    pub(crate) published: Mutex<Published>,
+    pub(crate) promises: Mutex<HashSet<String>>,
     /// Hints that something has come for one of its waits.
     pub(crate) mailbox: Mutex<Mailbox>,
 }
@@ -98,6 +103,8 @@ impl RunState {
             uplink,
             span: tracing::Span::current(),
             halted: Mutex::new(None),
+            published: Mutex::default(),
+            promises: Mutex::default(),
             mailbox: Mutex::default(),
         }
     }
@@ -122,12 +129,22 @@ impl RunState {
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)
             | report::Body::SignalAwaited(_)
+            | report::Body::PromiseMade(_)
+            | report::Body::ValueSet(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}
         }
-        self.uplink.submit(self.lease.clone(), body)
+        // What the code published before is durable no later.
+        let values = self.unsent_values();
+        let submitted = self.uplink.submit(self.lease.clone(), body);
+        async move {
+            for value in values {
+                self.uplink.tell(self.lease.clone(), value).await;
+            }
+            submitted.await
+        }
     }
 
     fn encode_failure(&self, failure: &mut Option<v1::Failure>) {

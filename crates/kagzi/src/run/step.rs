@@ -202,6 +202,7 @@ where
         let attempt = context.attempt;
         context.last_progress = context.progress.last();
         permitted(&slot).await;
+        run.send_values().await;
         run.uplink.step_started(v1::StepStarted {
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),

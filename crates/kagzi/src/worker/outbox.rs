@@ -162,13 +162,15 @@ impl Outbox {
 
 fn is_end(body: &report::Body) -> bool {
     use report::Body::{
-        LabelSet, RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SignalAwaited, SleepOver,
-        SleepScheduled, StepClosed, StepFailed, StepProgressed, StepRecorded, StepsRecorded,
+        LabelSet, PromiseMade, RunBlocked, RunCompleted, RunFailed, RunParked, RunReleased, SignalAwaited,
+        SleepOver, SleepScheduled, StepClosed, StepFailed, StepProgressed, StepRecorded, StepsRecorded,
+        ValueSet,
     };
     match body {
         RunCompleted(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => true,
         StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_)
-        | LabelSet(_) | SignalAwaited(_) | StepsRecorded(_) | StepClosed(_) => false,
+        | PromiseMade(_) | ValueSet(_) | LabelSet(_) | SignalAwaited(_) | StepsRecorded(_)
+        | StepClosed(_) => false,
     }
 }
 
