@@ -126,6 +126,14 @@ macro_rules! conformance {
                 unread_signals_are_bounded_and_the_rest_is_refused,
                 an_ended_run_takes_no_signal_and_says_so,
             }
+            promises {
+                a_promise_is_completed_once_early_or_late,
+                a_parked_run_goes_on_in_the_commit_that_completes_its_promise,
+                who_has_no_right_to_a_promise_learns_and_changes_nothing,
+                the_time_of_a_promise_counts_from_when_it_was_made,
+                a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_them,
+                the_last_value_counts_and_a_replay_sets_nothing_again,
+            }
             start_signals {
                 a_new_run_is_told_in_the_commit_of_its_start,
                 a_run_that_is_there_is_told_and_goes_on_in_one_commit_whatever_its_input,
@@ -296,6 +304,9 @@ macro_rules! conformance {
 macro_rules! durability {
     ($factory:expr) => {
         $crate::tests_of_claims! { $factory;
+            kept_promises {
+                a_promise_and_a_value_are_still_there_after_a_restart,
+            }
             kept_signals {
                 a_repeat_is_recognised_before_and_after_it_was_taken_and_after_a_restart,
                 a_run_that_waits_is_found_by_its_reason_and_is_still_there_after_a_restart,
