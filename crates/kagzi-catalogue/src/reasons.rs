@@ -50,5 +50,6 @@ reasons! {
     Timer "timer" Sleeping "The end of a sleep."
     Retry "retry" Pending "The time of a retry."
     Signal "signal" Sleeping "Somebody's word on a channel."
+    Child "child" Sleeping "The end of a child."
     Paused "paused" Paused "A person."
 }

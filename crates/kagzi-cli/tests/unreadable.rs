@@ -85,6 +85,45 @@ async fn a_run_and_a_schedule_that_cannot_be_read_stop_nobody_and_doctor_names_t
 }
 
 #[tokio::test]
+async fn a_namespace_that_cannot_be_read_leaves_the_list_of_the_others_whole_and_doctor_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kagzi.db");
+    let server = Server::start(&file).await;
+    for name in ["billing", "broken", "catalogue"] {
+        json(&server, &["ns", "create", name]).await;
+    }
+    server.stop().await;
+    change(&file, "UPDATE namespaces SET defaults = '{' WHERE namespace_id = 'broken'");
+    let server = Server::start(&file).await;
+
+    let all = json(&server, &["ns", "list"]).await;
+
+    let names = |page: &serde_json::Value| -> Vec<String> {
+        let rows = page["namespaces"].as_array().unwrap();
+        rows.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&all), ["billing", "catalogue", "default"]);
+    assert_eq!(all["unreadable"], 1, "{all}");
+    // One at a time it is a page of its own, without a row, and the next one follows.
+    let (mut seen, mut left_out, mut token) = (Vec::new(), 0, String::new());
+    loop {
+        let page = json(&server, &["ns", "list", "--limit", "1", "--page-token", &token]).await;
+        seen.extend(names(&page));
+        left_out += page["unreadable"].as_u64().unwrap_or(0);
+        match page["next_page_token"].as_str() {
+            Some(next) if !next.is_empty() => token = next.to_owned(),
+            _ => break,
+        }
+    }
+    assert_eq!((seen, left_out), (names(&all), 1));
+    let doctor = kagzi(&["--address", &server.address, "-o", "json", "doctor"]).await;
+    let diagnosis = String::from_utf8(doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(1), "{diagnosis}");
+    assert!(diagnosis.contains("the settings of namespace 'broken'"), "{diagnosis}");
+    server.kill().await;
+}
+
+#[tokio::test]
 async fn nobody_can_take_the_id_of_a_failure_handler_or_of_a_scheduled_run() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("kagzi.db")).await;

@@ -1,8 +1,8 @@
 //! Why a run is where it is, in one true sentence.
 
 use kagzi_model::{
-    Name, PROMISE_CHANNEL, Parked, Reason, Run, RunId, State, Timestamp, Wait, WorkerStatus, ago, in_time,
-    moment,
+    Name, PROMISE_CHANNEL, Parked, Reason, Run, RunId, State, Timestamp, Wait, Wake, WorkerStatus, ago,
+    child_of, in_time, moment,
 };
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
@@ -137,7 +137,7 @@ impl Engine {
 
 /// What a parked run waits for, and until when.
 fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
-    let Parked { step, attempt, at, wait, since, others } = parked;
+    let Parked { step, attempt, at, wait, since, others, wake } = parked;
     let step = step.as_deref();
     let when = at.map_or_else(String::new, |at| format!("{} ({})", moment(at), in_time(now, at)));
     match (wait, step) {
@@ -164,6 +164,22 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
                      kagzi run ask {id} {channel} JSON"
                 ),
             }
+        }
+        (Wait::Child { channel, .. }, _) => {
+            let child = child_of(channel).map_or_else(String::new, |child| child.to_string());
+            let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
+            let until = if when.is_empty() { String::new() } else { format!(", until {when}") };
+            let others = match (others, wake) {
+                (0, _) => String::new(),
+                (others, Wake::First) => format!(" (and for {others} others)"),
+                (others, Wake::Last | Wake::LastOrFailed) => {
+                    format!(" and {others} others, and goes on with the last")
+                }
+            };
+            format!(
+                "it waits for child run {child}{others}{since}{until}; see: kagzi run why {child}, \
+                 kagzi run tree {id}"
+            )
         }
     }
 }

@@ -32,6 +32,6 @@ pub use hub::Hub;
 pub use outline::Outline;
 pub use running::RunningStep;
 pub use session::{Next, Session, SessionEvent};
-pub use settings::{SchedulerSettings, SettingError, Settings};
+pub use settings::{SchedulerSettings, SettingError, SettingField, Settings};
 pub use sweeps::{SweepCount, SweepStats};
 pub use told::Told;

@@ -1,21 +1,18 @@
 //! What an operator can set, with the defaults that were decided.
 
+mod rules;
+
 use std::time::Duration;
 
-use kagzi_model::{
-    Defaults, Millis, RetryPolicy, Timeouts,
-    limits::{LOSSES_STANDARD, PAYLOAD_LIMIT_BYTES_MAX, RETENTION_MS_MIN},
-};
+use kagzi_model::{Defaults, Millis, RetryPolicy, Timeouts, limits::LOSSES_STANDARD};
 use kagzi_store::ServerControls;
 
-/// The longest retention that is a number and not a wish.
-const RETENTION_MAX: Duration = Duration::from_secs(36_500 * 86_400);
+pub use rules::{SettingError, SettingField};
 
 /// Workers are counted no further.
 const WORKERS_ONLINE_MAX: u32 = kagzi_store::TOTAL_MAX as u32;
 /// Whoever creates a schedule has those that are there counted.
 const SCHEDULES_STANDARD: usize = 1_000;
-const SCHEDULES_MAX: usize = 100_000;
 
 /// Settings of one engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,15 +76,6 @@ impl Default for SchedulerSettings {
     }
 }
 
-/// A setting under which the engine could not work.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {rule}")]
-pub struct SettingError {
-    /// As the configuration calls it: `worker.lease`.
-    pub key: &'static str,
-    pub rule: String,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -130,111 +118,6 @@ impl Settings {
             worker_losses_max: self.worker_losses_max,
         }
     }
-
-    /// Refuses settings under which workers could not keep their leases, or nothing could be done at all.
-    pub fn check(&self) -> Result<(), SettingError> {
-        let broken = |key, rule: String| Err(SettingError { key, rule });
-        let zero = [
-            ("worker.heartbeat_interval", self.heartbeat_interval.is_zero()),
-            ("worker.reconnect_grace", self.reconnect_grace.is_zero()),
-            ("worker.losses_max", self.worker_losses_max == 0),
-            ("server.wait_max", self.wait_max.is_zero()),
-            ("worker.online_max", self.workers_online_max == 0),
-            ("scheduler.schedules_max", self.schedules_max == 0),
-            ("step.start_to_close", self.start_to_close.is_zero()),
-            ("step.concurrency_max", self.step_concurrency_max == 0),
-            ("payload.max_size_bytes", self.payload_max_bytes == 0),
-            ("scheduler.interval_secs", self.scheduler.interval.is_zero()),
-            ("scheduler.batch_size", self.scheduler.batch_size == 0),
-            ("scheduler.max_workflows_per_tick", self.scheduler.max_workflows_per_tick == 0),
-        ];
-        if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
-            return broken(key, "it must be above zero".into());
-        }
-        if self.stale_after < self.heartbeat_interval * 2 {
-            return broken(
-                "worker.stale_after",
-                format!(
-                    "it is {:?} and must be at least twice worker.heartbeat_interval ({:?}), or one late \
-                     heartbeat \
-                     loses a worker",
-                    self.stale_after, self.heartbeat_interval
-                ),
-            );
-        }
-        if self.lease < self.stale_after {
-            return broken(
-                "worker.lease",
-                format!(
-                    "it is {:?} and must not be shorter than worker.stale_after ({:?})",
-                    self.lease, self.stale_after
-                ),
-            );
-        }
-        if self.workers_online_max > WORKERS_ONLINE_MAX {
-            return broken(
-                "worker.online_max",
-                format!("it is {} and must be at most {WORKERS_ONLINE_MAX}", self.workers_online_max),
-            );
-        }
-        if self.schedules_max > SCHEDULES_MAX {
-            return broken(
-                "scheduler.schedules_max",
-                format!("it is {} and must be at most {SCHEDULES_MAX}", self.schedules_max),
-            );
-        }
-        if self.retention.is_some_and(|kept| millis(kept) < RETENTION_MS_MIN) {
-            return broken(
-                "retention.finished_runs",
-                "it must be at least 2m, so that a start that a client repeats finds its run; 0s keeps ended \
-                 runs for ever"
-                    .into(),
-            );
-        }
-        if self.retention.is_some_and(|kept| kept > RETENTION_MAX) {
-            return broken(
-                "retention.finished_runs",
-                "it must be at most 36500d, a hundred years; 0s keeps ended runs for ever".into(),
-            );
-        }
-        if self.payload_warn_bytes > self.payload_max_bytes {
-            return broken(
-                "payload.warn_threshold_bytes",
-                format!(
-                    "it is {} and must not be above payload.max_size_bytes ({})",
-                    self.payload_warn_bytes, self.payload_max_bytes
-                ),
-            );
-        }
-        if self.payload_max_bytes > PAYLOAD_LIMIT_BYTES_MAX {
-            return broken(
-                "payload.max_size_bytes",
-                format!(
-                    "it is {} and must not be above {PAYLOAD_LIMIT_BYTES_MAX}; Kagzi is no blob storage",
-                    self.payload_max_bytes
-                ),
-            );
-        }
-        if let Err(error) = self.retry.check() {
-            return broken(retry_key(error.field), format!("it is {} and {}", error.value, error.rule));
-        }
-        Ok(())
-    }
-}
-
-/// What the configuration calls a field of the retry policy.
-fn retry_key(field: &str) -> &'static str {
-    match field {
-        "maximum_attempts" => "retry.maximum_attempts",
-        "initial_interval_ms" => "retry.initial_interval",
-        "backoff_coefficient" => "retry.backoff_coefficient",
-        "maximum_interval_ms" => "retry.maximum_interval",
-        "jitter" => "retry.jitter",
-        "non_retryable_errors" => "retry.non_retryable_errors",
-        "run_retries_max" => "retry.run_retries_max",
-        "run_retry_budget_ms" => "retry.run_retry_budget",
-        _ => "retry",
-    }
 }
 
 /// A duration in whole milliseconds, saturating.
@@ -257,25 +140,5 @@ mod tests {
     #[test]
     fn the_defaults_are_sound() {
         assert_eq!(Settings::default().check(), Ok(()));
-    }
-
-    #[test]
-    fn a_worker_must_be_allowed_one_late_heartbeat() {
-        let settings = Settings { stale_after: Duration::from_secs(4), ..Settings::default() };
-
-        let broken = settings.check().unwrap_err();
-        assert_eq!(broken.key, "worker.stale_after");
-        assert!(broken.rule.contains("at least twice"));
-    }
-
-    #[test]
-    fn the_payload_limit_is_itself_limited() {
-        let with = |payload_max_bytes| Settings { payload_max_bytes, ..Settings::default() }.check();
-
-        assert_eq!(with(PAYLOAD_LIMIT_BYTES_MAX), Ok(()));
-        let broken = with(PAYLOAD_LIMIT_BYTES_MAX + 1).unwrap_err();
-        assert_eq!(broken.key, "payload.max_size_bytes");
-        assert!(broken.rule.contains("it is 16777217"), "{broken}");
-        assert!(with(0).is_err());
     }
 }

@@ -7,6 +7,7 @@ pub use crate::decide::{
     begin_step::BeginStep,
     block::Block,
     cancel::Cancel,
+    child_ended::ChildEnded,
     claim::Claim,
     close_step::CloseStep,
     complete::Complete,
@@ -30,5 +31,6 @@ pub use crate::decide::{
     signal::Signal,
     sleep::Sleep,
     sleep_over::SleepOver,
+    start_child::StartChild,
     terminate::Terminate,
 };

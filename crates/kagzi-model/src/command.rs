@@ -129,6 +129,8 @@ acts! {
         MakePromise(Box<act::MakePromise>),
         /// Publishes a value of the run.
         SetValue(Box<act::SetValue>),
+        /// Starts another run.
+        StartChild(Box<act::StartChild>),
         /// Sets a label of the run.
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
@@ -175,6 +177,8 @@ acts! {
         Orphan(act::Orphan),
         /// Acts on what time alone ends.
         Expire(act::Expire),
+        /// Tells a run that its child has ended.
+        ChildEnded(Box<act::ChildEnded>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

@@ -14,6 +14,7 @@ pub mod beat_promise;
 pub mod begin_step;
 pub mod block;
 pub mod cancel;
+pub mod child_ended;
 pub mod claim;
 pub mod close_step;
 pub mod complete;
@@ -41,6 +42,7 @@ pub mod signal;
 pub mod sleep;
 pub mod sleep_over;
 mod start;
+pub mod start_child;
 pub mod terminate;
 
 use crate::{Act, Aggregate, Blocked, Change, Command, Payload, Rejection, Report, Timestamp};

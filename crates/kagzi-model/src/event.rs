@@ -12,7 +12,10 @@ use self::{
     catalogue::events,
     wire::{Field, Value, Wire, put_bytes, take_field},
 };
-use crate::{Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Status, Timestamp, WorkerId};
+use crate::{
+    ClosePolicy, Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Status, Timestamp, Wake,
+    WorkerId,
+};
 
 pub use catalogue::KindInfo;
 pub use record::{RecordFrame, pretend_not_to_know};
@@ -66,6 +69,9 @@ events! {
             /// what the function waits for, where its worker could say so
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             4 waits: Vec<Name>,
+            /// it goes on with the last of them, not with the first
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            5 wake: Option<Wake>,
         };
 
         /// Given back without counting as an attempt: drain, no handler, a delivery that was lost, a task
@@ -158,6 +164,11 @@ events! {
         /// The deadline passed, whatever the run was doing.
         16 RunTimedOut "run_timed_out" ends TimedOut {
             1 failure: Failure,
+        };
+
+        /// The run has ended, and these children of it were told to end.
+        37 ChildrenClosed "children_closed" {
+            1 children: Vec<RunId>,
         };
 
         /// A failure handler was started for it.
@@ -315,6 +326,27 @@ events! {
             3 channel: Name,
         };
 
+        /// The code started another run, in the same commit. Where it waits for the child's end, the step goes on
+        /// until that is told on the child's channel.
+        28 ChildStarted "child_started" step(step) {
+            1 step: Name,
+            2 position: u32,
+            3 child: RunId,
+            4 workflow_type: Name,
+            5 task_queue: Name,
+            /// what becomes of it when the run ends
+            6 close: ClosePolicy,
+            /// the step ends with the child
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            7 awaited: bool,
+            /// how long the step waits for it
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            8 until: Option<Timestamp>,
+            /// the run is told of the child's end
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            9 told: bool,
+        };
+
         /// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended,
         /// and the end does not count because the code never heard of it.
         23 StepClosed "step_closed" step(step, attempt) {
@@ -406,6 +438,7 @@ impl EventKind {
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { .. }
             | EventKind::RunResumed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
@@ -423,6 +456,7 @@ impl EventKind {
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
             | EventKind::StepClosed { .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::Unknown { .. }
             | EventKind::HandlerStarted { .. }
             | only_told!() => false,

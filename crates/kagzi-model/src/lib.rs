@@ -14,6 +14,7 @@ mod entity;
 pub mod event;
 mod failure;
 mod failure_handler;
+mod family;
 mod gate;
 pub mod history;
 mod id;
@@ -42,7 +43,7 @@ pub use change::Change;
 pub use command::{
     Act, Author, Command, Duty, Ends, LeaseRef, Order, Report, RunKey, StartRun, StepRef, StepResult,
 };
-pub use decide::decide;
+pub use decide::{child_ended::tell_not_started, decide};
 pub use entity::Entity;
 pub use event::{
     Event, EventKind, Kind, KindInfo, RecordFrame,
@@ -50,6 +51,7 @@ pub use event::{
 };
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
+pub use family::{ClosePolicy, Family, Parent, child_channel, child_of, is_child_channel};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use history::{
     Aggregate, AttemptState, Journal, JournalEntry, JournalState, Projection, StepAttempt, attempts, journal,
@@ -67,8 +69,8 @@ pub use payload::Payload;
 pub use promise::{PROMISE_CHANNEL, Promise, promise_channel};
 pub use rejection::Rejection;
 pub use reply::{
-    Answer, Asleep, Attempted, Begin, Blocked, Claimed, Done, Ordered, Reclaimed, Reply, RunFailed,
-    Signalled, Started, Waited,
+    Answer, Asleep, Attempted, Begin, Blocked, ChildBegan, Claimed, Done, Ordered, Reclaimed, Reply,
+    RunFailed, Signalled, Started, Waited,
 };
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
@@ -76,5 +78,5 @@ pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
-pub use wait::{Parked, Wait};
+pub use wait::{Parked, Wait, Wake};
 pub use worker::{Registration, RegistryError, Worker, WorkerCommand, WorkerStatus, renewed_until};

@@ -60,6 +60,12 @@ pub const PROMISE_HEARTBEAT_MS_MIN: i64 = 1_000;
 pub const PROMISE_NAME_BYTES_MAX: usize = 200;
 /// Steps of one run that may run or wait at once.
 pub const WAITS_OPEN_MAX: usize = 10_000;
+/// Runs that one run may start.
+pub const CHILDREN_MAX: usize = 10_000;
+/// Runs above a run: parents of parents.
+pub const LINEAGE_MAX: u32 = 100;
+/// Children that are told to end in one turn because their parent has ended.
+pub const CLOSED_PER_TURN: usize = 100;
 /// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
 /// Delays in a custom backoff.

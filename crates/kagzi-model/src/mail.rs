@@ -12,7 +12,7 @@ pub const REPLY: &str = "~reply/";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mail {
     channels: HashMap<Name, Channel>,
-    /// Signals that no wait has taken, on all channels together.
+    /// Signals that no wait has taken, on all channels that others may use together.
     unread_len: usize,
     /// Every step that waited for a signal, or still does.
     waits: HashMap<Name, Known>,
@@ -71,7 +71,7 @@ impl Mail {
         self.channels.get(channel)?.unread.front()
     }
 
-    /// Signals that no wait has taken.
+    /// Signals of others that no wait has taken. What the engine itself tells is bounded where it begins.
     pub fn unread_len(&self) -> usize {
         self.unread_len
     }
@@ -93,10 +93,10 @@ impl Mail {
     }
 
     pub(crate) fn receive(&mut self, channel: &Name, signal: Unread) {
+        self.unread_len += counted(channel);
         let channel = self.channels.entry(channel.clone()).or_default();
         channel.seen.insert(signal.id.clone());
         channel.unread.push_back(signal);
-        self.unread_len += 1;
     }
 
     /// How often the code has set each of its values, by name.
@@ -142,7 +142,7 @@ impl Mail {
         channel.waiting.retain(|waiting| waiting != step);
         if let Some(at) = channel.unread.iter().position(|unread| unread.seq == seq) {
             channel.unread.remove(at);
-            self.unread_len -= 1;
+            self.unread_len -= counted(name);
         }
         let known = self.waits.entry(step.clone()).or_insert_with(|| Known {
             channel: name.clone(),
@@ -162,7 +162,7 @@ impl Mail {
         let until = match known.took.take() {
             Some(signal) => {
                 channel.unread.push_front(signal);
-                self.unread_len += 1;
+                self.unread_len += counted(&known.channel);
                 known.until
             }
             None if known.closed => {
@@ -192,4 +192,9 @@ impl Mail {
         self.waits.insert(step.clone(), Known { channel: channel.clone(), until, took, closed });
         self.channels.entry(channel.clone()).or_default().closed = true;
     }
+}
+
+/// Whether a signal on this channel counts among those that others sent.
+fn counted(channel: &Name) -> usize {
+    usize::from(!channel.starts_with('~'))
 }

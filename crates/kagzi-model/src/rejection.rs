@@ -84,6 +84,12 @@ pub enum Rejection {
     #[error("run {run} has {max} values, the most that are allowed; '{name}' would be one more")]
     TooManyValues { run: RunId, name: Name, max: usize },
 
+    #[error("run {run} has started {max} runs, the most that are allowed; split it, or continue it in place")]
+    TooManyChildren { run: RunId, max: usize },
+
+    #[error("run {run} has {max} runs above it, the most that are allowed; it cannot start another")]
+    LineageTooDeep { run: RunId, max: u32 },
+
     #[error("run {run} is not due")]
     NotDue { run: RunId },
 
@@ -138,6 +144,8 @@ impl Rejection {
             | Rejection::PromiseUnknown { .. }
             | Rejection::PromiseExists { .. }
             | Rejection::TooManyValues { .. }
+            | Rejection::TooManyChildren { .. }
+            | Rejection::LineageTooDeep { .. }
             | Rejection::NotDue { .. }
             | Rejection::NotResumable { .. }
             | Rejection::NotReopenable { .. }

@@ -47,6 +47,8 @@ replies! {
     Asleep,
     /// To a wait.
     Waited,
+    /// To the start of a child.
+    ChildBegan,
     /// To a signal.
     Signalled,
     /// To an order.
@@ -129,6 +131,13 @@ pub enum Waited {
     Silent,
     /// Nothing more comes on its channel.
     Closed,
+}
+
+/// The child exists; how its step stands, where it waits for the child's end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildBegan {
+    pub child: RunId,
+    pub waited: Option<Waited>,
 }
 
 /// The run was told; `already` when it was before and nothing was written.

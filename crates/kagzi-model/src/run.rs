@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Labels, Millis, Name, Parked, Reason, RetryPolicy, RunId, Status, Timestamp, Wait, WorkerId,
-    codes, schedule::ScheduledBy,
+    Failure, Labels, Millis, Name, Parked, Reason, RetryPolicy, RunId, Status, Timestamp, Wait, Wake,
+    WorkerId, codes, family::Parent, schedule::ScheduledBy,
 };
 
 /// The state of one run, without its payloads (they live in its events).
@@ -33,6 +33,8 @@ pub struct Run {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub deadline_at: Option<Timestamp>,
+    /// Set on ended runs: children are left that must be closed, and it is time to go on with that.
+    pub close_at: Option<Timestamp>,
     /// Never changes, and a run is copied with every decision.
     pub options: Arc<RunOptions>,
     pub labels: Labels,
@@ -54,6 +56,9 @@ pub struct RunOptions {
     /// Set on failure handlers: the run whose failure they handle. They start no handlers themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_of: Option<RunId>,
+    /// Set on runs that another run started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// The trace that the run belongs to: the W3C `traceparent` of whatever started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Name>,
@@ -208,7 +213,15 @@ impl State {
 
     /// The run waits in this step, and goes on by itself at this time.
     pub fn waiting(step: Option<Name>, attempt: u32, at: Option<Timestamp>, wait: Wait) -> State {
-        State::Waiting(Box::new(Parked { step, attempt, at, wait, since: None, others: 0 }))
+        State::Waiting(Box::new(Parked {
+            step,
+            attempt,
+            at,
+            wait,
+            since: None,
+            others: 0,
+            wake: Wake::First,
+        }))
     }
 
     /// The code of [`last_failure`](State::last_failure), by which runs are found.
@@ -236,10 +249,10 @@ impl Run {
     }
 
     /// When the server must act by itself: a step times out, the lease runs out or the deadline passes,
-    /// whichever is first.
+    /// whichever is first. Of an ended run: when its children are closed.
     pub fn sweep_at(&self) -> Option<Timestamp> {
         if self.state.finished() {
-            return None;
+            return self.close_at;
         }
         let lease = self.lease();
         let step = lease.and_then(|lease| lease.step_timeout_at);

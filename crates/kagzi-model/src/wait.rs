@@ -4,14 +4,15 @@
 //! a variant here and a file with its meaning; whoever parks, claims or explains a run asks the functions
 //! below and need not know the kinds.
 
+mod child;
 mod parked;
 mod retry;
 mod signal;
 mod timer;
 
-pub use parked::Parked;
+pub use parked::{Parked, Wake};
 
-use crate::{Failure, Name, Reason, Status, Timestamp};
+use crate::{Failure, Name, Reason, Status, Timestamp, family::is_child_channel};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +23,26 @@ pub enum Wait {
     Retry { at: Timestamp, failure: Failure },
     /// A signal on a channel; by itself it is over at `until`, if there is such a time.
     Signal { channel: Name, until: Option<Timestamp> },
+    /// The end of a child, which is told on a channel of its own.
+    Child { channel: Name, until: Option<Timestamp> },
 }
 
 impl Wait {
+    /// A wait for whatever is told on this channel.
+    pub fn on(channel: Name, until: Option<Timestamp>) -> Wait {
+        if is_child_channel(&channel) {
+            Wait::Child { channel, until }
+        } else {
+            Wait::Signal { channel, until }
+        }
+    }
+
     /// When it is over by itself.
     pub fn due_at(&self) -> Option<Timestamp> {
         match self {
             Wait::Timer { until } => Some(*until),
             Wait::Retry { at, .. } => Some(*at),
-            Wait::Signal { until, .. } => *until,
+            Wait::Signal { until, .. } | Wait::Child { until, .. } => *until,
         }
     }
 
@@ -40,6 +52,7 @@ impl Wait {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
             Wait::Signal { .. } => signal::REASON,
+            Wait::Child { .. } => child::REASON,
         }
     }
 
@@ -52,14 +65,14 @@ impl Wait {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Wait::Retry { failure, .. } => Some(failure),
-            Wait::Timer { .. } | Wait::Signal { .. } => None,
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => None,
         }
     }
 
     /// The channel on which somebody's word ends it.
     pub fn channel(&self) -> Option<&Name> {
         match self {
-            Wait::Signal { channel, .. } => Some(channel),
+            Wait::Signal { channel, .. } | Wait::Child { channel, .. } => Some(channel),
             Wait::Timer { .. } | Wait::Retry { .. } => None,
         }
     }
@@ -68,7 +81,7 @@ impl Wait {
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self {
             Wait::Timer { until } => *until <= now,
-            Wait::Signal { until, .. } => until.is_some_and(|until| until <= now),
+            Wait::Signal { until, .. } | Wait::Child { until, .. } => until.is_some_and(|until| until <= now),
             Wait::Retry { .. } => false,
         }
     }
@@ -77,14 +90,14 @@ impl Wait {
     pub fn can_be_hurried(&self) -> bool {
         match self {
             Wait::Retry { .. } => true,
-            Wait::Timer { .. } | Wait::Signal { .. } => false,
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => false,
         }
     }
 
     /// A person said "now": a retry need not wait any longer, a sleep is never cut short.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         match self {
-            Wait::Timer { .. } | Wait::Signal { .. } => {}
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => {}
             Wait::Retry { at, .. } => *at = (*at).min(now),
         }
     }

@@ -170,6 +170,12 @@ reasons! {
     TooManyWaits "TOO_MANY_WAITS" ResourceExhausted
         "The run runs or waits for as many things at once as it may."
         "Wait for fewer at once, or split the run."
+    TooManyChildren "TOO_MANY_CHILDREN" ResourceExhausted
+        "The run has started as many runs as it may."
+        "Split the run, or continue it in place."
+    LineageTooDeep "LINEAGE_TOO_DEEP" ResourceExhausted
+        "The run has as many runs above it as it may have, and cannot start another."
+        "Let a run further up start it."
     HistoryTooLarge "HISTORY_TOO_LARGE" ResourceExhausted
         "The payloads in the history of the run are as large as they may be together, 128 MiB."
         "Split the run, or keep large data elsewhere."

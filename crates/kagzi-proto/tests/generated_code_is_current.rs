@@ -23,6 +23,7 @@ fn generated_code_matches_the_proto_files() {
         .boxed(".kagzi.v1.WorkerMessage.message.step_started")
         .boxed(".kagzi.v1.Report.body.step_failed")
         .boxed(".kagzi.v1.Report.body.run_failed")
+        .boxed(".kagzi.v1.Report.body.start_child")
         .boxed(".kagzi.v1.ServerMessage.message.assign")
         .out_dir(out.path())
         .compile_fds(descriptors.clone())

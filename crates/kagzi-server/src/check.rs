@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use kagzi_model::{
     Author, Backoff, Labels, LeaseRef, Millis, Name, PROMISE_CHANNEL, RetryPolicy, RunId, StepRef, Timeouts,
-    WorkerId, act, check_label_name, check_label_value, check_name, check_step_path,
+    WorkerId, act, check_label_name, check_label_value, check_name, check_step_path, child_of,
     limits::{
         CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX,
         PROMISE_HEARTBEAT_MS_MIN, REASON_BYTES_MAX, RETENTION_MS_MIN, VALUE_BYTES_MAX, WAIT_MS_MAX,
@@ -63,12 +63,10 @@ pub fn channel(value: &str) -> Result<Name, Status> {
     name("channel", value)
 }
 
-/// A channel that code waits on: one of its own, or that of a promise.
+/// A channel on which a run waits: one of its own, that of a child, or that of a promise.
 pub fn awaited_channel(value: &str) -> Result<Name, Status> {
-    match value.strip_prefix(PROMISE_CHANNEL) {
-        Some(_) => name("channel", value),
-        None => channel(value),
-    }
+    let is_given = child_of(value).is_some() || value.starts_with(PROMISE_CHANNEL);
+    if is_given { name("channel", value) } else { channel(value) }
 }
 
 /// How often a promise demands a sign of life; unset means never.

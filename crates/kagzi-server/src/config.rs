@@ -6,6 +6,7 @@
 mod duration;
 mod environment;
 mod file;
+mod keys;
 mod origin;
 mod reference;
 mod section;
@@ -15,12 +16,13 @@ mod value;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use kagzi_engine::{SettingError, Settings};
+use kagzi_engine::Settings;
 
 use crate::{Options, StoreUrl, message_limit::request_bytes_max};
 
 pub use environment::ALIASES;
 pub use file::DEFAULT_PLACES;
+pub use keys::InvalidSetting;
 pub use origin::{ConfigError, Origin, Problem};
 pub use reference::{example, page};
 pub use section::KeyDoc;
@@ -119,8 +121,8 @@ impl Loaded {
         if problems.is_empty()
             && let Err(broken) = loaded.config.check()
         {
-            let origin = loaded.origin(broken.key);
-            problems.push(Problem { key: broken.key.into(), origin, message: broken.rule });
+            let origin = loaded.origin(&broken.key);
+            problems.push(Problem { key: broken.key, origin, message: broken.rule });
         }
         if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
     }
@@ -165,7 +167,7 @@ fn unknown(key: &str) -> String {
 
 impl Config {
     /// Rules that a value alone cannot break.
-    fn check(&self) -> Result<(), SettingError> {
+    fn check(&self) -> Result<(), InvalidSetting> {
         self.store.check()?;
         self.settings().check()?;
         self.server.edge().check(request_bytes_max(self.payload.max_size_bytes))

@@ -54,6 +54,7 @@ pub mod schedule_spec;
 pub mod set_label;
 pub mod set_value;
 pub mod signal_workflow_run;
+pub mod start_child;
 pub mod start_workflow;
 pub mod start_workflows;
 pub mod take_worker_offline;

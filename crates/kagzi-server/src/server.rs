@@ -102,7 +102,7 @@ impl Server {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Server> {
-        settings.check()?;
+        settings.check().map_err(crate::config::InvalidSetting::from)?;
         let hub = Arc::new(Hub::default());
         let store: Arc<Store> = match store {
             StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path, clock.clone(), hub.clone())?),

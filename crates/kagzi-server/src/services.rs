@@ -200,6 +200,7 @@ service! {
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     await_signal(AwaitSignalRequest) -> AwaitSignalResponse,
+    start_child(StartChildRequest) -> StartChildResponse,
     release_run(ReleaseRunRequest) -> ReleaseRunResponse,
 }
 

@@ -52,10 +52,12 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         | Rejection::TooManyLabels { run, max, .. }
         | Rejection::TooManyValues { run, max, .. }
         | Rejection::TooManySignals { run, max }
+        | Rejection::TooManyChildren { run, max }
         | Rejection::TooManyWaits { run, max } => refusal.with("run_id", run).with("limit", max),
         Rejection::PromiseUnknown { run, name } | Rejection::PromiseExists { run, name } => {
             refusal.with("run_id", run).with("promise", name)
         }
+        Rejection::LineageTooDeep { run, max } => refusal.with("run_id", run).with("limit", max),
         Rejection::ChannelClosed { run, channel } => refusal.with("run_id", run).with("channel", channel),
         Rejection::HistoryTooLarge { run, max, .. } => refusal.with("run_id", run).with("limit", max),
         Rejection::NotFound { .. }
@@ -95,6 +97,8 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::ChannelClosed { .. } => Reason::ChannelClosed,
         Rejection::TooManySignals { .. } => Reason::TooManySignals,
         Rejection::TooManyWaits { .. } => Reason::TooManyWaits,
+        Rejection::TooManyChildren { .. } => Reason::TooManyChildren,
+        Rejection::LineageTooDeep { .. } => Reason::LineageTooDeep,
         Rejection::NotDue { .. } => Reason::RunNotDue,
         Rejection::Unreadable { .. } => Reason::Unreadable,
         Rejection::NotStorable { .. } => Reason::NotStorable,

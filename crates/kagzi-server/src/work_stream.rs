@@ -7,13 +7,14 @@
 mod assign;
 mod outgoing;
 mod report;
+mod unreached;
 mod welcome;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kagzi_engine::{Assigned, Delivery, EngineError, Next, RunningStep, Session, SessionEvent};
-use kagzi_model::{LeaseRef, Name, RunId, WorkerStatus, limits::WAIT_MS_MAX};
+use kagzi_model::{LeaseRef, Name, WorkerStatus, limits::WAIT_MS_MAX};
 use kagzi_proto::{
     Reason,
     v1::{self, server_message::Message as Down, worker_message::Message as Up},
@@ -22,7 +23,7 @@ use kagzi_store::{Assignment, LostLease, SignalNotice};
 use tonic::{Status, Streaming};
 use tracing::{debug, info};
 
-use self::{assign::Loading, outgoing::Outbox, report::Committed};
+use self::{assign::Loading, outgoing::Outbox, report::Committed, unreached::Unreached};
 use crate::{
     check::{self, invalid},
     message_limit::clearer,
@@ -83,7 +84,7 @@ struct Stage<'a> {
     /// Runs that could not be read and are being given back.
     returning: FuturesUnordered<BoxFuture<'static, LeaseRef>>,
     /// All leases of the three: the worker knows nothing of them.
-    unreached: HashMap<RunId, LeaseRef>,
+    unreached: Unreached,
     drain_ordered: bool,
 }
 
@@ -109,7 +110,7 @@ async fn serve(
         waiting: VecDeque::new(),
         loading: FuturesUnordered::new(),
         returning: FuturesUnordered::new(),
-        unreached: HashMap::new(),
+        unreached: Unreached::default(),
         drain_ordered: false,
     };
     out.send(Down::Welcome(welcome), NEWS_BYTES)?;
@@ -123,7 +124,9 @@ async fn serve(
             }
             Some(committed) = stage.committing.next() => stage.acknowledge(committed)?,
             Some((lease, loaded)) = stage.loading.next() => stage.hand_over(lease, loaded)?,
-            Some(lease) = stage.returning.next() => drop(stage.unreached.remove(&lease.run)),
+            Some(lease) = stage.returning.next() => {
+                stage.unreached.remove(&lease);
+            }
             chunk = incoming.next(), if stage.hears() => match chunk {
                 Some(chunk) => {
                     if stage.hear(chunk).await? == Heard::Goodbye {
@@ -192,7 +195,7 @@ impl Stage<'_> {
             } else {
                 assignment.input = None;
                 let lease = assignment.lease();
-                self.unreached.insert(lease.run, lease);
+                self.unreached.add(lease);
                 self.waiting.push_back(assignment);
             }
         }
@@ -204,7 +207,7 @@ impl Stage<'_> {
             Ok(assigned) => self.send_run(assigned),
             Err(assignment) => {
                 let lease = assignment.lease();
-                self.unreached.insert(lease.run, lease);
+                self.unreached.add(lease);
                 self.loading.push(assign::load(self.services.engine.clone(), *assignment));
                 Ok(())
             }
@@ -213,7 +216,7 @@ impl Stage<'_> {
 
     fn hand_over(&mut self, lease: LeaseRef, loaded: Result<Assigned, Status>) -> Result<(), Status> {
         // Lost meanwhile: whoever has it now is told by somebody else.
-        if self.unreached.get(&lease.run) != Some(&lease) {
+        if !self.unreached.contains(&lease) {
             return Ok(());
         }
         match loaded {
@@ -229,7 +232,7 @@ impl Stage<'_> {
     fn send_run(&mut self, assigned: Assigned) -> Result<(), Status> {
         let run = &assigned.run;
         let lease = LeaseRef { namespace: run.namespace.clone(), run: run.id, epoch: run.epoch };
-        self.unreached.remove(&lease.run);
+        self.unreached.remove(&lease);
         self.session.hold(&lease);
         self.out.send_run(lease, assign::compose(self.services, assigned))
     }
@@ -314,7 +317,7 @@ impl Stage<'_> {
             .map(|run| check::lease_ref(&self.namespace, Some(run)))
             .collect::<Result<Vec<_>, _>>()?;
         // What is still on its way to the worker it cannot list.
-        runs.extend(self.unreached.values().cloned());
+        runs.extend(self.unreached.all().cloned());
         runs.extend(self.out.undelivered());
         let answer = match engine.beat(self.session.worker, runs.clone(), Delivery::Ordered).await {
             Ok(answer) => answer,
@@ -340,8 +343,7 @@ impl Stage<'_> {
     /// The lease is lost: nothing of it is handed over or believed any more.
     fn forget(&mut self, lease: &LeaseRef) {
         self.session.let_go(lease.run, lease.epoch);
-        if self.unreached.get(&lease.run) == Some(lease) {
-            self.unreached.remove(&lease.run);
+        if self.unreached.remove(lease) {
             self.waiting.retain(|waiting| waiting.run.id != lease.run);
         }
     }
@@ -404,7 +406,7 @@ impl Stage<'_> {
 
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
-        let mut leases: Vec<_> = std::mem::take(&mut self.unreached).into_values().collect();
+        let mut leases = self.unreached.take_all();
         leases.extend(self.out.take_undelivered());
         self.session.undeliverable(leases);
     }

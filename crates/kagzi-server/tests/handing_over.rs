@@ -50,6 +50,20 @@ impl Stage {
         let list = v1::ListWorkflowRunsRequest { workflow_type: workflow_type.into(), ..Default::default() };
         self.workflows.list_workflow_runs(list).await.unwrap().into_inner().workflow_runs.remove(0)
     }
+
+    /// How many seconds passed between each time that the run was given back and the next claim.
+    async fn pauses(&mut self, run_id: &str) -> Vec<i64> {
+        let kinds = [v1::EventKind::RunReleased, v1::EventKind::RunClaimed];
+        let list = v1::ListRunEventsRequest {
+            run_id: run_id.into(),
+            kinds: kinds.map(|kind| kind as i32).into(),
+            ..Default::default()
+        };
+        let events = self.workflows.list_run_events(list).await.unwrap().into_inner().events;
+        let at = |event: &v1::RunEvent| event.at.as_ref().unwrap().seconds;
+        let pairs = events.windows(2).filter(|pair| pair[0].kind() == v1::EventKind::RunReleased);
+        pairs.map(|pair| at(&pair[1]) - at(&pair[0])).collect()
+    }
 }
 
 /// A worker's stream: what goes up, and the runs that come down.
@@ -133,17 +147,20 @@ async fn a_run_that_cannot_be_handed_over_ends_in_quarantine_and_its_worker_goes
             break run;
         }
         rounds += 1;
-        assert!(rounds < 100, "{run:?}");
+        assert!(rounds < 500, "{run:?}");
         // The worker is on the same stream, and has room for others.
         let neighbour = stage.start(&format!("neighbour-{rounds}"), "order", "").await;
         assert_eq!(worker.end_next(completes).await, neighbour);
         neighbours += 1;
-        stage.clock.advance(Duration::from_secs(40));
+        stage.clock.advance(Duration::from_secs(1));
     };
 
     assert_eq!(quarantined.dispatch_count, 10, "after a bounded number of dispatches");
     let why = quarantined.status_detail;
     assert!(why.contains("10 times") && why.contains("could not be handed over"), "{why}");
     assert!(neighbours >= 5, "{neighbours}");
+    let pauses = stage.pauses(&quarantined.run_id).await;
+    assert_eq!((pauses.len(), pauses[0]), (9, 0), "the first one is free: {pauses:?}");
+    assert!(pauses.is_sorted() && pauses[8] >= 32, "longer and longer: {pauses:?}");
     stage.server.close().await;
 }

@@ -14,20 +14,21 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::{
-    controls::{self, RequiredVersions},
+    WRITE_STATEMENTS,
+    controls::RequiredVersions,
     error::from_postgres,
-    events, labels,
     options::PostgresOptions,
-    retention, runs, schedules,
     session::{Backoff, Bind, Purpose, Session, settings, too_slow},
-    workers, write,
+    write,
 };
+
+kagzi_store::statements! {
+/// The statement of no table; a test prepares it on a real database.
+STATEMENTS:
 
 // Any statement will do: the transaction that it begins must be allowed to write.
 const PROBE: &str = "SELECT 1";
-
-/// The statement of no table; a test prepares it on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[("PROBE", PROBE)];
+}
 
 /// Statements in one flight: `join_all` sends that many in order. A turn has at most three write sets.
 const FLIGHT_LEN_MAX: usize = 30;
@@ -83,17 +84,8 @@ impl PostgresBackend {
 
     async fn open(&self) -> Result<Arc<Session>, StoreError> {
         let session = Session::connect(&self.config, &self.options, Purpose::Write).await?;
-        let preparing = session.prepare_all(
-            STATEMENTS
-                .iter()
-                .chain(runs::STATEMENTS)
-                .chain(labels::STATEMENTS)
-                .chain(workers::STATEMENTS)
-                .chain(events::WRITE_STATEMENTS)
-                .chain(controls::STATEMENTS)
-                .chain(schedules::STATEMENTS)
-                .chain(retention::STATEMENTS),
-        );
+        let statements = WRITE_STATEMENTS.concat();
+        let preparing = session.prepare_all(statements.iter());
         let prepared = tokio::time::timeout(self.options.connect_timeout, preparing).await;
         match prepared.unwrap_or_else(|_| Err(too_slow("preparing the statements"))) {
             Ok(()) => Ok(Arc::new(session)),

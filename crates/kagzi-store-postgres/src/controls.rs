@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use futures_util::future::{try_join, try_join_all};
 use kagzi_model::{Gate, GateKey, GateScope, Mark, Name, Namespace, Timestamp};
-use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, ListedNamespace, StoreError, gate, namespace};
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use crate::{
@@ -22,22 +22,16 @@ use crate::{
     write::{Columns, Sending, column, send, text, to_json},
 };
 
+kagzi_store::statements! {
+/// Every statement of the controls on the writing connection; a test prepares each on a real database.
+STATEMENTS:
+
 const NAMESPACE: &str = concat!(
     "SELECT ",
     namespace!(columns),
     "
    FROM kagzi.namespaces
   WHERE namespace_id = $1"
-);
-
-const NAMESPACES: &str = concat!(
-    "SELECT ",
-    namespace!(columns),
-    "
-   FROM kagzi.namespaces
-  WHERE namespace_id > $1
-  ORDER BY namespace_id
-  LIMIT $2"
 );
 
 // In the order of the primary key the widest come first: the empty text sorts before every name.
@@ -156,6 +150,21 @@ const DELETE_GATES: &str = "DELETE FROM kagzi.gates
   WHERE gates.namespace_id = gone.namespace_id
     AND gates.task_queue = gone.task_queue
     AND gates.workflow_type = gone.workflow_type";
+}
+
+kagzi_store::statements! {
+/// The same on the reading connections.
+READ_STATEMENTS:
+
+const NAMESPACES: &str = concat!(
+    "SELECT ",
+    namespace!(columns),
+    "
+   FROM kagzi.namespaces
+  WHERE namespace_id > $1
+  ORDER BY namespace_id
+  LIMIT $2"
+);
 
 const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(waiting)::bigint, \
                       sum(leased)::bigint, min(oldest)
@@ -175,27 +184,7 @@ const DEPTHS: &str = "SELECT task_queue, workflow_type, sum(ready)::bigint, sum(
          GROUP BY task_queue, workflow_type
         ) AS parts
   GROUP BY task_queue, workflow_type";
-
-/// Every statement of the controls on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("NAMESPACE", NAMESPACE),
-    ("GATES", GATES),
-    ("LOCK_GATES", LOCK_GATES),
-    ("LEASED_IN_NAMESPACE", LEASED_IN_NAMESPACE),
-    ("LEASED_IN_QUEUE", LEASED_IN_QUEUE),
-    ("LEASED_OF_TYPE", LEASED_OF_TYPE),
-    ("GUARD_SHARED", GUARD_SHARED),
-    ("GUARD_EXCLUSIVE", GUARD_EXCLUSIVE),
-    ("GUARD_VERSIONS", GUARD_VERSIONS),
-    ("INSERT_IMPLICIT_NAMESPACES", INSERT_IMPLICIT_NAMESPACES),
-    ("CREATE_NAMESPACES", CREATE_NAMESPACES),
-    ("UPDATE_NAMESPACES", UPDATE_NAMESPACES),
-    ("PUT_GATES", PUT_GATES),
-    ("DELETE_GATES", DELETE_GATES),
-];
-
-/// The same on the reading connections.
-pub const READ_STATEMENTS: &[(&str, &str)] = &[("NAMESPACES", NAMESPACES), ("DEPTHS", DEPTHS)];
+}
 
 /// What the next commit must prove.
 #[derive(Debug, Default)]
@@ -434,10 +423,14 @@ impl ControlReads for PostgresReads {
         rows.first().map(read_namespace).transpose()
     }
 
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         let after = after.map_or("", |after| after);
         let rows = self.query(NAMESPACES, &[&after, &(limit as i64)]).await?;
-        rows.iter().map(read_namespace).collect()
+        rows.iter().map(|found| ListedNamespace::of(row::name(found, 0)?, read_namespace(found))).collect()
     }
 
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {

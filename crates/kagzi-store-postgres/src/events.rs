@@ -17,6 +17,10 @@ use crate::{
     write::{Columns, column},
 };
 
+kagzi_store::statements! {
+/// The fixed statements by which events are written and loaded; a test prepares each on a real database.
+WRITE_STATEMENTS:
+
 // In id order, as rows are always locked.
 pub const INSERT_EVENTS: &str =
     "INSERT INTO kagzi.events (namespace_id, run_id, first_seq, at, kinds, detail, payload)
@@ -28,6 +32,11 @@ pub const LOAD_EVENTS: &str = "SELECT events.first_seq, events.at, events.kinds,
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
    JOIN kagzi.events ON events.namespace_id = wanted.namespace_id AND events.run_id = wanted.run_id
   ORDER BY events.run_id, events.first_seq";
+}
+
+kagzi_store::statements! {
+/// Those by which events are shown.
+READ_STATEMENTS:
 
 const PAYLOADS_OF_ROWS: &str = "SELECT first_seq, payload
    FROM kagzi.events
@@ -47,13 +56,7 @@ const HOLDING: &str = "SELECT first_seq, at, kinds, detail, payload
                                  AND holding.first_seq <= wanted.seq)
                         FROM unnest($3::bigint[]) AS wanted (seq))
   ORDER BY first_seq";
-
-/// The fixed statements by which events are written and loaded; a test prepares each on a real database.
-pub const WRITE_STATEMENTS: &[(&str, &str)] =
-    &[("INSERT_EVENTS", INSERT_EVENTS), ("LOAD_EVENTS", LOAD_EVENTS)];
-
-/// Those by which events are shown.
-pub const READ_STATEMENTS: &[(&str, &str)] = &[("PAYLOADS_OF_ROWS", PAYLOADS_OF_ROWS), ("HOLDING", HOLDING)];
+}
 
 /// The columns of a row without its payloads, as [`stored`] reads them.
 const HEAD: &str = "first_seq, at, kinds, detail";

@@ -7,6 +7,10 @@ use crate::{
     write::{Columns, Sending, column, send},
 };
 
+kagzi_store::statements! {
+/// Every statement about labels; a test prepares each on a real database.
+STATEMENTS:
+
 const PUT_LABELS: &str = concat!(
     "INSERT INTO kagzi.run_labels (",
     label!(inserted),
@@ -19,9 +23,7 @@ const PUT_LABELS: &str = concat!(
     SET ",
     label!(set_excluded)
 );
-
-/// Every statement about labels; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[("PUT_LABELS", PUT_LABELS)];
+}
 
 /// The statement that writes labels; each replaces the row of the same run and name.
 pub fn statements(session: &Session, mut labels: Vec<LabelRow>) -> Option<Sending<'_>> {

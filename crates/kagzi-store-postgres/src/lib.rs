@@ -40,15 +40,25 @@ mod wire;
 mod workers;
 mod write;
 
-pub use backend::STATEMENTS as PROBE_STATEMENTS;
 pub use clock::PostgresClock;
-pub use controls::{READ_STATEMENTS as RULE_READ_STATEMENTS, STATEMENTS as RULE_STATEMENTS};
-pub use events::{READ_STATEMENTS as EVENT_READ_STATEMENTS, WRITE_STATEMENTS as EVENT_STATEMENTS};
-pub use labels::STATEMENTS as LABEL_STATEMENTS;
 pub use options::{PostgresOptions, Tls};
-pub use reads::{STATEMENTS as READ_STATEMENTS, run_listing};
-pub use retention::STATEMENTS as RETENTION_STATEMENTS;
-pub use runs::STATEMENTS as RUN_STATEMENTS;
-pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
+pub use reads::run_listing;
 pub use store::{PostgresReads, PostgresStore};
-pub use workers::STATEMENTS as WORKER_STATEMENTS;
+
+/// The statements that the connection prepares by which is written, table by table.
+const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
+    backend::STATEMENTS,
+    controls::STATEMENTS,
+    events::WRITE_STATEMENTS,
+    labels::STATEMENTS,
+    retention::STATEMENTS,
+    runs::STATEMENTS,
+    schedules::STATEMENTS,
+    workers::STATEMENTS,
+];
+
+/// Every fixed statement; tests prepare each on a real database and look at its plan.
+pub fn statements() -> impl Iterator<Item = &'static kagzi_store::StatementEntry> {
+    let shown = [reads::STATEMENTS, controls::READ_STATEMENTS, events::READ_STATEMENTS];
+    WRITE_STATEMENTS.iter().copied().chain(shown).flatten()
+}

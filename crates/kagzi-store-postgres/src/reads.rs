@@ -27,6 +27,10 @@ use crate::{
     workers,
 };
 
+kagzi_store::statements! {
+/// Every fixed statement of the read path; a test prepares each on a real database.
+STATEMENTS:
+
 const RUN: &str = concat!(
     "SELECT ",
     run!(qualified),
@@ -104,20 +108,7 @@ const OLDEST_TRANSACTION: &str =
    FROM pg_stat_activity
   WHERE datname = current_database()
     AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
-
-/// Every fixed statement of the read path; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("OLDEST_TRANSACTION", OLDEST_TRANSACTION),
-    ("COUNT_DUE", COUNT_DUE),
-    ("COUNT_LEASED", COUNT_LEASED),
-    ("COUNT_WORKERS", COUNT_WORKERS),
-    ("RUN", RUN),
-    ("LIVING", LIVING),
-    ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
-    ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
-    ("WORKER", WORKER),
-    ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
-];
+}
 
 /// The reading side of the store.
 pub struct PostgresReads {

@@ -6,6 +6,10 @@ use tokio_postgres::Row;
 
 use crate::{backend::PostgresBackend, row};
 
+kagzi_store::statements! {
+/// Every statement of retention; a test prepares each on a real database.
+STATEMENTS:
+
 // From namespace to namespace along the index, so that no index without a namespace is needed. A namespace's
 // retention is read with its runs, so that a longer one holds from its commit on; where none is set, nothing
 // is past it (NULL).
@@ -89,10 +93,7 @@ const FORGET_RETIRED: &str = "DELETE FROM kagzi.retired_runs
                      FROM kagzi.events
                     WHERE events.namespace_id = retired_runs.namespace_id
                       AND events.run_id = retired_runs.run_id)";
-
-/// Every statement of retention; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] =
-    &[("RETIRABLE", RETIRABLE), ("RETIRE", RETIRE), ("PURGE", PURGE), ("FORGET_RETIRED", FORGET_RETIRED)];
+}
 
 impl RetentionRows for PostgresBackend {
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join;
-use kagzi_model::{Aggregate, Labels, Name, Payload, Reason, Run, RunId, Timestamp};
+use kagzi_model::{Aggregate, Labels, Name, Payload, Reason, Run, RunId, State, Timestamp};
 use kagzi_store::{
     DueKey, DueQuery, DueRun, FoundBusiness, Loaded, OrderBy, RunKey, RunRows, StoreError, run,
 };
@@ -16,6 +16,10 @@ use crate::{
     session::{Bind, Session},
     write::{Columns, Sending, column, send, text, to_json},
 };
+
+kagzi_store::statements! {
+/// Every statement about runs on the writing connection; a test prepares each on a real database.
+STATEMENTS:
 
 // Locked in id order, so that two servers that need the same runs wait for each other and never crosswise.
 const LOAD_RUNS: &str = concat!(
@@ -152,21 +156,7 @@ const UPDATE_RUNS: &str = concat!(
 SELECT 1 / (count(*) = cardinality($2))::integer
   FROM done"
 );
-
-/// Every statement about runs on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_RUNS", LOAD_RUNS),
-    ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT_OF_RUN", INPUT_OF_RUN),
-    ("DUE", DUE),
-    ("NEXT_DUE", NEXT_DUE),
-    ("SWEEP_DUE", SWEEP_DUE),
-    ("NEXT_SWEEP", NEXT_SWEEP),
-    ("LIVING", LIVING),
-    ("UNNAME_RUNS", UNNAME_RUNS),
-    ("INSERT_RUNS", INSERT_RUNS),
-    ("UPDATE_RUNS", UPDATE_RUNS),
-];
+}
 
 impl RunRows for PostgresBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
@@ -349,9 +339,9 @@ fn changed_columns(runs: &[Run]) -> Columns<'_> {
         // Changes when a run is reopened after its deadline.
         column(runs, |run| run.deadline_at.map(|at| at.0)),
         column(runs, |run| (!run.labels.is_empty()).then(|| to_json(&run.labels))),
+        column(runs, |run| run.sweep_at().map(|at| at.0)),
         column(runs, |run| run.state.status() as i16),
         column(runs, |run| run.due_at().map(|at| at.0)),
-        column(runs, |run| run.sweep_at().map(|at| at.0)),
         column(runs, |run| run.lease().map(|lease| lease.worker.0)),
         column(runs, |run| run.state.error_code().map(|code| text(code))),
     ];
@@ -380,18 +370,22 @@ fn count(number: u32) -> i32 {
 /// The columns that are a run's place in a list.
 pub fn place(order: OrderBy) -> (usize, usize) {
     match order {
-        OrderBy::CreatedAt => (15, 1),
+        OrderBy::CreatedAt => (16, 1),
         OrderBy::FinishedAt => (9, 1),
     }
 }
 
 /// Reads a run.
 pub fn read(row: &Row) -> Result<Run, StoreError> {
+    let state: State = row::json(row, 3)?;
+    // Only an ended run stores a time here that does not follow from the rest.
+    let sweep_at = row::get::<Option<i64>>(row, 12)?.map(Timestamp);
+    let close_at = sweep_at.filter(|_| state.finished());
     Ok(Run {
         namespace: row::name(row, 0)?,
         id: RunId(row::get(row, 1)?),
         version: row::get::<i64>(row, 2)?.cast_unsigned(),
-        state: row::json(row, 3)?,
+        state,
         epoch: row::get::<i64>(row, 4)?.cast_unsigned(),
         attempts: row::get::<i32>(row, 5)?.cast_unsigned(),
         dispatch_count: row::get::<i32>(row, 6)?.cast_unsigned(),
@@ -399,12 +393,13 @@ pub fn read(row: &Row) -> Result<Run, StoreError> {
         started_at: row::get::<Option<i64>>(row, 8)?.map(Timestamp),
         finished_at: row::get::<Option<i64>>(row, 9)?.map(Timestamp),
         deadline_at: row::get::<Option<i64>>(row, 10)?.map(Timestamp),
+        close_at,
         labels: labels(row, 11)?,
-        business_id: row::get::<Option<&str>>(row, 12)?.map(Name::from),
-        workflow_type: row::name(row, 13)?,
-        task_queue: row::name(row, 14)?,
-        created_at: Timestamp(row::get(row, 15)?),
-        options: Arc::new(row::json(row, 16)?),
+        business_id: row::get::<Option<&str>>(row, 13)?.map(Name::from),
+        workflow_type: row::name(row, 14)?,
+        task_queue: row::name(row, 15)?,
+        created_at: Timestamp(row::get(row, 16)?),
+        options: Arc::new(row::json(row, 17)?),
     })
 }
 

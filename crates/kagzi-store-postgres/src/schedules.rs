@@ -24,6 +24,10 @@ use crate::{
     write::{Columns, Sending, column, send, text, to_json},
 };
 
+kagzi_store::statements! {
+/// Every fixed statement about schedules; a test prepares each on a real database.
+STATEMENTS:
+
 const LOAD_SCHEDULE: &str = concat!(
     "SELECT ",
     schedule!(columns),
@@ -115,18 +119,7 @@ const DELETE_SCHEDULES: &str = "WITH done AS (
 )
 SELECT 1 / (count(*) = cardinality($2))::integer
   FROM done";
-
-/// Every fixed statement about schedules; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_SCHEDULE", LOAD_SCHEDULE),
-    ("LOAD_SCHEDULES", LOAD_SCHEDULES),
-    ("CLAIM_SCHEDULE", CLAIM_SCHEDULE),
-    ("DUE_SCHEDULES", DUE_SCHEDULES),
-    ("NEXT_SCHEDULE", NEXT_SCHEDULE),
-    ("INSERT_SCHEDULES", INSERT_SCHEDULES),
-    ("UPDATE_SCHEDULES", UPDATE_SCHEDULES),
-    ("DELETE_SCHEDULES", DELETE_SCHEDULES),
-];
+}
 
 impl ScheduleRows for PostgresBackend {
     async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {

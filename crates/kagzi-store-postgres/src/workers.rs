@@ -15,6 +15,10 @@ use crate::{
     write::{Columns, Sending, column, send, text, to_json},
 };
 
+kagzi_store::statements! {
+/// Every statement about workers on the writing connection; a test prepares each on a real database.
+STATEMENTS:
+
 const LOAD_WORKERS: &str = concat!(
     "SELECT ",
     worker!(columns),
@@ -150,21 +154,7 @@ const GUARD_WORKERS: &str = "WITH held AS (
 )
 SELECT 1 / (count(*) = cardinality($2))::integer
   FROM held";
-
-/// Every statement about workers on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_WORKERS", LOAD_WORKERS),
-    ("STAND_BY", STAND_BY),
-    ("STANDING", STANDING),
-    ("LEASED_BY", LEASED_BY),
-    ("STILL_LEASED", STILL_LEASED),
-    ("STALE_WORKERS", STALE_WORKERS),
-    ("HANDLER_QUEUE", HANDLER_QUEUE),
-    ("FORGET_WORKERS", FORGET_WORKERS),
-    ("INSERT_WORKERS", INSERT_WORKERS),
-    ("UPDATE_WORKERS", UPDATE_WORKERS),
-    ("GUARD_WORKERS", GUARD_WORKERS),
-];
+}
 
 impl WorkerRows for PostgresBackend {
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {

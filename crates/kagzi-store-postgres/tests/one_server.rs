@@ -6,11 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use kagzi_model::{Act, Author, Rejection, RunKey, Status, act};
 use kagzi_store::{LaneStats, Silent, StoreError, SystemClock};
-use kagzi_store_postgres::{
-    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, PostgresOptions,
-    PostgresStore, READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS,
-    RUN_STATEMENTS, SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture,
-};
+use kagzi_store_postgres::{PostgresOptions, PostgresStore, fixture, statements};
 use stage::{Server, complete, namespace, next, record};
 
 const SOON: Duration = Duration::from_secs(5);
@@ -68,20 +64,7 @@ async fn every_statement_is_accepted_by_the_engine() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await;
 
-    let all = [
-        RUN_STATEMENTS,
-        LABEL_STATEMENTS,
-        PROBE_STATEMENTS,
-        WORKER_STATEMENTS,
-        READ_STATEMENTS,
-        EVENT_STATEMENTS,
-        EVENT_READ_STATEMENTS,
-        RULE_STATEMENTS,
-        RULE_READ_STATEMENTS,
-        SCHEDULE_STATEMENTS,
-        RETENTION_STATEMENTS,
-    ];
-    for (name, sql) in all.concat() {
+    for (name, sql) in statements() {
         fixture::sql(&url, &format!("PREPARE {name} AS {sql}")).await;
     }
 }

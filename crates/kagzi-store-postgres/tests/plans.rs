@@ -4,11 +4,7 @@ mod stage;
 
 use kagzi_model::{Name, Status, Timestamp};
 use kagzi_store::{Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, TimeRange};
-use kagzi_store_postgres::{
-    EVENT_READ_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, PostgresOptions,
-    READ_STATEMENTS, RETENTION_STATEMENTS, RULE_READ_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS,
-    SCHEDULE_STATEMENTS, WORKER_STATEMENTS, fixture, run_listing,
-};
+use kagzi_store_postgres::{PostgresOptions, fixture, run_listing, statements};
 use stage::Server;
 
 /// Twenty thousand finished runs, two hundred that wait and two hundred that are leased, with four rows of
@@ -96,23 +92,9 @@ async fn hot_statements_use_their_index() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
-    let statements = [
-        RUN_STATEMENTS,
-        LABEL_STATEMENTS,
-        PROBE_STATEMENTS,
-        WORKER_STATEMENTS,
-        READ_STATEMENTS,
-        EVENT_STATEMENTS,
-        EVENT_READ_STATEMENTS,
-        SCHEDULE_STATEMENTS,
-        RETENTION_STATEMENTS,
-        RULE_STATEMENTS,
-        RULE_READ_STATEMENTS,
-    ]
-    .concat();
 
     for (name, indexes) in PLANS {
-        let (_, sql) = statements.iter().find(|(known, _)| known == name).expect("a statement of ours");
+        let (_, sql) = statements().find(|(known, _)| known == name).expect("a statement of ours");
         let values = vec!["NULL"; (1..=23).filter(|n| sql.contains(&format!("${n}"))).count()].join(", ");
         let call = if values.is_empty() { String::new() } else { format!("({values})") };
         let explain = format!(
@@ -133,7 +115,7 @@ async fn a_claim_touches_no_more_pages_among_finished_runs() {
     let url = fixture::database().await;
     Server::open(&url, PostgresOptions::default()).await.store_closed().await;
     fixture::sql(&url, ROWS).await;
-    let (_, due) = RUN_STATEMENTS.iter().find(|(name, _)| *name == "DUE").unwrap();
+    let (_, due) = statements().find(|(name, _)| *name == "DUE").unwrap();
 
     let explain = format!(
         "PREPARE due AS {due};

@@ -4,14 +4,16 @@ use kagzi_store::{Backend, StoreError, WriteSet};
 
 use crate::{controls, db::Db, events, file_lock::FileLock, labels, runs, schedules, sound::Check, workers};
 
+kagzi_store::statements! {
+/// The statement of no table; a test prepares it on a real database.
+STATEMENTS:
+
 // A write that finds no row: it needs the write lock and nothing else. By the key, because Turso would look
 // at every row for `1 = 0`.
 const PROBE: &str = "UPDATE workers
     SET pid = pid
   WHERE worker_id = x''";
-
-/// The statement of no table; a test prepares it on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[("PROBE", PROBE)];
+}
 
 /// The connection that writes, and the lock that makes it the only one.
 pub struct SqliteBackend {

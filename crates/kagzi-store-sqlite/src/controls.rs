@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use kagzi_model::{Gate, GateKey, Mark, Name, Namespace, Timestamp};
-use kagzi_store::{Changes, ControlReads, ControlRows, Depth, StoreError, gate, namespace};
+use kagzi_store::{Changes, ControlReads, ControlRows, Depth, ListedNamespace, StoreError, gate, namespace};
 
 use crate::{
     backend::SqliteBackend,
@@ -12,6 +12,10 @@ use crate::{
     reads::SqliteReads,
     value::{Row, bind, json},
 };
+
+kagzi_store::statements! {
+/// Every statement of the controls; a test prepares each on a real database.
+STATEMENTS:
 
 const NAMESPACE: &str = concat!(
     "SELECT ",
@@ -93,20 +97,7 @@ const DEPTHS_LEASED: &str = "SELECT task_queue, workflow_type, count(*)
   WHERE lease_worker IS NOT NULL
     AND namespace_id = ?1
   GROUP BY task_queue, workflow_type";
-
-/// Every statement of the controls; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("NAMESPACE", NAMESPACE),
-    ("NAMESPACES", NAMESPACES),
-    ("GATES", GATES),
-    ("LEASED_BEHIND", LEASED_BEHIND),
-    ("INSERT_NAMESPACE", INSERT_NAMESPACE),
-    ("UPDATE_NAMESPACE", UPDATE_NAMESPACE),
-    ("PUT_GATE", PUT_GATE),
-    ("DELETE_GATE", DELETE_GATE),
-    ("DEPTHS_DUE", DEPTHS_DUE),
-    ("DEPTHS_LEASED", DEPTHS_LEASED),
-];
+}
 
 impl ControlRows for SqliteBackend {
     async fn load_controls(
@@ -225,9 +216,14 @@ impl ControlReads for SqliteReads {
         self.pool().read(move |db| db.first(NAMESPACE, bind![name], read_namespace)).await
     }
 
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         let after = after.cloned().unwrap_or_default();
-        self.pool().read(move |db| db.all(NAMESPACES, bind![after, limit], read_namespace)).await
+        let listed = |row: &Row<'_>| ListedNamespace::of(row.get(0)?, read_namespace(row));
+        self.pool().read(move |db| db.all(NAMESPACES, bind![after, limit], listed)).await
     }
 
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {

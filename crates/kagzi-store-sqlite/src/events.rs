@@ -16,6 +16,10 @@ use crate::{
     value::{Row, bind},
 };
 
+kagzi_store::statements! {
+/// Every fixed statement about events; a test prepares each on a real database.
+STATEMENTS:
+
 pub const INSERT_EVENTS: &str = "INSERT INTO events (run_id, first_seq, at, kinds, detail, payload)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
@@ -46,15 +50,7 @@ const HOLDING: &str = "SELECT first_seq, at, kinds, detail, payload
     AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = ?1 AND runs.namespace_id = ?3)
   ORDER BY first_seq DESC
   LIMIT 1";
-
-/// Every fixed statement about events; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("INSERT_EVENTS", INSERT_EVENTS),
-    ("LOAD_EVENTS", LOAD_EVENTS),
-    ("INPUT", INPUT),
-    ("OUTPUT", OUTPUT),
-    ("HOLDING", HOLDING),
-];
+}
 
 /// The columns of a row without its payloads, as [`stored`] reads them.
 const HEAD: &str = "first_seq, at, kinds, detail";

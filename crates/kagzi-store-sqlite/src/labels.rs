@@ -7,6 +7,10 @@ use crate::{
     value::{Value, bind},
 };
 
+kagzi_store::statements! {
+/// Every statement about labels; a test prepares each on a real database.
+STATEMENTS:
+
 const PUT_LABEL: &str = concat!(
     "INSERT INTO run_labels (",
     label!(inserted),
@@ -18,9 +22,7 @@ const PUT_LABEL: &str = concat!(
     SET ",
     label!(set_excluded)
 );
-
-/// Every statement about labels; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[("PUT_LABEL", PUT_LABEL)];
+}
 
 /// Writes labels; each replaces the row of the same run and name.
 pub fn write(db: &Db, labels: &[LabelRow]) -> Result<(), StoreError> {

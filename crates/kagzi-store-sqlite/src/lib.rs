@@ -30,17 +30,26 @@ mod value;
 mod verify;
 mod workers;
 
-pub use backend::STATEMENTS as PROBE_STATEMENTS;
 pub use backup::{Replace, backup, restore};
 pub use controls::STATEMENTS as RULE_STATEMENTS;
 pub use events::STATEMENTS as EVENT_STATEMENTS;
-pub use labels::STATEMENTS as LABEL_STATEMENTS;
-pub use reads::{COUNTS as COUNT_STATEMENTS, STATEMENTS as READ_STATEMENTS, run_listing};
-pub use retention::STATEMENTS as RETENTION_STATEMENTS;
-pub use runs::STATEMENTS as RUN_STATEMENTS;
-pub use schedules::STATEMENTS as SCHEDULE_STATEMENTS;
+pub use reads::{STATEMENTS as READ_STATEMENTS, run_listing};
 #[cfg(feature = "turso")]
 pub use store::TursoStore;
 pub use store::{SqliteReads, SqliteStore};
 pub use verify::{Complaint, Verified, verify};
 pub use workers::STATEMENTS as WORKER_STATEMENTS;
+
+/// Every fixed statement, table by table; tests prepare each on a real database.
+pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
+    backend::STATEMENTS,
+    controls::STATEMENTS,
+    events::STATEMENTS,
+    labels::STATEMENTS,
+    reads::COUNTS,
+    reads::STATEMENTS,
+    retention::STATEMENTS,
+    runs::STATEMENTS,
+    schedules::STATEMENTS,
+    workers::STATEMENTS,
+];

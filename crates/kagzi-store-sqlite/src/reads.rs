@@ -18,6 +18,10 @@ use crate::{
     workers,
 };
 
+kagzi_store::statements! {
+/// Every fixed statement of the read path; a test prepares each on a real database.
+STATEMENTS:
+
 const RUN: &str = concat!(
     "SELECT ",
     run!(columns),
@@ -64,6 +68,11 @@ const WORKERS_BY_PREFIX: &str = "SELECT worker_id
   WHERE +namespace_id = ?1
     AND worker_id BETWEEN ?2 AND ?3
   LIMIT 2";
+}
+
+kagzi_store::statements! {
+/// The statements behind the gauges: they walk an index of living runs, or the few workers.
+COUNTS:
 
 // The index of due runs holds all that is asked for, so finished runs cost nothing.
 const COUNT_DUE: &str = "SELECT namespace_id, task_queue, SUM(due_at <= ?1), COUNT(*), MIN(due_at)
@@ -79,20 +88,7 @@ const COUNT_LEASED: &str = "SELECT namespace_id, task_queue, COUNT(*)
 const COUNT_WORKERS: &str = "SELECT namespace_id, status, COUNT(*)
    FROM workers
   GROUP BY namespace_id, status";
-
-/// The statements behind the gauges: they walk an index of living runs, or the few workers.
-pub const COUNTS: &[(&str, &str)] =
-    &[("COUNT_DUE", COUNT_DUE), ("COUNT_LEASED", COUNT_LEASED), ("COUNT_WORKERS", COUNT_WORKERS)];
-
-/// Every fixed statement of the read path; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("RUN", RUN),
-    ("LIVES", LIVES),
-    ("RUN_BY_BUSINESS", RUN_BY_BUSINESS),
-    ("RUNS_BY_PREFIX", RUNS_BY_PREFIX),
-    ("WORKER", WORKER),
-    ("WORKERS_BY_PREFIX", WORKERS_BY_PREFIX),
-];
+}
 
 /// The reading side of the store.
 pub struct SqliteReads {

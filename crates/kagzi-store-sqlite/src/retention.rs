@@ -5,6 +5,10 @@ use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 
 use crate::{backend::SqliteBackend, value::bind};
 
+kagzi_store::statements! {
+/// Every statement of retention; a test prepares each on a real database.
+STATEMENTS:
+
 // From namespace to namespace along the index, so that no index without a namespace is needed.
 const NEXT_SPACE: &str = "SELECT namespace_id,
         (SELECT retention_ms FROM namespaces WHERE namespaces.namespace_id = runs.namespace_id)
@@ -35,18 +39,7 @@ const DELETE_EVENTS: &str = "DELETE FROM events
     AND first_seq IN (SELECT first_seq FROM events WHERE run_id = ?1 ORDER BY first_seq LIMIT ?2)";
 
 const DELETE_RETIRED: &str = "DELETE FROM retired_runs WHERE run_id = ?1";
-
-/// Every statement of retention; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("NEXT_SPACE", NEXT_SPACE),
-    ("RETIRABLE", RETIRABLE),
-    ("DELETE_RUN", DELETE_RUN),
-    ("DELETE_LABELS", DELETE_LABELS),
-    ("INSERT_RETIRED", INSERT_RETIRED),
-    ("NEXT_RETIRED", NEXT_RETIRED),
-    ("DELETE_EVENTS", DELETE_EVENTS),
-    ("DELETE_RETIRED", DELETE_RETIRED),
-];
+}
 
 impl RetentionRows for SqliteBackend {
     async fn retirable(&mut self, query: &RetireQuery<'_>) -> Result<Vec<(RunKey, Timestamp)>, StoreError> {

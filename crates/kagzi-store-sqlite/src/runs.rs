@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use kagzi_model::{Aggregate, Labels, Name, Payload, Run, RunId, Timestamp};
+use kagzi_model::{Aggregate, Labels, Name, Payload, Run, RunId, State, Timestamp};
 use kagzi_store::{
     DueKey, DueQuery, DueRun, FoundBusiness, Loaded, OrderBy, QueueKey, RunKey, RunRows, StoreError, run,
 };
@@ -13,6 +13,10 @@ use crate::{
     events,
     value::{Row, Value, bind, json, unreadable},
 };
+
+kagzi_store::statements! {
+/// Every statement about runs on the writing connection; a test prepares each on a real database.
+STATEMENTS:
 
 const LOAD_RUN: &str = concat!(
     "SELECT ",
@@ -100,21 +104,7 @@ const UPDATE_RUN: &str = concat!(
   WHERE run_id = ?2
     AND version = ?3 - 1"
 );
-
-/// Every statement about runs on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_RUN", LOAD_RUN),
-    ("FIND_BUSINESS", FIND_BUSINESS),
-    ("INPUT_OF_RUN", INPUT_OF_RUN),
-    ("DUE", DUE),
-    ("NEXT_DUE", NEXT_DUE),
-    ("SWEEP_DUE", SWEEP_DUE),
-    ("NEXT_SWEEP", NEXT_SWEEP),
-    ("LIVING", LIVING),
-    ("UNNAME_RUN", UNNAME_RUN),
-    ("INSERT_RUN", INSERT_RUN),
-    ("UPDATE_RUN", UPDATE_RUN),
-];
+}
 
 impl RunRows for SqliteBackend {
     async fn load(&mut self, keys: &[RunKey]) -> Result<Loaded, StoreError> {
@@ -262,9 +252,9 @@ fn changed<T>(run: &Run, write: impl FnOnce(&[Value<'_>; run!(changed_width)]) -
         // Changes when a run is reopened after its deadline.
         run.deadline_at,
         stored_labels(run),
+        run.sweep_at(),
         run.state.status() as u8,
         run.due_at(),
-        run.sweep_at(),
         run.lease().map(|lease| lease.worker),
         run.state.error_code(),
     ])
@@ -286,18 +276,21 @@ fn bound<T>(run: &Run, write: impl FnOnce(&[Value<'_>; run!(inserted_width)]) ->
 /// The columns that are a run's place in a list.
 pub fn place(order: OrderBy) -> (usize, usize) {
     match order {
-        OrderBy::CreatedAt => (15, 1),
+        OrderBy::CreatedAt => (16, 1),
         OrderBy::FinishedAt => (9, 1),
     }
 }
 
 /// Reads a run.
 pub fn read(row: &Row<'_>) -> Result<Run, StoreError> {
+    let state: State = row.json(3)?;
+    // Only an ended run stores a time here that does not follow from the rest.
+    let close_at = row.get::<Option<Timestamp>>(12)?.filter(|_| state.finished());
     Ok(Run {
         namespace: row.get(0)?,
         id: row.get(1)?,
         version: row.get(2)?,
-        state: row.json(3)?,
+        state,
         epoch: row.get(4)?,
         attempts: row.get(5)?,
         dispatch_count: row.get(6)?,
@@ -305,12 +298,13 @@ pub fn read(row: &Row<'_>) -> Result<Run, StoreError> {
         started_at: row.get(8)?,
         finished_at: row.get(9)?,
         deadline_at: row.get(10)?,
+        close_at,
         labels: row.get::<Option<String>>(11)?.map_or(Ok(Labels::default()), |text| labels(11, &text))?,
-        business_id: row.get(12)?,
-        workflow_type: row.get(13)?,
-        task_queue: row.get(14)?,
-        created_at: row.get(15)?,
-        options: Arc::new(row.json(16)?),
+        business_id: row.get(13)?,
+        workflow_type: row.get(14)?,
+        task_queue: row.get(15)?,
+        created_at: row.get(16)?,
+        options: Arc::new(row.json(17)?),
     })
 }
 

@@ -19,6 +19,10 @@ use crate::{
     value::{Bind, Row, Value, bind, json},
 };
 
+kagzi_store::statements! {
+/// Every fixed statement about schedules; a test prepares each on a real database.
+STATEMENTS:
+
 const LOAD_SCHEDULE: &str = concat!(
     "SELECT ",
     schedule!(columns),
@@ -68,16 +72,7 @@ const DELETE_SCHEDULE: &str = "DELETE FROM schedules
   WHERE namespace_id = ?1
     AND schedule_id = ?2
     AND version = ?3";
-
-/// Every fixed statement about schedules; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_SCHEDULE", LOAD_SCHEDULE),
-    ("DUE_SCHEDULES", DUE_SCHEDULES),
-    ("NEXT_SCHEDULE", NEXT_SCHEDULE),
-    ("INSERT_SCHEDULE", INSERT_SCHEDULE),
-    ("UPDATE_SCHEDULE", UPDATE_SCHEDULE),
-    ("DELETE_SCHEDULE", DELETE_SCHEDULE),
-];
+}
 
 impl ScheduleRows for SqliteBackend {
     async fn load_schedule(&mut self, key: &ScheduleKey) -> Result<Option<Schedule>, StoreError> {

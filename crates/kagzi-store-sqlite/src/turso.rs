@@ -207,10 +207,7 @@ impl Wake for Unpark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        COUNT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, READ_STATEMENTS, RUN_STATEMENTS,
-        SCHEDULE_STATEMENTS, WORKER_STATEMENTS, migrate::migrate, value::bind,
-    };
+    use crate::{backend, labels, migrate::migrate, reads, runs, schedules, value::bind, workers};
 
     struct File {
         database: Database,
@@ -229,11 +226,11 @@ mod tests {
         (db, file)
     }
 
-    fn statements() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    fn statements() -> impl Iterator<Item = &'static kagzi_store::StatementEntry> {
         // Rare housekeeping is not held against the engine.
-        let workers = WORKER_STATEMENTS.iter().filter(|(name, _)| *name != "LONG_OFFLINE");
-        let written = RUN_STATEMENTS.iter().chain(LABEL_STATEMENTS).chain(workers).chain(PROBE_STATEMENTS);
-        written.chain(READ_STATEMENTS).chain(SCHEDULE_STATEMENTS)
+        let workers = workers::STATEMENTS.iter().filter(|(name, _)| *name != "LONG_OFFLINE");
+        let lists = [runs::STATEMENTS, labels::STATEMENTS, backend::STATEMENTS, reads::STATEMENTS];
+        lists.into_iter().flatten().chain(workers).chain(schedules::STATEMENTS)
     }
 
     fn plan(db: &Db, sql: &str) -> String {
@@ -246,7 +243,7 @@ mod tests {
         let (db, _file) = migrated();
         let Db::Turso(connection) = &db else { panic!("a Turso connection") };
 
-        for (name, sql) in statements().chain(COUNT_STATEMENTS) {
+        for (name, sql) in statements().chain(reads::COUNTS) {
             if let Err(error) = wait(connection.prepare(sql)) {
                 panic!("{name}: {error}\n{sql}");
             }

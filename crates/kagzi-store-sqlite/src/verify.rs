@@ -104,8 +104,7 @@ const PROMISES: &[(&str, &str)] = &[
         "SELECT hex(run_id)
          FROM runs
          WHERE status BETWEEN 4 AND 7
-           AND (due_at IS NOT NULL OR sweep_at IS NOT NULL OR lease_worker IS NOT NULL OR finished_at IS \
-           NULL)",
+           AND (due_at IS NOT NULL OR lease_worker IS NOT NULL OR finished_at IS NULL)",
     ),
     (
         "I11 every run has a history",

@@ -12,6 +12,10 @@ use crate::{
     value::{Row, Value, bind, json, unreadable},
 };
 
+kagzi_store::statements! {
+/// Every statement about workers on the writing connection; a test prepares each on a real database.
+STATEMENTS:
+
 const LOAD_WORKER: &str = concat!(
     "SELECT ",
     worker!(columns),
@@ -73,18 +77,7 @@ const LONG_OFFLINE: &str = concat!(
 
 const DELETE_WORKER: &str = "DELETE FROM workers
   WHERE worker_id = ?1";
-
-/// Every statement about workers on the writing connection; a test prepares each on a real database.
-pub const STATEMENTS: &[(&str, &str)] = &[
-    ("LOAD_WORKER", LOAD_WORKER),
-    ("HANDLER_QUEUE", HANDLER_QUEUE),
-    ("LEASED_BY", LEASED_BY),
-    ("STALE_WORKERS", STALE_WORKERS),
-    ("INSERT_WORKER", INSERT_WORKER),
-    ("UPDATE_WORKER", UPDATE_WORKER),
-    ("LONG_OFFLINE", LONG_OFFLINE),
-    ("DELETE_WORKER", DELETE_WORKER),
-];
+}
 
 impl WorkerRows for SqliteBackend {
     async fn handler_queue(&mut self, namespace: &Name) -> Result<Option<Name>, StoreError> {

@@ -33,7 +33,7 @@ fn every_write(stage: &Stage, lease: &LeaseRef) -> Vec<Command> {
         lease().report(act::SleepOver { step: "nap".into() }),
         lease().report(act::Complete { steps: Vec::new(), output: Payload::new(&b"late"[..]) }),
         stage.fail(&lease()),
-        lease().report(act::Park { waits: Vec::new() }),
+        lease().report(act::Park { waits: Vec::new(), wake: Default::default() }),
         stage.release(&lease()),
         lease().report(act::Block { message: "late".into() }),
         lease().report(act::Renew { until: Timestamp::MAX }),

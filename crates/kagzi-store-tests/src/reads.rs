@@ -84,7 +84,7 @@ pub async fn a_census_counts_ready_waiting_and_leased_runs_and_workers(stage: St
     assert_eq!((workers.len(), workers[0].status, workers[0].count), (1, WorkerStatus::Online, 1));
 
     stage.ok(stage.sleep(&lease, "nap", 60_000)).await;
-    stage.ok(lease.report(act::Park { waits: Vec::new() })).await;
+    stage.ok(lease.report(act::Park { waits: Vec::new(), wake: Default::default() })).await;
     standing.next().await;
     let (queues, _) = counted().await;
     assert_eq!((queues[0].ready, queues[0].waiting, queues[0].leased), (0, 1, 1));

@@ -42,7 +42,10 @@ pub(crate) fn sleep(lease: &LeaseRef, path: &str, duration_ms: i64) -> Command {
 }
 
 pub(crate) fn park(lease: &LeaseRef, waits: &[&str]) -> Command {
-    lease.report(act::Park { waits: waits.iter().map(|path| Name::from(*path)).collect() })
+    lease.report(act::Park {
+        waits: waits.iter().map(|path| Name::from(*path)).collect(),
+        wake: Default::default(),
+    })
 }
 
 fn fail_with(lease: &LeaseRef, path: &str) -> Command {

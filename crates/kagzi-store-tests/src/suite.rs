@@ -111,6 +111,20 @@ macro_rules! conformance {
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
             }
+            children {
+                a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,
+                the_end_of_a_child_wakes_its_parent_in_its_own_commit,
+                a_child_that_ends_first_is_taken_by_whoever_asks_or_parks,
+                the_last_of_many_children_wakes_their_parent,
+                the_first_failure_wakes_a_parent_that_wants_to_hear_of_it,
+                every_way_in_which_a_child_ends_is_told_with_its_code,
+                what_a_run_has_started_ends_with_it_as_it_asked_for,
+                many_children_are_closed_in_pieces_and_trees_to_their_leaves,
+                a_child_whose_id_another_run_has_is_not_started_and_its_parent_is_told,
+                a_run_that_goes_on_again_starts_other_children_for_those_that_were_closed,
+                the_end_of_a_child_is_recorded_also_where_its_parent_has_ended,
+                a_lineage_has_an_end,
+            }
             signals {
                 a_signal_that_comes_early_waits_for_its_wait,
                 signals_are_taken_in_order_and_once,
@@ -337,6 +351,7 @@ macro_rules! durability {
                 a_deadline_of_a_run_that_cannot_be_read_holds_up_no_other,
                 a_schedule_that_cannot_be_read_stops_no_other,
                 settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace,
+                a_namespace_that_cannot_be_read_is_listed_by_its_name_among_the_others,
                 rows_that_are_due_and_cannot_be_leased_do_not_stand_in_the_way_of_their_queue,
             }
         }

@@ -73,7 +73,7 @@ pub async fn the_earliest_of_several_waits_wakes_the_run(stage: Stage) {
     stage.ok(sleep("long", 60_000)).await;
     stage.ok(sleep("short", 5_000)).await;
 
-    stage.ok(lease.report(act::Park { waits: Vec::new() })).await;
+    stage.ok(lease.report(act::Park { waits: Vec::new(), wake: Default::default() })).await;
 
     stage.pass_ms(4_999);
     stage.settle().await;

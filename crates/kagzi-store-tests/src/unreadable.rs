@@ -254,6 +254,20 @@ pub async fn settings_of_a_namespace_that_cannot_be_read_stop_no_other_namespace
     assert!(named.iter().any(|(row, _)| row.to_string().contains(&*damaged)), "{named:?}");
 }
 
+pub async fn a_namespace_that_cannot_be_read_is_listed_by_its_name_among_the_others(mut stage: Stage) {
+    let damaged = stage.namespace.clone();
+    stage.start("victim").await;
+    stage.namespace = Name::from(format!("{damaged}-neighbour"));
+    stage.start("neighbour").await;
+    stage.damage(&format!("UPDATE namespaces SET defaults = '{{' WHERE namespace_id = '{damaged}'")).await;
+
+    let found = stage.store.namespaces(None, 1_000).await.unwrap();
+
+    let read = |name: &Name| &found.iter().find(|row| row.name == *name).unwrap().read;
+    assert!(read(&damaged).is_err(), "{found:?}");
+    assert_eq!(read(&stage.namespace).as_ref().map(|row| &row.name), Ok(&stage.namespace));
+}
+
 pub async fn rows_that_are_due_and_cannot_be_leased_do_not_stand_in_the_way_of_their_queue(mut stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     // As many as a turn claims at once, and more.

@@ -9,9 +9,8 @@ use kagzi_store::{
     Cursor, Direction, OrderBy, PageRequest, RunFilter, RunOrder, Silent, SystemClock, TimeRange,
 };
 use kagzi_store_sqlite::{
-    COUNT_STATEMENTS, EVENT_STATEMENTS, LABEL_STATEMENTS, PROBE_STATEMENTS, READ_STATEMENTS,
-    RETENTION_STATEMENTS, RULE_STATEMENTS, RUN_STATEMENTS, SCHEDULE_STATEMENTS, SqliteStore,
-    WORKER_STATEMENTS, run_listing,
+    EVENT_STATEMENTS, READ_STATEMENTS, RULE_STATEMENTS, STATEMENTS, SqliteStore, WORKER_STATEMENTS,
+    run_listing,
 };
 use rusqlite::Connection;
 use sqlite_file::SqliteFile;
@@ -28,7 +27,7 @@ async fn every_statement_can_be_prepared() {
     let file = SqliteFile::fresh();
     let connection = migrated(&file).await;
 
-    for (name, sql) in all().chain(RETENTION_STATEMENTS).chain(COUNT_STATEMENTS) {
+    for (name, sql) in all() {
         if let Err(error) = connection.prepare(sql) {
             panic!("{name}: {error}\n{sql}");
         }
@@ -48,15 +47,7 @@ async fn statements_have_names_of_their_own() {
 
 /// Every fixed statement.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    RUN_STATEMENTS
-        .iter()
-        .chain(LABEL_STATEMENTS)
-        .chain(WORKER_STATEMENTS)
-        .chain(PROBE_STATEMENTS)
-        .chain(EVENT_STATEMENTS)
-        .chain(READ_STATEMENTS)
-        .chain(SCHEDULE_STATEMENTS)
-        .chain(RULE_STATEMENTS)
+    STATEMENTS.iter().copied().flatten()
 }
 
 fn plan(connection: &Connection, name: &str) -> String {

@@ -102,11 +102,10 @@ table! {
         changing {
             3 version bigint, 4 state text, 5 epoch bigint, 6 attempts integer, 7 dispatch_count integer,
             8 crashes integer, 9 started_at bigint, 10 finished_at bigint, 11 deadline_at bigint,
-            12 labels text
+            12 labels text, 13 sweep_at bigint
         }
         derived {
-            13 status smallint, 14 due_at bigint, 15 sweep_at bigint, 16 lease_worker uuid,
-            17 error_code text
+            14 status smallint, 15 due_at bigint, 16 lease_worker uuid, 17 error_code text
         }
         fixed {
             18 business_id text, 19 workflow_type text, 20 task_queue text, 21 created_at bigint,

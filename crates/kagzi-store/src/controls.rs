@@ -52,11 +52,34 @@ impl Default for ServerControls {
 pub trait ControlReads: Send + Sync + 'static {
     async fn namespace(&self, name: &Name) -> Result<Option<Namespace>, StoreError>;
     /// Namespaces in the order of their names, after one of them.
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError>;
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError>;
     /// The gates of a namespace, the widest first.
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError>;
     /// Living runs by queue and type, in that order.
     async fn depths(&self, namespace: &Name, now: Timestamp) -> Result<Vec<Depth>, StoreError>;
+}
+
+/// A namespace as a listing finds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedNamespace {
+    pub name: Name,
+    /// Its settings, or why they cannot be read: they are damaged, or a newer server wrote them.
+    pub read: Result<Namespace, String>,
+}
+
+impl ListedNamespace {
+    /// What was read; only what is wrong with the row itself is passed over.
+    pub fn of(name: Name, read: Result<Namespace, StoreError>) -> Result<ListedNamespace, StoreError> {
+        match read {
+            Ok(namespace) => Ok(ListedNamespace { name, read: Ok(namespace) }),
+            Err(StoreError::Corrupt(why)) => Ok(ListedNamespace { name, read: Err(why) }),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// How many runs of one queue and type live, and how long the first has been ready.

@@ -28,6 +28,7 @@ mod reads;
 pub mod rows;
 mod run_filter;
 mod schedules;
+mod statements;
 mod stats;
 mod store;
 mod table;
@@ -46,7 +47,7 @@ pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
     Offline, Outcome, Register, SignalNotice, Silent, SweepKind, Swept, Waiting,
 };
-pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ServerControls};
+pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ListedNamespace, ServerControls};
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
@@ -59,5 +60,6 @@ pub use reads::{
 };
 pub use run_filter::{OrderBy, RunFilter, RunOrder, TimeRange};
 pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
+pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;

@@ -22,7 +22,6 @@ pub struct LaneStats {
     pub commit_micros: AtomicU64,
     pub commit_errors: AtomicU64,
     pub conflicts: AtomicU64,
-    pub batch_max: AtomicU64,
     /// Attempts that failed and are retried.
     pub step_retries: AtomicU64,
     /// Executions of whole runs that failed and are retried.
@@ -84,7 +83,6 @@ impl Default for LaneStats {
             commit_micros: AtomicU64::default(),
             commit_errors: AtomicU64::default(),
             conflicts: AtomicU64::default(),
-            batch_max: AtomicU64::default(),
             runs_retired: AtomicU64::default(),
             events_retired: AtomicU64::default(),
             retention_batches: AtomicU64::default(),

@@ -5,6 +5,20 @@ use tokio_util::sync::CancellationToken as Token;
 /// A sign that something should end: a worker ([`Worker::shutdown_token`](crate::Worker::shutdown_token)), or
 /// what a step started elsewhere ([`StepContext::cancellation`](crate::StepContext::cancellation)). Clones
 /// share one sign.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() {
+/// use kagzi::worker::CancellationToken;
+///
+/// let stop = CancellationToken::new();
+/// let heard = stop.clone();
+/// let working = tokio::spawn(async move { heard.cancelled().await });
+/// assert!(!stop.is_cancelled());
+/// stop.cancel();
+/// working.await.unwrap();
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Token);
 

@@ -12,9 +12,11 @@
 
 mod ask;
 pub(crate) mod builder;
+mod calls;
 mod conversation;
 pub(crate) mod handle;
 mod outage;
+mod patience;
 mod promise;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -25,32 +27,25 @@ mod value;
 pub(crate) mod watch;
 pub(crate) mod wire;
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kagzi_proto::v1;
 use parking_lot::Mutex;
-use prost::Message;
 use serde::Serialize;
-use tokio::time::Instant;
 use tonic::transport::Channel;
-use tonic::{Response, Status};
 
 pub use crate::addresses::Addresses;
 use crate::admin::Admin;
-use crate::codec::{Codecs, PayloadCodec};
+use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::limits;
 pub use crate::page::{Page, Total};
 pub use crate::payload::Payload;
-use crate::reconnect_delay::ReconnectDelay;
 use crate::schedule::{ScheduleBuilder, ScheduleHandle, Schedules};
 use crate::workflow::typed::{AnyInput, Starts};
 pub use ask::Ask;
 pub use builder::ClientBuilder;
-use conversation::Conversation;
+pub(crate) use calls::{Calls, Repeat, Server};
 pub use handle::{Explanation, RunHandle, Stopped};
 pub use promise::{Completed, PromiseHandle};
 pub use run::{Reason, Run, RunStatus};
@@ -60,7 +55,7 @@ pub use start::{IdReuse, StartBuilder, Timeouts};
 pub use value::Published;
 pub use watch::Changes;
 pub use wire::OutgoingCall;
-use wire::{Interceptors, Rpc, Wire, Workflows, rpc};
+use wire::{Interceptors, rpc};
 
 /// Talks to a server. Cheap to clone; clones share one connection.
 ///
@@ -92,55 +87,6 @@ pub struct Client {
     server: Arc<Mutex<Option<Server>>>,
     namespace: String,
     pub(crate) codecs: Codecs,
-}
-
-/// How patient calls are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Calls {
-    pub(crate) timeout: Duration,
-    pub(crate) retry_for: Duration,
-}
-
-impl Default for Calls {
-    fn default() -> Calls {
-        Calls { timeout: limits::CALL_TIMEOUT, retry_for: limits::CALL_RETRY_FOR }
-    }
-}
-
-/// The server that is talked to at the moment.
-#[derive(Clone)]
-pub(crate) struct Server {
-    wire: Wire,
-    pub(crate) conversation: Conversation,
-}
-
-impl Server {
-    fn on(wire: Wire) -> Server {
-        Server { conversation: Conversation::on(wire.clone()), wire }
-    }
-
-    pub(crate) async fn start(
-        self,
-        request: tonic::Request<Box<v1::StartWorkflowRequest>>,
-    ) -> Result<v1::StartWorkflowResponse, Status> {
-        // What travels beside the message, a trace, has no place on a shared stream; and a start that is too
-        // large for the server should fail alone, not with everybody's stream.
-        let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
-        if alone {
-            let mut rpc = Workflows::from(Rpc(self.wire));
-            return Box::pin(rpc.start_workflow(request.map(|request| *request)))
-                .await
-                .map(Response::into_inner);
-        }
-        self.conversation.start(request.into_inner()).await
-    }
-}
-
-/// Whether a call may be sent a second time when the answer to the first was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    Safe,
-    Unsafe,
 }
 
 impl Client {
@@ -191,6 +137,19 @@ impl Client {
     /// The same client with one more codec: see [`PayloadCodec`]. Workers need the same ones.
     pub fn codec(mut self, codec: impl PayloadCodec) -> Client {
         self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # fn with(client: kagzi::Client, vault: impl AsyncPayloadCodec) -> kagzi::Client {
+    /// client.async_codec(vault)
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Client {
+        self.codecs = self.codecs.and_async(codec);
         self
     }
 
@@ -277,7 +236,7 @@ impl Client {
     async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<Run, Error> {
         let answer = rpc!(self, Workflows.get_workflow_run, Safe, "read a run", request)?;
         let mut run = answer.workflow_run.unwrap_or_default();
-        self.codecs.decode_run(&mut run).map_err(|error| Error::undecodable("the run", &error))?;
+        self.codecs.decode_run(&mut run).await.map_err(|error| Error::undecodable("the run", &error))?;
         Ok(Run::from_proto(run))
     }
 
@@ -300,192 +259,15 @@ impl Client {
         &self.namespace
     }
 
-    /// One unary call on any service.
-    pub(crate) async fn call<R, T, F, Fut>(
-        &self,
-        attempted: &'static str,
-        repeat: Repeat,
-        rpc: F,
-    ) -> Result<T, Error>
-    where
-        R: From<Rpc>,
-        F: Fn(R) -> Fut,
-        Fut: Future<Output = Result<Response<T>, Status>>,
-    {
-        let call = |server: Server| {
-            let answer = rpc(R::from(Rpc(server.wire)));
-            async move { Ok(answer.await?.into_inner()) }
-        };
-        self.ask(attempted, repeat, call).await
-    }
-
-    /// One question to a server.
-    pub(crate) async fn ask<T, F, Fut>(
-        &self,
-        attempted: &'static str,
-        repeat: Repeat,
-        question: F,
-    ) -> Result<T, Error>
-    where
-        F: Fn(Server) -> Fut,
-        Fut: Future<Output = Result<T, Status>>,
-    {
-        let mut patience = Patience::new(self.calls, self.connection.server_count());
-        loop {
-            let (error, sent) = match self.server().await {
-                Ok(server) => match self.ask_once(attempted, self.calls.timeout, question(server)).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => (error, true),
-                },
-                Err(error) => (error, false),
-            };
-            // Boxed: it is large and rare, and this future is part of every call.
-            Box::pin(patience.bear(error, repeat == Repeat::Safe || !sent)).await?;
-        }
-    }
-
-    /// One question, once, and not for longer than this.
-    pub(crate) async fn ask_once<T>(
-        &self,
-        attempted: &'static str,
-        timeout: Duration,
-        question: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Error> {
-        let error = match tokio::time::timeout(timeout, question).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(status)) => Error::refused(attempted, &status),
-            Err(_) => Error::TimedOut { attempted, waited: timeout },
-        };
-        self.lost(&error);
-        Err(error)
-    }
-
-    /// A server did not do what was asked. Its channel reconnects by itself; where there is another server,
-    /// that one is next.
-    pub(crate) fn lost(&self, error: &Error) {
-        if error.is_outage() && self.connection.server_count() > 1 {
-            self.connection.prefer_next();
-            *self.server.lock() = None;
-        }
-    }
-
     /// A run of many. One whose key is not here must not hide the others.
-    pub(crate) fn readable(&self, run: v1::WorkflowRun) -> Run {
+    pub(crate) async fn readable(&self, run: v1::WorkflowRun) -> Run {
         let mut decoded = run.clone();
-        match self.codecs.decode_run(&mut decoded) {
+        match self.codecs.decode_run(&mut decoded).await {
             Ok(()) => Run::from_proto(decoded),
             Err(error) => {
                 tracing::warn!(run = %run.run_id, %error, "a listed run stays encoded");
                 Run::from_proto(run)
             }
         }
-    }
-
-    /// The server that is talked to; connects where there is none.
-    pub(crate) async fn server(&self) -> Result<Server, Error> {
-        if let Some(server) = &*self.server.lock() {
-            return Ok(server.clone());
-        }
-        // Boxed: connecting is large and rare, and this future is part of every call.
-        let channel = Box::pin(self.connection.connect()).await?;
-        let server = Server::on(self.interceptors.before(channel));
-        Ok(self.server.lock().get_or_insert(server).clone())
-    }
-}
-
-/// How long a failing call is repeated.
-struct Patience {
-    began: Instant,
-    retry_for: Duration,
-    delay: ReconnectDelay,
-    /// Servers that were not asked yet: they are asked at once.
-    unasked: usize,
-}
-
-impl Patience {
-    fn new(calls: Calls, servers: usize) -> Patience {
-        let delay = ReconnectDelay::new();
-        Patience { began: Instant::now(), retry_for: calls.retry_for, delay, unasked: servers - 1 }
-    }
-
-    /// Waits before the next try, or gives the error back when there should be none.
-    async fn bear(&mut self, error: Error, harmless: bool) -> Result<(), Error> {
-        // A server that names a time has done nothing of what was asked.
-        let later = match &error {
-            Error::Refused(refusal) => refusal.retry_after,
-            Error::InvalidAddress { .. }
-            | Error::Unreachable { .. }
-            | Error::TimedOut { .. }
-            | Error::Encode { .. }
-            | Error::Decode { .. }
-            | Error::InvalidWorker(_)
-            | Error::Store { .. }
-            | Error::RunFailed(_)
-            | Error::Rejected(_)
-            | Error::RunPaused(_) => None,
-        };
-        let wait = match later {
-            Some(later) => later,
-            None if !error.is_outage() || !harmless => return Err(error),
-            None if self.unasked > 0 => {
-                self.unasked -= 1;
-                return Ok(());
-            }
-            None => self.delay.next_delay(),
-        };
-        if self.began.elapsed() + wait > self.retry_for {
-            return Err(error);
-        }
-        tokio::time::sleep(wait).await;
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(status: &tonic::Status) -> Error {
-        Error::refused("start a run", status)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_outage_is_borne_for_as_long_as_was_said_and_only_where_it_does_no_harm() {
-        let calls = Calls { retry_for: Duration::from_secs(7), ..Calls::default() };
-        let away = refused(&tonic::Status::unavailable("restarting"));
-        let began = Instant::now();
-        let mut patience = Patience::new(calls, 1);
-
-        while patience.bear(away.clone(), true).await.is_ok() {}
-
-        assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
-        assert!(began.elapsed() <= Duration::from_secs(7), "{:?}", began.elapsed());
-        assert!(Patience::new(calls, 1).bear(away, false).await.is_err(), "it may have been done already");
-        let wrong = refused(&tonic::Status::invalid_argument("no queue"));
-        assert!(Patience::new(calls, 1).bear(wrong, true).await.is_err(), "the next answer is the same");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_names_a_time_is_asked_again_then_whatever_was_asked() {
-        let mut status = tonic::Status::resource_exhausted("slow down");
-        status.metadata_mut().insert("grpc-retry-pushback-ms", "1500".parse().unwrap());
-        let began = Instant::now();
-
-        let again = Patience::new(Calls::default(), 1).bear(refused(&status), false).await;
-
-        assert!(again.is_ok() && began.elapsed() == Duration::from_millis(1500), "{:?}", began.elapsed());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_other_server_is_asked_at_once() {
-        let away = refused(&tonic::Status::unavailable("restarting"));
-        let calls = Calls { retry_for: Duration::ZERO, ..Calls::default() };
-        let began = Instant::now();
-        let mut patience = Patience::new(calls, 3);
-
-        assert!(patience.bear(away.clone(), true).await.is_ok());
-        assert!(patience.bear(away.clone(), true).await.is_ok());
-        assert!(patience.bear(away, true).await.is_err());
-        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

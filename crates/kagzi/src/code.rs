@@ -66,6 +66,10 @@ impl Code {
     }
 
     /// Its name in gRPC, e.g. `NOT_FOUND`.
+    ///
+    /// ```
+    /// assert_eq!(kagzi::error::Code::NotFound.name(), "NOT_FOUND");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Code::Cancelled => "CANCELLED",

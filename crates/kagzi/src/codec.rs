@@ -1,5 +1,7 @@
 //! What happens to payloads between your code and the server: compression, encryption, or something of yours.
 
+mod awaiting;
+mod chain;
 #[cfg(feature = "compression")]
 pub(crate) mod compression;
 mod decode_incoming;
@@ -10,12 +12,9 @@ mod envelope;
 mod failed_event;
 mod text;
 
-use std::sync::Arc;
+use std::future::Future;
 
-use kagzi_proto::v1;
-
-pub(crate) use decode_incoming::UNDECODABLE;
-
+pub(crate) use chain::Codecs;
 #[cfg(feature = "compression")]
 pub use compression::CompressionCodec;
 #[cfg(feature = "encryption")]
@@ -41,7 +40,57 @@ pub trait PayloadCodec: Send + Sync + 'static {
     fn decode(&self, payload: Payload) -> Result<Payload, CodecError>;
 }
 
+/// A codec that has to ask somebody: a key service, a store of large objects. Set with `async_codec` where
+/// [`PayloadCodec`] is set with `codec`; the two kinds form one chain. Everything that is said of
+/// [`PayloadCodec`] holds for it too. A codec that needs no `.await` is better written as a [`PayloadCodec`]:
+/// it costs nothing but its work.
+///
+/// It is asked for every payload by itself, so keep what you were told: a key that is fetched once opens a
+/// history of ten thousand steps at once. A call that takes longer than half a minute counts as an error.
+///
+/// ```no_run
+/// use kagzi::codec::{AsyncPayloadCodec, CodecError, Payload};
+///
+/// # struct Vault;
+/// # impl Vault {
+/// #     async fn seal(&self, data: &[u8]) -> Result<Vec<u8>, CodecError> { Ok(data.to_vec()) }
+/// #     async fn open(&self, data: &[u8]) -> Result<Vec<u8>, CodecError> { Ok(data.to_vec()) }
+/// # }
+/// struct Sealed(Vault);
+///
+/// impl AsyncPayloadCodec for Sealed {
+///     async fn encode(&self, payload: Payload) -> Result<Payload, CodecError> {
+///         let data = self.0.seal(&payload.data).await?.into();
+///         Ok(Payload { data, content_type: "application/x-sealed".into() })
+///     }
+///
+///     async fn decode(&self, payload: Payload) -> Result<Payload, CodecError> {
+///         if payload.content_type != "application/x-sealed" {
+///             return Ok(payload);
+///         }
+///         let data = self.0.open(&payload.data).await?.into();
+///         Ok(Payload { data, content_type: "application/json".into() })
+///     }
+/// }
+///
+/// # async fn connect(vault: Vault) -> Result<(), kagzi::Error> {
+/// let client = kagzi::Client::connect("127.0.0.1:50051").await?.async_codec(Sealed(vault));
+/// # drop(client); Ok(()) }
+/// ```
+pub trait AsyncPayloadCodec: Send + Sync + 'static {
+    /// See [`PayloadCodec::encode`].
+    fn encode(&self, payload: Payload) -> impl Future<Output = Result<Payload, CodecError>> + Send;
+
+    /// See [`PayloadCodec::decode`].
+    fn decode(&self, payload: Payload) -> impl Future<Output = Result<Payload, CodecError>> + Send;
+}
+
 /// Why a codec could not do its work.
+///
+/// ```
+/// let error = kagzi::codec::CodecError::new("key 'k1' is not known here: give the worker the key");
+/// assert!(error.to_string().contains("k1"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecError(String);
@@ -53,51 +102,10 @@ impl CodecError {
     }
 }
 
-/// The chain. Cheap to clone.
-#[derive(Clone, Default)]
-pub(crate) struct Codecs {
-    /// In the order of encoding.
-    chain: Arc<[Arc<dyn PayloadCodec>]>,
-}
-
-impl Codecs {
-    pub(crate) fn and(&self, codec: impl PayloadCodec) -> Codecs {
-        let last: Arc<dyn PayloadCodec> = Arc::new(codec);
-        Codecs { chain: self.chain.iter().cloned().chain([last]).collect() }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chain.is_empty()
-    }
-
-    pub(crate) fn encode(&self, payload: v1::Payload) -> Result<v1::Payload, CodecError> {
-        if self.is_empty() {
-            return Ok(payload);
-        }
-        let plain = Payload::from_proto(payload);
-        let encoded = self.chain.iter().try_fold(plain, |payload, codec| codec.encode(payload));
-        encoded.map(Payload::into_proto)
-    }
-
-    pub(crate) fn decode(&self, payload: v1::Payload) -> Result<v1::Payload, CodecError> {
-        if self.is_empty() {
-            return Ok(payload);
-        }
-        let encoded = Payload::from_proto(payload);
-        let plain = self.chain.iter().rev().try_fold(encoded, |payload, codec| codec.decode(payload));
-        plain.map(Payload::into_proto)
-    }
-
-    fn decode_in_place(&self, payload: &mut Option<v1::Payload>) -> Result<(), CodecError> {
-        if let Some(encoded) = payload.take() {
-            *payload = Some(self.decode(encoded)?);
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use kagzi_proto::v1;
+
     use super::*;
 
     /// Puts its sign in front, and takes it away again.
@@ -126,22 +134,22 @@ pub(crate) mod tests {
         }
     }
 
-    #[test]
-    fn a_chain_decodes_in_the_opposite_order() {
+    #[tokio::test]
+    async fn a_chain_decodes_in_the_opposite_order() {
         let codecs = Codecs::default().and(Sign(1)).and(Sign(2));
         let plain = v1::Payload { data: "7".into(), content_type: "application/json".into() };
 
-        let encoded = codecs.encode(plain.clone()).unwrap();
+        let encoded = codecs.encode(plain.clone()).await.unwrap();
 
         assert_eq!((encoded.content_type.as_str(), encoded.data[0]), ("application/x-sign-2", 2));
-        assert_eq!(codecs.decode(encoded).unwrap(), plain);
+        assert_eq!(codecs.decode(encoded).await.unwrap(), plain);
     }
 
-    #[test]
-    fn what_no_codec_knows_comes_back_unchanged() {
+    #[tokio::test]
+    async fn what_no_codec_knows_comes_back_unchanged() {
         let plain = v1::Payload { data: "7".into(), content_type: "application/json".into() };
 
-        assert_eq!(Codecs::default().and(Sign(1)).decode(plain.clone()).unwrap(), plain);
-        assert_eq!(Codecs::default().encode(plain.clone()).unwrap(), plain);
+        assert_eq!(Codecs::default().and(Sign(1)).decode(plain.clone()).await.unwrap(), plain);
+        assert_eq!(Codecs::default().encode(plain.clone()).await.unwrap(), plain);
     }
 }

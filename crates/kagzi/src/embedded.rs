@@ -6,7 +6,7 @@ use std::time::Duration;
 use kagzi_server::{Embedded as Server, Settings, StoreUrl};
 
 use crate::client::Client;
-use crate::codec::{Codecs, PayloadCodec};
+use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::error::Error;
 use crate::worker::WorkerBuilder;
 
@@ -89,6 +89,19 @@ impl Embedded {
         self
     }
 
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # fn with(kagzi: kagzi::Embedded, vault: impl AsyncPayloadCodec) -> kagzi::Embedded {
+    /// kagzi.async_codec(vault)
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Embedded {
+        self.codecs = self.codecs.and_async(codec);
+        self
+    }
+
     /// A client of this engine.
     pub fn client(&self) -> Client {
         Client::on_channel(self.server.channel()).with_codecs(self.codecs.clone())
@@ -143,6 +156,19 @@ impl EmbeddedBuilder {
     /// Adds a codec to every client and worker of the engine: see [`PayloadCodec`].
     pub fn codec(mut self, codec: impl PayloadCodec) -> Self {
         self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # async fn open(vault: impl AsyncPayloadCodec) -> Result<kagzi::Embedded, kagzi::Error> {
+    /// kagzi::Embedded::builder().async_codec(vault).open("orders.db").await
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Self {
+        self.codecs = self.codecs.and_async(codec);
         self
     }
 

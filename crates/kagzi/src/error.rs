@@ -115,6 +115,14 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal with nothing but a message, for tests of programs that handle refusals.
+    ///
+    /// ```
+    /// use kagzi::error::{Code, Error, Refusal};
+    ///
+    /// let error = Error::from(Refusal::new("read a run", Code::NotFound, "there is no such run"));
+    /// assert_eq!(error.code(), Some(Code::NotFound));
+    /// assert!(error.is_not_found() && !error.is_outage());
+    /// ```
     pub fn new(attempted: &'static str, code: Code, message: impl Into<String>) -> Refusal {
         Refusal {
             attempted,

@@ -52,6 +52,7 @@
 //! | wait for its result | [`RunHandle::result`](client::RunHandle::result) |
 //! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
 //! | retry it | [`RetryPolicy`], [`StepBuilder::attempts`](workflow::StepBuilder::attempts) |
+//! | wait for somebody's word | [`WorkflowContext::signal`], [`RunHandle::signal`](client::RunHandle::signal) |
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | start runs by a timetable | [`Client::schedule`], [`schedule`] |
 //! | execute runs | [`Worker::builder`], [`Worker::register`] |

@@ -27,6 +27,9 @@ pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// announced again, which the hook must bear anyway.
 pub(crate) const ANNOUNCED_LEN_MAX: usize = 4096;
 
+/// Longest time that a codec which asks somebody else may take over one payload.
+pub(crate) const CODEC_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Largest gRPC message accepted from the server. A server's limit on payloads is at most 16 MiB, and a
 /// message holds at most an input of a failed run as base64 with a page of journal, or an input and an
 /// output.

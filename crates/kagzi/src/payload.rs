@@ -20,6 +20,13 @@ pub(crate) enum DecodeError {
 
 /// Bytes and how to read them. Payloads of this SDK are JSON unless a codec changed them; those of other
 /// programs may be anything.
+///
+/// ```
+/// # fn main() -> Result<(), kagzi::Error> {
+/// let payload = kagzi::client::Payload::json(&["tea", "milk"])?;
+/// assert_eq!(payload.decode::<Vec<String>>()?, ["tea", "milk"]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
     /// What it says. Shared, not copied, when the payload is cloned.

@@ -8,6 +8,17 @@ use serde::Serialize;
 use crate::{retry_after, retry_policy};
 
 /// Fails the step at once, whatever its retry policy says.
+///
+/// ```
+/// # use kagzi::workflow::NonRetryableError;
+/// fn check(cents: i64) -> anyhow::Result<()> {
+///     if cents < 0 {
+///         return Err(NonRetryableError::new("a negative amount stays one").into());
+///     }
+///     Ok(())
+/// }
+/// # assert!(check(-1).is_err() && check(1).is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NonRetryableError(pub String);
@@ -55,6 +66,13 @@ impl RetryAfterError {
 
 /// A failure with everything that can be said about it. The code is what `non_retryable_errors`,
 /// `retryable_errors` and callers compare.
+///
+/// ```
+/// # use {kagzi::workflow::StepFailure, std::time::Duration};
+/// let busy = StepFailure::new("BUSY", "no reader").class("transient").retry_after(Duration::from_secs(5));
+/// let declined = StepFailure::new("CARD_DECLINED", "the bank said no").non_retryable().details(["4242"]);
+/// assert!(declined.non_retryable && !busy.non_retryable);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct StepFailure {
@@ -123,6 +141,21 @@ fn read_details(text: &[u8]) -> serde_json::Value {
 
 /// A step has failed for good. Found in the chain of the error that `ctx.run` returns:
 /// `error.downcast_ref::<StepError>()`.
+///
+/// ```
+/// # use kagzi::{WorkflowContext, workflow::StepError};
+/// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+///     let charged = ctx.run("charge", async { Ok("charged".to_owned()) }).await;
+///     match charged {
+///         Ok(charged) => Ok(charged),
+///         Err(error) => match error.downcast_ref::<StepError>() {
+///             Some(step) if step.is_non_retryable() => Ok(format!("declined: {}", step.message)),
+///             Some(step) if step.is_exhausted() || step.is_retry_timeout() => Ok("try later".into()),
+///             _ => Err(error),
+///         },
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("step '{step}' failed after {attempts} attempt(s): {message}")]
 pub struct StepError {

@@ -40,6 +40,23 @@ use signals::Signals;
 const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
 
 /// Executes runs of one task queue.
+///
+/// ```no_run
+/// # async fn work() -> anyhow::Result<()> {
+/// use kagzi::{Worker, WorkflowContext, workflow::WorkflowFailedEvent};
+///
+/// async fn tell(ctx: WorkflowContext, failed: WorkflowFailedEvent) -> anyhow::Result<()> {
+///     ctx.run("mail", async move { Ok(println!("{} failed", failed.failed_run_id)) }).await
+/// }
+///
+/// let mut worker = Worker::builder("127.0.0.1:50051", "failures").build().await?;
+/// worker.register_failure_handler(tell);
+/// let stop = worker.shutdown_token();
+/// let working = tokio::spawn(worker.run());
+/// stop.cancel();
+/// working.await??;
+/// # Ok(()) }
+/// ```
 pub struct Worker {
     connection: Connection,
     registration: v1::RegisterWorkerRequest,

@@ -6,6 +6,7 @@
 //! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
 //! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
 //! | sleep | [`WorkflowContext::sleep`] |
+//! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
 //! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
 //! | wait for somebody | [`WorkflowContext::signal`], [`WorkflowContext::promise`] |
 //! | answer requests | [`WorkflowContext::requests`] |
@@ -16,6 +17,7 @@ pub(crate) mod typed;
 
 pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
+pub use crate::run::child::{ChildBuilder, ChildHandle, ChildrenBuilder, ClosePolicy, TimedChild};
 pub use crate::run::context::WorkflowContext;
 pub use crate::run::promise::{NewPromise, Promise};
 pub use crate::run::race::Raced;

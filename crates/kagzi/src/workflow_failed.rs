@@ -16,6 +16,16 @@ use crate::error::Error;
 /// A run has failed. Failure handlers are workflows that take this as their input; see
 /// [`StartBuilder::on_failure`](crate::client::StartBuilder::on_failure) and
 /// [`Worker::register_failure_handler`](crate::Worker::register_failure_handler).
+///
+/// ```
+/// # use kagzi::{WorkflowContext, workflow::WorkflowFailedEvent};
+/// async fn repair(_: WorkflowContext, failed: WorkflowFailedEvent) -> anyhow::Result<String> {
+///     match failed.input::<u64>() {
+///         Ok(cents) => Ok(format!("{cents} cents were not charged: {}", failed.error)),
+///         Err(_) => Ok(format!("{} bytes of something else", failed.input_bytes().len())),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kagzi::client::{Reason, RunHandle, RunStatus};
 use kagzi::error::{Code, Error};
-use kagzi::testing::TestEngine;
+use kagzi::testing::{Crashes, TestEngine, crash_while_signalled};
 use kagzi::workflow::{Finality, StepError};
 use kagzi::{Client, WorkflowContext};
 
@@ -296,4 +296,43 @@ async fn names_that_begin_with_the_engines_sign_are_refused() {
     let run = engine.client().workflow("odd", "q", ()).await.unwrap();
     let failed = run.result::<()>().await.unwrap_err();
     assert!(failed.to_string().contains("must not begin with '~'"), "{failed}");
+}
+
+/// Answers requests, tells itself what it was asked, and remembers the token of its promise.
+async fn diligent(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<u64>> {
+    let requests = ctx.requests::<u64, u64>("add");
+    let own = ctx.run_id().to_owned();
+    let promise = ctx.promise::<u64>("later").await?;
+    let token = promise.token().to_owned();
+    let remembered: String = ctx.run("remember", async move { Ok(token) }).await?;
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        let Some(request) = requests.next().await? else { break };
+        let number = request.input;
+        ctx.signal_run(&own, "echo", &number).await?;
+        ctx.set_value("taken", &taken)?;
+        request.reply(&(number * 10)).await?;
+        let echo: u64 = ctx.signal("echo").await?;
+        anyhow::ensure!(echo == number, "told {number}, heard {echo}");
+        taken.push(echo);
+        anyhow::ensure!(remembered == promise.token(), "every replay has the same token");
+    }
+    let twice: Option<u64> = ctx.signals("echo").last_call().await?;
+    anyhow::ensure!(twice.is_none(), "told twice: {twice:?}");
+    Ok(taken)
+}
+
+#[tokio::test]
+async fn nothing_is_asked_told_or_made_twice_although_workers_die_after_every_report() {
+    for crashes in [Crashes::Never, Crashes::AfterEveryReport] {
+        let told = (0..4_u64).map(|number| ("add".to_owned(), number.into())).collect();
+        let register = |worker: &mut kagzi::Worker| {
+            worker.register("diligent", diligent);
+        };
+
+        let trial = crash_while_signalled(register, "diligent", (), crashes, told).await;
+
+        trial.history.assert_completed();
+        assert_eq!(trial.history.run().output::<Vec<u64>>().unwrap(), [0, 1, 2, 3]);
+    }
 }

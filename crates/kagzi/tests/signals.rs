@@ -28,6 +28,7 @@ async fn cart(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<String>> {
     while let Some(item) = items.last_call().await? {
         cart.push(item);
     }
+    ctx.signal::<()>("paid").await?;
     Ok(cart)
 }
 
@@ -133,7 +134,13 @@ async fn a_channel_is_read_to_its_end_and_then_refuses() {
         run.signal("item", item).id(item).await.unwrap();
     }
     run.signal("checkout", &()).await.unwrap();
+    engine.settle().await;
 
+    // The run goes on, and so do its other channels.
+    let late = run.signal("item", "sugar").id("sugar").await.unwrap_err();
+    assert!(late.to_string().contains("'item'"), "{late}");
+    assert!(run.signal("item", "tea").id("tea").await.unwrap().already, "told, and taken");
+    run.signal("paid", &()).await.unwrap();
     assert_eq!(run.result::<Vec<String>>().await.unwrap(), ["tea", "milk", "cups"]);
 }
 
@@ -192,11 +199,15 @@ async fn a_signal_reaches_a_run_that_another_step_keeps_on_its_worker() {
     began.notified().await;
 
     run.signal("word", "hello").await.unwrap();
-    // The step after the wait is recorded while the long one still runs.
+    // The step after the wait is recorded while the long one still runs, by a hint: without one the wait looks
+    // again only after ten seconds.
     let after = || async { run.attempt("after", 0).await.is_ok_and(|attempt| attempt.finished_at.is_some()) };
-    while !after().await {
-        tokio::task::yield_now().await;
-    }
+    let recorded = async {
+        while !after().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), recorded).await.expect("the hint was heard");
     go.notify_one();
 
     assert_eq!(run.result::<String>().await.unwrap(), "1 hello");
@@ -247,6 +258,7 @@ async fn a_start_tells_the_run_that_is_there_or_the_new_one() {
     again(()).await.unwrap();
 
     first.signal("checkout", &()).await.unwrap();
+    first.signal("paid", &()).await.unwrap();
     assert_eq!(first.result::<Vec<String>>().await.unwrap(), ["tea", "milk", "cups"]);
     let late = cart("late").await.err().unwrap();
     assert!(late.to_string().contains("ended"), "{late}");

@@ -3,7 +3,7 @@
 use super::{lease_guard, park};
 use crate::{
     Aggregate, Change, EventKind, Lease, Millis, Name, Rejection, Rule, StepEnd, StepRef, StepState,
-    Timestamp, Wait, Waited,
+    Timestamp, Wait, Waited, is_child_channel,
     limits::{WAIT_MS_MAX, WAITS_OPEN_MAX},
 };
 
@@ -31,8 +31,8 @@ impl Rule for AwaitSignal {
         let known = seen.steps.get(&self.step.path).filter(|known| known.position == self.step.position)?;
         match &known.state {
             StepState::Done(end) => told_before(seen, &self.step, end).ok(),
-            StepState::Waiting(Wait::Signal { until, .. }) if seen.run.lease().is_none() => {
-                Some(Waited::Until(*until))
+            StepState::Waiting(wait) if wait.channel().is_some() && seen.run.lease().is_none() => {
+                Some(Waited::Until(wait.due_at()))
             }
             StepState::Waiting(_) | StepState::Running { .. } => None,
         }
@@ -48,8 +48,17 @@ impl Rule for AwaitSignal {
         let dropped = known.is_some_and(|known| known.closed);
         let until = match known.map(|known| &known.state) {
             Some(StepState::Done(end)) => return told_before(seen, step, end).map(Change::nothing),
-            Some(StepState::Waiting(Wait::Signal { channel: known, until })) if known == channel => {
-                Some(*until)
+            Some(StepState::Waiting(wait)) if wait.channel() == Some(channel) => Some(wait.due_at()),
+            // A child ends once, and a promise fails once, so whoever asks for it again is told the same.
+            Some(StepState::Waiting(Wait::Retry { failure, .. }))
+                if is_told_once(seen, channel) && mail.is_some_and(|mail| mail.taken(&path).is_some()) =>
+            {
+                let seq = mail.and_then(|mail| mail.taken(&path)).map_or(0, |taken| taken.seq);
+                let (id, failure) = (Name::from("again"), Some(failure.clone()));
+                let reply = Waited::Taken { seq, id: id.clone(), failure: failure.clone() };
+                let (received, channel) = (Some(seq), channel.clone());
+                let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
+                return Ok(Change::event(event, None, reply));
             }
             // Its failure was forgiven: the code waits anew.
             Some(StepState::Waiting(Wait::Retry { .. }))
@@ -100,8 +109,13 @@ impl Rule for AwaitSignal {
     }
 }
 
+/// Nothing more comes on this channel once something has come.
+fn is_told_once(seen: &Aggregate, channel: &Name) -> bool {
+    is_child_channel(channel) || seen.mail.as_deref().is_some_and(|mail| mail.promise_on(channel).is_some())
+}
+
 /// What a wait that is over came to.
-fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited, Rejection> {
+pub fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Waited, Rejection> {
     let mail = seen.mail.as_deref();
     let taken = mail.and_then(|mail| mail.taken(&step.path));
     let closed = mail.is_some_and(|mail| mail.was_last_call(&step.path));

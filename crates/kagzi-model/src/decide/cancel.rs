@@ -24,8 +24,9 @@ impl Rule for Cancel {
         }
         let Author { by, reason } = by.clone();
         let state = State::Cancelled { reason: reason.clone() };
-        let run = Run { state, finished_at: Some(now), ..run.clone() };
-        let follow = ending::note(&run).into_iter().collect();
+        let run = ending::ended(now, seen, Run { state, ..run.clone() });
+        let mut follow = Vec::new();
+        ending::tell(seen, &run, None, &mut follow);
         let stands = Ordered { status: Status::Cancelled, already: false };
         Ok(Change { follow, ..Change::new(run, EventKind::RunCancelled { by, reason }, stands) })
     }

@@ -38,8 +38,9 @@ impl Rule for Complete {
             events.extend(record_step::unless_recorded(seen, last)?);
         }
         events.push((EventKind::RunCompleted, Some(output.clone())));
-        let run = Run { state: State::Completed, finished_at: Some(now), ..seen.run.clone() };
-        let follow = ending::note(&run).into_iter().collect();
+        let run = ending::ended(now, seen, Run { state: State::Completed, ..seen.run.clone() });
+        let mut follow = Vec::new();
+        ending::tell(seen, &run, Some(output), &mut follow);
         Ok(Change { run: Some(run), events, reply: Done::NOW, follow })
     }
 

@@ -1,8 +1,9 @@
 //! The one way in which a run ends badly: whatever the cause, its handler is started in the same commit.
 
+use super::child_ended::tell_parent;
 use crate::{
-    Aggregate, Change, Command, EventKind, Failure, Run, RunKey, State, Timestamp, act::NoteHandler,
-    failure_handler::own_handler,
+    Aggregate, Change, Command, EventKind, Failure, Family, Payload, Run, RunKey, State, Timestamp,
+    act::NoteHandler, failure_handler::own_handler,
 };
 
 /// How it ends.
@@ -24,7 +25,7 @@ pub fn end<R>(now: Timestamp, seen: &Aggregate, ending: Ending, failure: Failure
         }
     };
     let attempts = seen.run.attempts.saturating_add(u32::from(ending == Ending::Failed));
-    let run = Run { state, attempts, finished_at: Some(now), ..seen.run.clone() };
+    let run = ended(now, seen, Run { state, attempts, ..seen.run.clone() });
     let mut change = Change::new(run, event, reply);
     with_handler(seen, &mut change);
     change
@@ -39,13 +40,24 @@ pub fn with_handler<R>(seen: &Aggregate, change: &mut Change<R>) {
     if let Some(ended) = &change.run
         && ended.state.finished()
     {
-        let note = note(ended);
-        change.follow.extend(note);
+        tell(seen, ended, None, &mut change.follow);
     }
 }
 
+/// The row of a run that ends now: if it has children that end with it, they are closed next.
+pub fn ended(now: Timestamp, seen: &Aggregate, run: Run) -> Run {
+    let closes = seen.family.as_deref().is_some_and(Family::has_to_close);
+    Run { finished_at: Some(now), close_at: closes.then_some(now), ..run }
+}
+
+/// Adds whom the end of a run concerns: the run whose failure it handles, and its parent.
+pub fn tell(seen: &Aggregate, ended: &Run, output: Option<&Payload>, follow: &mut Vec<Command>) {
+    follow.extend(note(ended));
+    follow.extend(tell_parent(seen, ended, output));
+}
+
 /// Tells the failed run how its handler ended.
-pub fn note(ended: &Run) -> Option<Command> {
+fn note(ended: &Run) -> Option<Command> {
     let failed = ended.options.handler_of?;
     let outcome = match ended.failure() {
         Some(failure) => format!("{}: {}", ended.state.status().name(), failure.message),

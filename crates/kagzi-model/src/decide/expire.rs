@@ -7,8 +7,11 @@ use super::{
     fail_step, orphan, park,
 };
 use crate::{
-    Aggregate, Attempted, Change, Failure, Lease, Reclaimed, Rejection, Rule, Run, State, StepRef, StepState,
-    Timestamp, act::Loss, codes,
+    Aggregate, Attempted, Author, Change, ClosePolicy, EventKind, Failure, Lease, Reclaimed, Rejection, Rule,
+    Run, RunId, RunKey, State, StepRef, StepState, Timestamp,
+    act::{Cancel, Loss, Terminate},
+    codes,
+    limits::CLOSED_PER_TURN,
 };
 
 /// Acts on a passed deadline or a lease that ran out. `losses_max` as in [`Loss`].
@@ -26,7 +29,7 @@ impl Rule for Expire {
     fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Reclaimed>, Rejection> {
         let run = &seen.run;
         if run.state.finished() {
-            return Ok(Change::nothing(Reclaimed::Nothing));
+            return Ok(close_children(now, seen));
         }
         if run.deadline_at.is_some_and(|deadline| deadline <= now) {
             let why = "the run did not finish before its deadline";
@@ -47,6 +50,32 @@ impl Rule for Expire {
     fn takes_lease(&self) -> Option<&'static str> {
         Some("the lease ran out or the run's deadline passed")
     }
+}
+
+/// Tells some of the children of an ended run to end, and comes back for the rest.
+fn close_children(now: Timestamp, seen: &Aggregate) -> Change<Reclaimed> {
+    let run = &seen.run;
+    if run.close_at.is_none() {
+        return Change::nothing(Reclaimed::Nothing);
+    }
+    let family = seen.family.as_deref();
+    let closes = family.map_or(vec![], |family| family.to_close(CLOSED_PER_TURN));
+    let is_all = closes.len() < CLOSED_PER_TURN;
+    let why = format!("its parent run {} ended as {}", run.id, run.state.status().name());
+    let by = Author::new("kagzi", why);
+    let follow = closes.iter().map(|(child, close)| {
+        let child = RunKey::new(run.namespace.clone(), *child);
+        match close {
+            ClosePolicy::Terminate => child.order(by.clone(), Terminate),
+            ClosePolicy::Cancel | ClosePolicy::Abandon => child.order(by.clone(), Cancel),
+        }
+    });
+    let follow = follow.collect();
+    let children: Vec<RunId> = closes.into_iter().map(|(child, _)| child).collect();
+    let events =
+        if children.is_empty() { vec![] } else { vec![(EventKind::ChildrenClosed { children }, None)] };
+    let row = Run { close_at: (!is_all).then_some(now), ..run.clone() };
+    Change { run: Some(row), events, reply: Reclaimed::Nothing, follow }
 }
 
 /// Fails the steps that ran too long, by their policies. The worker may hang in them, so it loses the run.

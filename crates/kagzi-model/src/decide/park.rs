@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::{ending, lease_guard};
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Name, Rejection, Rule, Run, State, Step,
-    StepState, Timestamp, Wait, limits::IDLE_PARKS_MAX,
+    StepState, Timestamp, Wait, Wake, limits::IDLE_PARKS_MAX,
 };
 
 /// Ends the lease until the earliest of the retries and sleeps in `waits` is due or a signal comes for one of
@@ -15,6 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
+    /// Whether the first of them lets it go on, or the last.
+    pub wake: Wake,
 }
 
 impl Rule for Park {
@@ -29,9 +31,9 @@ impl Rule for Park {
     /// as an attempt. Unfinished steps that it does not wait for are closed: the code has dropped them, and
     /// they must not wake it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
-        let waits = &self.waits;
+        let (waits, wake) = (&self.waits, self.wake);
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
-        let awaited = Awaited { steps: awaited(seen, waits), closes, opens, waits: waits.clone() };
+        let awaited = Awaited { steps: awaited(seen, waits), closes, opens, waits: waits.clone(), wake };
         Ok(parked(now, seen, Change::nothing(Done::NOW), awaited))
     }
 
@@ -46,6 +48,7 @@ struct Awaited<'a> {
     closes: Vec<Name>,
     opens: Vec<Name>,
     waits: Vec<Name>,
+    wake: Wake,
 }
 
 /// The steps that a park names, or all that are open.
@@ -79,7 +82,8 @@ fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
 pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> Change<R> {
     let mut then = seen.open_part();
     then.apply(now, &change);
-    let awaited = Awaited { steps: awaited(&then, &[]), closes: vec![], opens: vec![], waits: vec![] };
+    let steps = awaited(&then, &[]);
+    let awaited = Awaited { steps, closes: vec![], opens: vec![], waits: vec![], wake: Wake::First };
     parked(now, &then, change, awaited)
 }
 
@@ -92,7 +96,7 @@ pub fn due_anew<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> C
     let steps: Vec<&Step> = then.open_steps().collect();
     if let Some(shown) = shown(&steps).filter(|_| parked.wait.channel().is_some()) {
         let at = earliest_of(&steps).map(|(_, at)| at);
-        let state = waiting_for_somebody(shown, at, others(&steps));
+        let state = waiting_for_somebody(shown, at, others(&steps), parked.wake);
         change.run = Some(Run { state, ..seen.run.clone() });
     }
     change
@@ -103,7 +107,7 @@ pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());
     change.run = Some(Run { state: State::Ready { since: now }, ..run });
     change.events.push((
-        EventKind::RunParked { due_at: Some(now), closes: vec![], opens: vec![], waits: vec![] },
+        EventKind::RunParked { due_at: Some(now), closes: vec![], opens: vec![], waits: vec![], wake: None },
         None,
     ));
     change
@@ -111,14 +115,19 @@ pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -
 
 /// Adds the park. `then` is the run as it stands after everything that comes before it.
 fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: Awaited<'_>) -> Change<R> {
-    let Awaited { steps, closes, opens, waits } = awaited;
-    if let Some(ended) = signalled(then, &steps) {
+    let Awaited { mut steps, closes, opens, waits, wake } = awaited;
+    let (ended, is_reached) = signalled(then, &steps, wake);
+    if is_reached {
         // A signal came while the park was on its way: the function goes on with it at once.
-        let due_at = Some(now);
-        change.events.push((EventKind::RunParked { due_at, closes, opens, waits }, None));
-        change.events.push((ended, None));
+        let (due_at, wake) = (Some(now), told(wake));
+        change.events.push((EventKind::RunParked { due_at, closes, opens, waits, wake }, None));
+        change.events.extend(ended.into_iter().map(|(ended, _)| (ended, None)));
         change.run = Some(Run { state: State::Ready { since: now }, ..then.run.clone() });
         return change;
+    }
+    if !ended.is_empty() {
+        let over: HashSet<&Name> = ended.iter().map(|(_, step)| &step.path).collect();
+        steps.retain(|step| !over.contains(&step.path));
     }
     let earliest = earliest_of(&steps);
     let shown = shown(&steps);
@@ -133,13 +142,15 @@ fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: A
     let put_off = if idle { then.idle_delay_ms() } else { 0 };
     let due_at = natural.map(|at| if put_off > 0 { at.max(now.plus_ms(put_off)) } else { at });
     let state = match (shown, due_at) {
-        (Some(step), at) => waiting_for_somebody(step, at, others(&steps)),
+        (Some(step), at) => waiting_for_somebody(step, at, others(&steps), wake),
         (None, at) => {
             let put_off = (put_off > 0).then_some(then.idle_parks);
             waiting(earliest.map(|(step, _)| step), at.unwrap_or(now), put_off)
         }
     };
-    change.events.push((EventKind::RunParked { due_at, closes, opens, waits }, None));
+    let wake = told(wake);
+    change.events.push((EventKind::RunParked { due_at, closes, opens, waits, wake }, None));
+    change.events.extend(ended.into_iter().map(|(ended, _)| (ended, None)));
     if idle && then.idle_parks + 1 >= IDLE_PARKS_MAX {
         let by = Name::from("spin");
         let why = format!(
@@ -158,24 +169,46 @@ fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: A
     change
 }
 
-/// The first signal that is there for one of the waits. Only one is taken, because what the function makes of
-/// it may be that it does not wait for the others any more.
-fn signalled(then: &Aggregate, steps: &[&Step]) -> Option<EventKind> {
-    let mail = then.mail.as_deref()?;
-    let there = steps.iter().filter_map(|step| {
-        let StepState::Waiting(wait) = &step.state else { return None };
-        let channel = wait.channel()?;
-        Some((mail.next(channel)?, *step, channel))
+/// As an event says it: nothing where it is as usual.
+fn told(wake: Wake) -> Option<Wake> {
+    (wake != Wake::First).then_some(wake)
+}
+
+/// What has come for the waits while the park was on its way, and whether the function goes on with it. As a
+/// rule only one signal is taken, because what the function makes of it may be that it does not wait for the
+/// others any more; one that wants all of them takes all that there are.
+fn signalled<'a>(then: &Aggregate, steps: &[&'a Step], wake: Wake) -> (Vec<(EventKind, &'a Step)>, bool) {
+    let Some(mail) = then.mail.as_deref() else { return (Vec::new(), false) };
+    let mut there: Vec<_> = steps
+        .iter()
+        .filter_map(|step| {
+            let StepState::Waiting(wait) = &step.state else { return None };
+            let channel = wait.channel()?;
+            Some((mail.next(channel)?, *step, channel))
+        })
+        .collect();
+    there.sort_unstable_by(|(a, a_step, _), (b, b_step, _)| {
+        (a.seq, a_step.since, &a_step.path).cmp(&(b.seq, b_step.since, &b_step.path))
     });
-    let (signal, step, channel) = there.min_by_key(|(signal, step, _)| (signal.seq, step.since))?;
-    Some(EventKind::WaitEnded {
-        step: step.path.clone(),
-        position: step.position,
-        channel: channel.clone(),
-        id: signal.id.clone(),
-        received: Some(signal.seq),
-        failure: signal.failure.clone(),
-    })
+    match wake {
+        Wake::First => there.truncate(1),
+        // Two waits on one channel cannot both have its next signal.
+        Wake::Last | Wake::LastOrFailed => there.dedup_by_key(|(signal, ..)| signal.seq),
+    }
+    let failed = there.iter().any(|(signal, ..)| signal.failure.is_some());
+    let is_reached = !there.is_empty() && wake.is_reached(failed, steps.len() - there.len());
+    let ended = |(signal, step, channel): (&crate::Unread, &'a Step, &Name)| {
+        let event = EventKind::WaitEnded {
+            step: step.path.clone(),
+            position: step.position,
+            channel: channel.clone(),
+            id: signal.id.clone(),
+            received: Some(signal.seq),
+            failure: signal.failure.clone(),
+        };
+        (event, step)
+    };
+    (there.into_iter().map(ended).collect(), is_reached)
 }
 
 /// The wait for somebody that people are shown: the oldest.
@@ -197,9 +230,14 @@ fn others(steps: &[&Step]) -> u32 {
     u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-fn waiting_for_somebody((step, wait): (&Step, &Wait), at: Option<Timestamp>, others: u32) -> State {
+fn waiting_for_somebody(
+    (step, wait): (&Step, &Wait),
+    at: Option<Timestamp>,
+    others: u32,
+    wake: Wake,
+) -> State {
     let (path, wait, since) = (Some(step.path.clone()), wait.clone(), Some(step.since));
-    State::Waiting(Box::new(crate::Parked { step: path, attempt: 0, at, wait, since, others }))
+    State::Waiting(Box::new(crate::Parked { step: path, attempt: 0, at, wait, since, others, wake }))
 }
 
 fn waiting(step: Option<&Step>, at: Timestamp, put_off: Option<u32>) -> State {

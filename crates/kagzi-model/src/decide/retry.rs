@@ -56,6 +56,7 @@ impl Retry {
             crashes: 0,
             attempts: 0,
             finished_at: None,
+            close_at: None,
             // A deadline that passed would end it again at once; the operator has overruled it.
             deadline_at: run.deadline_at.filter(|at| *at > now),
             ..run.clone()

@@ -26,8 +26,8 @@ impl Rule for Signal {
         seen.mail.as_deref().is_some_and(told).then_some(Signalled { already: true })
     }
 
-    /// A parked run whose wait is open goes on with it. Everybody else finds it when a wait opens or asks
-    /// again: what a worker's function was told last is known to its worker only, so the worker asks.
+    /// What a worker's function was told last is known to its worker only, so a leased run only finds it
+    /// where its worker asks.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Author) -> Result<Change<Signalled>, Rejection> {
         let Signal { channel, id, payload, failure } = self;
         let run = &seen.run;
@@ -43,28 +43,44 @@ impl Rule for Signal {
             }
         }
         history_bound::check(seen, payload.data.len())?;
-        let (payload, reply) = (Some(payload.clone()), Signalled { already: false });
-        let parked_in_steps = run.state.parked().is_some_and(|parked| parked.step.is_some());
-        let Some(step) = seen.waits_on(channel).filter(|_| parked_in_steps) else {
-            let (channel, id, failure) = (channel.clone(), id.clone(), failure.clone());
-            let event = EventKind::SignalReceived { channel, id, failure };
-            return Ok(Change::event(event, payload, reply));
-        };
-        debug_assert!(matches!(step.state, StepState::Waiting(_)));
-        let ended = EventKind::WaitEnded {
-            step: step.path.clone(),
-            position: step.position,
-            channel: channel.clone(),
-            id: id.clone(),
-            received: None,
-            failure: failure.clone(),
-        };
-        let change = Change::event(ended, payload, reply);
-        let ready = Run { state: State::Ready { since: now }, ..run.clone() };
-        Ok(Change { run: Some(ready), ..change })
+        let told = Told { channel, id, payload: Some(payload.clone()), failure: failure.clone() };
+        Ok(deliver(now, seen, told).replying(Signalled { already: false }))
     }
 
     fn payload_bytes(&self) -> usize {
         self.payload.data.len()
     }
+}
+
+/// Something that is told to a run.
+pub struct Told<'a> {
+    pub channel: &'a Name,
+    pub id: &'a Name,
+    pub payload: Option<Payload>,
+    pub failure: Option<Failure>,
+}
+
+/// A parked run whose wait is open goes on with it, or with the last of its waits if it asked for that.
+/// Everybody else finds it when a wait opens or asks again.
+pub fn deliver(now: Timestamp, seen: &Aggregate, told: Told<'_>) -> Change<()> {
+    let Told { channel, id, payload, failure } = told;
+    let run = &seen.run;
+    let parked = run.state.parked().filter(|parked| parked.step.is_some());
+    let (Some(parked), Some(step)) = (parked, seen.waits_on(channel)) else {
+        let (channel, id) = (channel.clone(), id.clone());
+        return Change::event(EventKind::SignalReceived { channel, id, failure }, payload, ());
+    };
+    debug_assert!(matches!(step.state, StepState::Waiting(_)));
+    let wakes = parked.wake.is_reached(failure.is_some(), seen.open_len().saturating_sub(1));
+    let ended = EventKind::WaitEnded {
+        step: step.path.clone(),
+        position: step.position,
+        channel: channel.clone(),
+        id: id.clone(),
+        received: None,
+        failure,
+    };
+    let change = Change::event(ended, payload, ());
+    let ready = || Run { state: State::Ready { since: now }, ..run.clone() };
+    Change { run: wakes.then(ready), ..change }
 }

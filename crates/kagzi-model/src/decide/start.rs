@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::history_bound;
 use crate::{
     Aggregate, Author, Change, EventKind, IdReuse, Mail, Name, Payload, Rejection, Rule, Run, RunKey,
-    StartRun, Started, State, Status, Timestamp, act, limits::UNREAD_MAX,
+    RunOptions, StartRun, Started, State, Status, Timestamp, act, limits::UNREAD_MAX,
 };
 
 /// Creates the run; the same request again gets the run that is there, another request under the id a
@@ -102,11 +102,13 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         created_at: now,
         started_at: None,
         finished_at: None,
+        close_at: None,
         deadline_at: start
             .options
             .timeouts
             .deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
-        options: Arc::new(start.options.clone()),
+        // What to do about a taken id is of no use afterwards, and is not stored.
+        options: Arc::new(RunOptions { reuse: IdReuse::Attach, ..start.options.clone() }),
         labels: start.labels.clone(),
     };
     let reply = Started { run: run.id, existed: false };

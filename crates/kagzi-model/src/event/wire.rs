@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use crate::{Backoff, Finality, Name, RunId, Timestamp, WorkerId};
+use crate::{Backoff, ClosePolicy, Finality, Name, RunId, Timestamp, Wake, WorkerId};
 
 /// One field's value as it stands in the bytes.
 #[derive(Debug, Clone, Copy)]
@@ -318,6 +318,18 @@ always!(
     |own, field, out| put_number(field, *own as u64, out),
     |value| Finality::from_number(varint(value)?)?,
     Finality::RunBudget
+);
+always!(
+    ClosePolicy as Uint32,
+    |own, field, out| put_number(field, *own as u64, out),
+    |value| ClosePolicy::from_number(varint(value)?)?,
+    ClosePolicy::Abandon
+);
+always!(
+    Wake as Uint32,
+    |own, field, out| put_number(field, *own as u64, out),
+    |value| Wake::from_number(varint(value)?)?,
+    Wake::Last
 );
 always!(
     Backoff as Uint32,

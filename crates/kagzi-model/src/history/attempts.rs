@@ -99,17 +99,20 @@ impl Projection for Attempts {
                 state: AttemptState::Sleeping { until: *until },
                 latest: true,
             }),
-            EventKind::WaitBegan { step, position, until, .. } => self.push(StepAttempt {
-                seq: Some(event.seq),
-                path: step.clone(),
-                position: *position,
-                attempt: 1,
-                worker: self.worker,
-                started_at: Some(event.at),
-                finished_at: None,
-                state: AttemptState::Waiting { until: *until },
-                latest: true,
-            }),
+            EventKind::WaitBegan { step, position, until, .. }
+            | EventKind::ChildStarted { step, position, until, awaited: true, .. } => {
+                self.push(StepAttempt {
+                    seq: Some(event.seq),
+                    path: step.clone(),
+                    position: *position,
+                    attempt: 1,
+                    worker: self.worker,
+                    started_at: Some(event.at),
+                    finished_at: None,
+                    state: AttemptState::Waiting { until: *until },
+                    latest: true,
+                })
+            }
             EventKind::WaitEnded { step, position, received, failure, .. } => {
                 let state = match failure.clone() {
                     None => AttemptState::Completed { recorded_seq: received.unwrap_or(event.seq) },
@@ -156,6 +159,8 @@ impl Projection for Attempts {
             | EventKind::StepProgressed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
+            | EventKind::ChildStarted { awaited: false, .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::HandlerStarted { .. }
             | only_told!()
             | EventKind::Unknown { .. }
@@ -284,6 +289,7 @@ mod tests {
                 closes: vec![],
                 opens: vec![],
                 waits: vec![],
+                wake: None,
             });
         }
 

@@ -1,9 +1,12 @@
 //! The journal of a run, as replay needs it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{JournalEntry, JournalState, Projection, Sources, project};
-use crate::{Event, EventKind, Finality, Name, Payload, Timestamp, only_told, promise_channel};
+use crate::{
+    Event, EventKind, Failure, Finality, Name, Payload, RunId, Timestamp, child_channel, codes::CHILD_CLOSED,
+    only_told, promise_channel,
+};
 
 /// The journal in the order in which the steps were first recorded.
 pub fn journal(events: &[Event]) -> Vec<JournalEntry> {
@@ -27,6 +30,8 @@ pub struct Journal {
     watched: HashMap<Name, Option<Timestamp>>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
+    /// Children that were told to end because the run had ended.
+    closed: HashSet<RunId>,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
     /// that no wait has taken.
     missing: BTreeMap<u64, Option<Name>>,
@@ -146,10 +151,29 @@ impl Projection for Journal {
             EventKind::RunClaimed { slept, .. } => {
                 slept.iter().for_each(|step| self.wake(event.at, step));
             }
+            EventKind::ChildStarted { step, position, child, awaited, until, .. } => {
+                let state = if *awaited {
+                    let (channel, until) = (child_channel(*child), *until);
+                    self.waits.insert(step.clone(), (channel.clone(), until, None));
+                    JournalState::Waiting { channel, until, is_there: false }
+                } else {
+                    JournalState::Completed { result: Payload::new(&b""[..]) }
+                };
+                self.set(step, *position, u32::from(!*awaited), state).child = Some(*child);
+                if !*awaited {
+                    self.tell(step);
+                }
+            }
+            EventKind::ChildrenClosed { children } => self.closed.extend(children),
             EventKind::RunResumed { .. } => self.retry_now(event.at),
-            EventKind::RunRetried { forgives, .. } | EventKind::RunReopened { forgives, .. } => {
+            EventKind::RunRetried { forgives, .. } => {
                 self.retry_now(event.at);
                 self.forgive(event.at, forgives);
+            }
+            EventKind::RunReopened { forgives, .. } => {
+                self.retry_now(event.at);
+                self.forgive(event.at, forgives);
+                self.forget_closed_children(event.at);
             }
             EventKind::RunStarted => {
                 self.input = event.payload.clone();
@@ -273,6 +297,7 @@ impl Journal {
                 progress: None,
                 silent: false,
                 signal: None,
+                child: None,
                 sources,
             };
             self.entries.push(Some(Told { entry, after: self.told }));
@@ -340,6 +365,19 @@ impl Journal {
             | JournalState::Waiting { .. } => {}
         }
         self.told -= 1;
+    }
+
+    /// Steps that wait for children which were closed begin anew, with other children.
+    fn forget_closed_children(&mut self, at: Timestamp) {
+        for told in self.entries.iter_mut().flatten() {
+            let entry = &mut told.entry;
+            if let (JournalState::Waiting { .. }, Some(child)) = (&entry.state, entry.child)
+                && self.closed.contains(&child)
+            {
+                let failure = Failure::new(CHILD_CLOSED, "its child was closed when the run ended");
+                entry.state = JournalState::Retry { at, failure };
+            }
+        }
     }
 
     /// Somebody said "now": whatever waits for its retry may begin at once.

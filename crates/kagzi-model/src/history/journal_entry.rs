@@ -1,6 +1,6 @@
 //! What a journal says of one step.
 
-use crate::{Failure, Finality, Name, Payload, Timestamp};
+use crate::{Failure, Finality, Name, Payload, RunId, Timestamp};
 
 /// What is recorded of one step, with its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct JournalEntry {
     pub silent: bool,
     /// The id of the signal that a wait took.
     pub signal: Option<Name>,
+    /// The run that the step has started, if it started one.
+    pub child: Option<RunId>,
     /// The events whose payloads are the result and the progress: an outline has the numbers and not the
     /// payloads, which are fetched when they are needed.
     pub sources: Sources,

@@ -121,10 +121,14 @@ impl Projection for Timeline {
                 }
             }
             EventKind::SleepScheduled { step, until, .. } => self.step(step).add(Spent::Sleeping, at, *until),
-            EventKind::WaitBegan { step, until: Some(until), .. } => {
+            EventKind::WaitBegan { step, until: Some(until), .. }
+            | EventKind::ChildStarted { step, until: Some(until), awaited: true, .. } => {
                 self.step(step).add(Spent::Sleeping, at, *until);
             }
-            EventKind::WaitBegan { step, until: None, .. } => self.step(step).begin(Spent::Sleeping, at),
+            EventKind::WaitBegan { step, until: None, .. }
+            | EventKind::ChildStarted { step, until: None, awaited: true, .. } => {
+                self.step(step).begin(Spent::Sleeping, at);
+            }
             EventKind::SleepOver { step }
             | EventKind::WaitEnded { step, .. }
             | EventKind::StepClosed { step, .. } => self.step(step).end(at),
@@ -135,6 +139,8 @@ impl Projection for Timeline {
             | EventKind::ValueSet { .. }
             | EventKind::SignalReceived { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::ChildStarted { awaited: false, .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::HandlerStarted { .. }
             | only_told!()
             | EventKind::Unknown { .. } => {}
@@ -219,8 +225,13 @@ mod tests {
             finality: None,
         };
         let waits = vec![step.clone()];
-        let parked =
-            EventKind::RunParked { due_at: Some(Timestamp(30_000)), closes: vec![], opens: vec![], waits };
+        let parked = EventKind::RunParked {
+            due_at: Some(Timestamp(30_000)),
+            closes: vec![],
+            opens: vec![],
+            waits,
+            wake: None,
+        };
         let kinds = [(0, EventKind::RunStarted), (10_000, failed), (10_000, parked)];
         let events: Vec<Event> = (1..)
             .zip(kinds)

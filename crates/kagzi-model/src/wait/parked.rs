@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Wait, retry, signal, timer};
+use super::{Wait, child, retry, signal, timer};
 use crate::{Failure, Name, Reason, Timestamp};
 
 /// Why a parked run does not move.
@@ -20,6 +20,37 @@ pub struct Parked {
     pub since: Option<Timestamp>,
     /// Other steps that wait for somebody too.
     pub others: u32,
+    /// How many of them must have ended before it goes on.
+    pub wake: Wake,
+}
+
+/// When a parked run goes on that waits for several things.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wake {
+    /// With the first of them.
+    #[default]
+    First = 0,
+    /// With the last of them: a thousand children wake their parent once.
+    Last = 1,
+    /// With the last of them, or the first that failed.
+    LastOrFailed = 2,
+}
+
+impl Wake {
+    /// The one with this number.
+    pub fn from_number(number: u64) -> Option<Wake> {
+        [Wake::First, Wake::Last, Wake::LastOrFailed].into_iter().find(|wake| *wake as u64 == number)
+    }
+
+    /// Whether the end of a step wakes the run, when so many others go on waiting.
+    pub fn is_reached(self, failed: bool, left: usize) -> bool {
+        match self {
+            Wake::First => true,
+            Wake::Last => left == 0,
+            Wake::LastOrFailed => left == 0 || failed,
+        }
+    }
 }
 
 /// As it is stored: one flat object that begins with the reason.
@@ -42,6 +73,12 @@ struct Stored {
     since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_zero")]
     others: u32,
+    #[serde(default, skip_serializing_if = "is_first")]
+    wake: Wake,
+}
+
+fn is_first(wake: &Wake) -> bool {
+    *wake == Wake::First
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -50,7 +87,7 @@ fn is_zero(number: &u32) -> bool {
 
 impl Serialize for Parked {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Parked { step, attempt, at, wait, since, others } = self;
+        let Parked { step, attempt, at, wait, since, others, wake } = self;
         let stored = Stored {
             is: Name::from(wait.reason().name()),
             step: step.clone(),
@@ -61,6 +98,7 @@ impl Serialize for Parked {
             until: wait.channel().and(wait.due_at()),
             since: *since,
             others: *others,
+            wake: *wake,
         };
         stored.serialize(serializer)
     }
@@ -68,7 +106,7 @@ impl Serialize for Parked {
 
 impl<'de> Deserialize<'de> for Parked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { is, step, attempt, at, failure, channel, until, since, others } =
+        let Stored { is, step, attempt, at, failure, channel, until, since, others, wake } =
             Stored::deserialize(deserializer)?;
         let time = at.ok_or_else(|| D::Error::missing_field("at"));
         let wait = match Reason::from_name(&is) {
@@ -77,22 +115,27 @@ impl<'de> Deserialize<'de> for Parked {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            Some(signal::REASON) => {
+            Some(signal::REASON | child::REASON) => {
                 let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
-                Wait::Signal { channel, until }
+                Wait::on(channel, until)
             }
             Some(Reason::Ready | Reason::Leased | Reason::Paused) | None => {
-                const KNOWN: &[&str] = &[timer::REASON.name(), retry::REASON.name(), signal::REASON.name()];
+                const KNOWN: &[&str] = &[
+                    timer::REASON.name(),
+                    retry::REASON.name(),
+                    signal::REASON.name(),
+                    child::REASON.name(),
+                ];
                 return Err(D::Error::unknown_variant(&is, KNOWN));
             }
         };
-        Ok(Parked { step, attempt, at, wait, since, others })
+        Ok(Parked { step, attempt, at, wait, since, others, wake })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Parked, Wait};
+    use super::{Parked, Wait, Wake};
     use crate::{Failure, State, Timestamp};
 
     #[test]
@@ -100,7 +143,15 @@ mod tests {
         for until in [None, Some(Timestamp(90))] {
             let wait = Wait::Signal { channel: "paid".into(), until };
             let (step, since) = (Some("wait".into()), Some(Timestamp(1)));
-            let parked = Parked { step, attempt: 0, at: Some(Timestamp(5)), wait, since, others: 0 };
+            let parked = Parked {
+                step,
+                attempt: 0,
+                at: Some(Timestamp(5)),
+                wait,
+                since,
+                others: 0,
+                wake: Wake::First,
+            };
             let line = serde_json::to_string(&parked).unwrap();
 
             assert_eq!(serde_json::from_str::<Parked>(&line).unwrap(), parked);

@@ -8,9 +8,9 @@ mod scene;
 use std::collections::HashSet;
 
 use kagzi_model::{
-    Act, Aggregate, Asleep, Attempted, Blocked, Change, Claimed, Command, Done, Duty, EventKind, Order,
-    Ordered, Parked, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled, Started, State, Status,
-    Timestamp, Wait, Waited, decide,
+    Act, Aggregate, Asleep, Attempted, Blocked, Change, ChildBegan, Claimed, Command, Done, Duty, EventKind,
+    Order, Ordered, Parked, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled, Started, State,
+    Status, Timestamp, Wait, Waited, decide,
 };
 use scene::{NOW, RUN, commands, input, start_commands, states, step_commands, step_states};
 
@@ -124,7 +124,7 @@ fn state(state: &State) -> String {
             format!("LEASED until {}{}", after(lease.until), step.unwrap_or_default())
         }
         State::Waiting(parked) => {
-            let Parked { step, attempt, at, wait, others, .. } = &**parked;
+            let Parked { step, attempt, at, wait, others, wake, .. } = &**parked;
             let what = step.as_deref().unwrap_or("of the run");
             let at = at.map_or_else(String::new, |at| format!(" at {}", after(at)));
             match wait {
@@ -133,6 +133,10 @@ fn state(state: &State) -> String {
                 Wait::Signal { channel, .. } => {
                     let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
                     format!("SIGNAL {what} on {channel}{others}{at}")
+                }
+                Wait::Child { channel, .. } => {
+                    let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
+                    format!("CHILD {what} on {channel}{others}{at}, wakes with {wake:?}")
                 }
             }
         }
@@ -161,7 +165,11 @@ fn event(kind: &EventKind) -> String {
         }
         EventKind::SleepScheduled { step, until, .. } => format!(" {step} until {}", after(*until)),
         EventKind::SleepOver { step } => format!(" {step}"),
-        EventKind::RunParked { due_at, closes, opens, waits } => {
+        EventKind::ChildStarted { step, child, close, awaited, .. } => {
+            format!(" {step} {child}, {close:?}, awaited {awaited}")
+        }
+        EventKind::ChildrenClosed { children } => format!(" {children:?}"),
+        EventKind::RunParked { due_at, closes, opens, waits, .. } => {
             let list = |what, steps: &[kagzi_model::Name]| match steps {
                 [] => String::new(),
                 steps => format!(" {what} {steps:?}"),
@@ -234,6 +242,11 @@ fn reply(reply: &Reply) -> String {
         Reply::Waited(Waited::Elapsed) => "its time is over".to_owned(),
         Reply::Waited(Waited::Silent) => "its signs of life have stopped".to_owned(),
         Reply::Waited(Waited::Closed) => "nothing more comes".to_owned(),
+        Reply::ChildBegan(ChildBegan { child, waited }) => {
+            let waited =
+                waited.clone().map_or("not awaited".to_owned(), |waited| self::reply(&waited.into()));
+            format!("child {child}, {waited}")
+        }
         Reply::Signalled(Signalled { already: true }) => "told already".to_owned(),
         Reply::Signalled(Signalled { already: false }) => "told".to_owned(),
         Reply::Reclaimed(Reclaimed::Nothing) => "done already".to_owned(),

@@ -1,15 +1,17 @@
 //! One run in every state, one step in every state, and every command that could reach them.
 
 use kagzi_model::{
-    Aggregate, Author, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef, Name,
-    OnFailure, Order, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef,
-    StepResult, Timestamp, Wait, WorkerId, act,
+    Aggregate, Author, ClosePolicy, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef,
+    Name, OnFailure, Order, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State,
+    StepRef, StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel,
 };
 use uuid::Uuid;
 
 pub const NOW: Timestamp = Timestamp(1_000_000_000_000);
 pub const RUN: RunId = RunId(Uuid::from_u128(0x0197_0000_0000_7000_8000_0000_0000_0001));
 const HANDLER: RunId = RunId(Uuid::from_u128(8));
+const CHILD: RunId = RunId(Uuid::from_u128(70));
+const OTHER_CHILD: RunId = RunId(Uuid::from_u128(71));
 const WORKER: WorkerId = WorkerId(Uuid::from_u128(7));
 /// The epoch of the run as the scene finds it.
 const EPOCH: u64 = 3;
@@ -44,6 +46,7 @@ fn run(state: State) -> Run {
         started_at: Some(NOW.plus_ms(-50_000)),
         finished_at,
         deadline_at: None,
+        close_at: None,
         options: RunOptions::default().into(),
         labels: Labels::default(),
     }
@@ -69,6 +72,40 @@ fn aggregate(state: State) -> Aggregate {
     ];
     events.iter().for_each(|kind| seen.absorb(before, kind));
     seen
+}
+
+/// A run that has started two children and waits for both, and one that it has detached.
+fn with_children(state: State) -> Aggregate {
+    let mut seen = aggregate(state);
+    for (number, (child, close, awaited)) in (5..).zip([
+        (CHILD, ClosePolicy::Cancel, true),
+        (OTHER_CHILD, ClosePolicy::Terminate, true),
+        (HANDLER, ClosePolicy::Abandon, false),
+    ]) {
+        let started = EventKind::ChildStarted {
+            step: format!("child-{number}").into(),
+            position: number,
+            child,
+            workflow_type: "ship".into(),
+            task_queue: "main".into(),
+            close,
+            awaited,
+            until: None,
+            told: awaited,
+        };
+        seen.absorb(NOW.plus_ms(-1_000), &started);
+    }
+    if seen.run.state.finished() {
+        seen.run.close_at = Some(NOW);
+    }
+    seen
+}
+
+fn waiting_for_child(wake: Wake) -> State {
+    let wait = Wait::on(child_channel(CHILD), None);
+    let since = Some(NOW.plus_ms(-1_000));
+    let step = Some("child-5".into());
+    State::Waiting(Box::new(Parked { step, attempt: 0, at: None, wait, since, others: 1, wake }))
 }
 
 /// A run that waits for a signal on `approved`, with a time or without, and has one unread on `orders`.
@@ -144,6 +181,10 @@ pub fn states() -> Vec<(String, Aggregate)> {
         ("SIGNAL, not due", signalled(waiting, Some(soon))),
         ("SIGNAL, due", signalled(waiting, Some(NOW))),
         ("LEASED with an open wait", signalled(|_| leased(soon), None)),
+        ("CHILD", with_children(waiting_for_child(Wake::First))),
+        ("CHILD, all of them", with_children(waiting_for_child(Wake::Last))),
+        ("LEASED with children", with_children(leased(soon))),
+        ("CANCELLED with children", with_children(State::Cancelled { reason: "stop".into() })),
         ("LEASED", aggregate(leased(soon))),
         ("LEASED, ran out", aggregate(leased(past))),
         ("LEASED, crashed twice", crashed(aggregate(leased(past)))),
@@ -209,18 +250,42 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Complete", lease.report(act::Complete { steps: Vec::new(), output: output.clone() })),
         ("Complete with a last result", lease.report(act::Complete { steps: vec![last], output })),
         ("Fail", lease.report(act::Fail { failure: failure(), step: None })),
-        ("Park", lease.report(act::Park { waits: Vec::new() })),
-        ("Park for nap", lease.report(act::Park { waits: vec!["nap".into()] })),
+        ("Park", lease.report(act::Park { waits: Vec::new(), wake: Default::default() })),
+        ("Park for nap", lease.report(act::Park { waits: vec!["nap".into()], wake: Default::default() })),
         ("RecordSteps", record_steps(&lease, &["new", "newer"])),
         ("RecordSteps, one twice", record_steps(&lease, &["new", "new"])),
         ("CloseStep", lease.report(act::CloseStep { step: step("new", 3) })),
         ("AwaitSignal", await_signal(&lease, step("wait", 4), "approved", None)),
         ("AwaitSignal, unread", await_signal(&lease, step("wait", 4), "orders", None)),
         ("AwaitSignal, no time", await_signal(&lease, step("wait", 4), "approved", Some(0))),
+        ("StartChild", start_child(&lease, step("child", 9), true)),
+        ("StartChild, not awaited", start_child(&lease, step("child", 9), false)),
+        ("StartChild, known", start_child(&lease, step("child-5", 5), true)),
         ("Release", lease.report(act::Release { why: "leaving".into() })),
         ("Block", lease.report(act::Block { message: "code changed".into() })),
         ("Renew", lease.report(act::Renew { until: NOW.plus_ms(30_000) })),
     ]
+}
+
+fn start_child(lease: &LeaseRef, step: StepRef, awaited: bool) -> Command {
+    let start = Box::new(StartRun {
+        namespace: "of another".into(),
+        id: RunId(Uuid::from_u128(77)),
+        business_id: None,
+        workflow_type: "ship".into(),
+        task_queue: "".into(),
+        input: input(),
+        deadline_at: None,
+        options: RunOptions::default(),
+        labels: Labels::default(),
+    });
+    let (close, timeout_ms) = (ClosePolicy::Cancel, Some(60_000));
+    lease.report(act::StartChild { step, start, close, awaited, told: true, timeout_ms, park: false })
+}
+
+fn child_ended(child: RunId, id: &str, failed: bool) -> Command {
+    let (output, failure) = (Some(Payload::new(&b"shipped"[..])), failed.then(failure));
+    RunKey::new(namespace(), RUN).duty(act::ChildEnded { child, id: id.into(), output, failure })
 }
 
 fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
@@ -331,6 +396,8 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("CompletePromise, its token", complete_promise("payment", Some("hash"))),
         ("CompletePromise, a wrong token", complete_promise("payment", Some("other"))),
         ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
+        ("ChildEnded", child_ended(CHILD, "end:7", false)),
+        ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
         (
             "NoteHandler",
             RunKey::new(namespace, RUN)
@@ -410,8 +477,13 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
     let sleep = |until| EventKind::SleepScheduled { step: "it".into(), position: 0, until };
     let over = EventKind::SleepOver { step: "it".into() };
     let (soon, past) = (NOW.plus_ms(1_000), NOW.plus_ms(-1));
-    let closed =
-        EventKind::RunParked { due_at: Some(soon), closes: vec!["it".into()], opens: vec![], waits: vec![] };
+    let closed = EventKind::RunParked {
+        due_at: Some(soon),
+        closes: vec!["it".into()],
+        opens: vec![],
+        waits: vec![],
+        wake: None,
+    };
     let channel = || Name::from("approved");
     let waits = |until| EventKind::WaitBegan { step: "it".into(), position: 0, channel: channel(), until };
     let received = EventKind::SignalReceived { channel: channel(), id: "s-1".into(), failure: None };
@@ -505,8 +577,11 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("MakePromise", make_promise(&lease(), at(0))),
         ("CloseStep", lease().report(act::CloseStep { step: at(0) })),
         ("CloseStep, other position", lease().report(act::CloseStep { step: at(9) })),
-        ("Park for it", lease().report(act::Park { waits: vec!["it".into()] })),
-        ("Park for another", lease().report(act::Park { waits: vec!["another".into()] })),
+        ("Park for it", lease().report(act::Park { waits: vec!["it".into()], wake: Default::default() })),
+        (
+            "Park for another",
+            lease().report(act::Park { waits: vec!["another".into()], wake: Default::default() }),
+        ),
         ("SetLabel, other position", set_label(&lease(), at(9))),
     ]
     .map(|(name, command)| (name.to_owned(), command))

@@ -370,7 +370,7 @@ impl Play {
             What::Fail => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
             What::Park { waits } => {
                 let named = waits.iter().map(|index| Name::from(PATHS[*index])).collect();
-                lease.report(act::Park { waits: named })
+                lease.report(act::Park { waits: named, wake: Default::default() })
             }
             What::Close { step: index } => {
                 let runs = |index: &usize| match self.seen.steps.get(PATHS[*index]) {

@@ -145,11 +145,14 @@ pub struct JournalEntry {
     /// order, one at a time.
     #[prost(uint32, tag = "9")]
     pub order: u32,
+    /// the run that the step has started, if it started one
+    #[prost(string, tag = "11")]
+    pub child_run_id: ::prost::alloc::string::String,
     /// when WAITING: what it waits for has come and was not taken; ask for it
     #[prost(bool, tag = "10")]
     pub signalled: bool,
     /// of the signal that a wait took
-    #[prost(string, tag = "11")]
+    #[prost(string, tag = "13")]
     pub signal_id: ::prost::alloc::string::String,
     /// a wait for a promise is over because its signs of life stopped
     #[prost(bool, tag = "12")]
@@ -237,6 +240,9 @@ pub struct WorkflowRun {
     /// it was not to start before
     #[prost(message, optional, tag = "30")]
     pub start_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// set on runs that another run started
+    #[prost(string, tag = "31")]
+    pub parent_run_id: ::prost::alloc::string::String,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -401,6 +407,8 @@ pub enum WaitReason {
     Paused = 5,
     /// somebody's word on a channel
     Signal = 6,
+    /// the end of a child
+    Child = 7,
     /// this server cannot read the run and leaves it alone
     Unreadable = 100,
 }
@@ -418,6 +426,7 @@ impl WaitReason {
             Self::Retry => "WAIT_REASON_RETRY",
             Self::Paused => "WAIT_REASON_PAUSED",
             Self::Signal => "WAIT_REASON_SIGNAL",
+            Self::Child => "WAIT_REASON_CHILD",
             Self::Unreadable => "WAIT_REASON_UNREADABLE",
         }
     }
@@ -431,6 +440,7 @@ impl WaitReason {
             "WAIT_REASON_RETRY" => Some(Self::Retry),
             "WAIT_REASON_PAUSED" => Some(Self::Paused),
             "WAIT_REASON_SIGNAL" => Some(Self::Signal),
+            "WAIT_REASON_CHILD" => Some(Self::Child),
             "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
             _ => None,
         }
@@ -534,7 +544,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 37, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -568,6 +578,8 @@ pub mod event_detail {
         RunCancelled(super::RunCancelledEvent),
         #[prost(message, tag = "16")]
         RunTimedOut(super::RunTimedOutEvent),
+        #[prost(message, tag = "37")]
+        ChildrenClosed(super::ChildrenClosedEvent),
         #[prost(message, tag = "20")]
         HandlerStarted(super::HandlerStartedEvent),
         #[prost(message, tag = "21")]
@@ -600,6 +612,8 @@ pub mod event_detail {
         WaitEnded(super::WaitEndedEvent),
         #[prost(message, tag = "27")]
         ChannelClosed(super::ChannelClosedEvent),
+        #[prost(message, tag = "28")]
+        ChildStarted(super::ChildStartedEvent),
         #[prost(message, tag = "23")]
         StepClosed(super::StepClosedEvent),
     }
@@ -634,6 +648,9 @@ pub struct RunParkedEvent {
     /// what the function waits for, where its worker could say so
     #[prost(string, repeated, tag = "4")]
     pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// it goes on with the last of them, not with the first
+    #[prost(uint32, tag = "5")]
+    pub wake: u32,
 }
 /// Given back without counting as an attempt: drain, no handler, a delivery that was lost, a task that died.
 /// Without progress it waits longer each time.
@@ -789,6 +806,12 @@ pub mod run_timed_out_event {
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
     }
+}
+/// The run has ended, and these children of it were told to end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildrenClosedEvent {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub children: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 /// A failure handler was started for it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1072,6 +1095,33 @@ pub struct ChannelClosedEvent {
     #[prost(string, tag = "3")]
     pub channel: ::prost::alloc::string::String,
 }
+/// The code started another run, in the same commit. Where it waits for the child's end, the step goes on
+/// until that is told on the child's channel.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildStartedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub child: ::prost::bytes::Bytes,
+    #[prost(string, tag = "4")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub task_queue: ::prost::alloc::string::String,
+    /// what becomes of it when the run ends
+    #[prost(uint32, tag = "6")]
+    pub close: u32,
+    /// the step ends with the child
+    #[prost(bool, tag = "7")]
+    pub awaited: bool,
+    /// how long the step waits for it
+    #[prost(int64, tag = "8")]
+    pub until: i64,
+    /// the run is told of the child's end
+    #[prost(bool, tag = "9")]
+    pub told: bool,
+}
 /// The code dropped a step while an attempt ran, and nobody knows how far it came; or while it ended, and the
 /// end does not count because the code never heard of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1101,6 +1151,7 @@ pub enum EventKind {
     RunFailed = 14,
     RunCancelled = 15,
     RunTimedOut = 16,
+    ChildrenClosed = 37,
     HandlerStarted = 20,
     HandlerEnded = 21,
     SignalReceived = 24,
@@ -1117,6 +1168,7 @@ pub enum EventKind {
     WaitBegan = 25,
     WaitEnded = 26,
     ChannelClosed = 27,
+    ChildStarted = 28,
     StepClosed = 23,
 }
 impl EventKind {
@@ -1140,6 +1192,7 @@ impl EventKind {
             Self::RunFailed => "EVENT_KIND_RUN_FAILED",
             Self::RunCancelled => "EVENT_KIND_RUN_CANCELLED",
             Self::RunTimedOut => "EVENT_KIND_RUN_TIMED_OUT",
+            Self::ChildrenClosed => "EVENT_KIND_CHILDREN_CLOSED",
             Self::HandlerStarted => "EVENT_KIND_HANDLER_STARTED",
             Self::HandlerEnded => "EVENT_KIND_HANDLER_ENDED",
             Self::SignalReceived => "EVENT_KIND_SIGNAL_RECEIVED",
@@ -1156,6 +1209,7 @@ impl EventKind {
             Self::WaitBegan => "EVENT_KIND_WAIT_BEGAN",
             Self::WaitEnded => "EVENT_KIND_WAIT_ENDED",
             Self::ChannelClosed => "EVENT_KIND_CHANNEL_CLOSED",
+            Self::ChildStarted => "EVENT_KIND_CHILD_STARTED",
             Self::StepClosed => "EVENT_KIND_STEP_CLOSED",
         }
     }
@@ -1176,6 +1230,7 @@ impl EventKind {
             "EVENT_KIND_RUN_FAILED" => Some(Self::RunFailed),
             "EVENT_KIND_RUN_CANCELLED" => Some(Self::RunCancelled),
             "EVENT_KIND_RUN_TIMED_OUT" => Some(Self::RunTimedOut),
+            "EVENT_KIND_CHILDREN_CLOSED" => Some(Self::ChildrenClosed),
             "EVENT_KIND_HANDLER_STARTED" => Some(Self::HandlerStarted),
             "EVENT_KIND_HANDLER_ENDED" => Some(Self::HandlerEnded),
             "EVENT_KIND_SIGNAL_RECEIVED" => Some(Self::SignalReceived),
@@ -1192,6 +1247,7 @@ impl EventKind {
             "EVENT_KIND_WAIT_BEGAN" => Some(Self::WaitBegan),
             "EVENT_KIND_WAIT_ENDED" => Some(Self::WaitEnded),
             "EVENT_KIND_CHANNEL_CLOSED" => Some(Self::ChannelClosed),
+            "EVENT_KIND_CHILD_STARTED" => Some(Self::ChildStarted),
             "EVENT_KIND_STEP_CLOSED" => Some(Self::StepClosed),
             _ => None,
         }
@@ -4656,6 +4712,41 @@ pub struct SetValueResponse {
     #[prost(bool, tag = "1")]
     pub already_set: bool,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartChildRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// the call's own identity
+    #[prost(message, optional, tag = "3")]
+    pub step: ::core::option::Option<StepRef>,
+    /// As a client would ask for it. Its namespace is the run's, an empty task_queue means the run's own, and
+    /// its policy for ids is AFTER_FAILURE.
+    #[prost(message, optional, tag = "4")]
+    pub start: ::core::option::Option<StartWorkflowRequest>,
+    /// unspecified = CANCEL
+    #[prost(enumeration = "ClosePolicy", tag = "5")]
+    pub close_policy: i32,
+    /// unspecified = AWAIT
+    #[prost(enumeration = "ChildMode", tag = "6")]
+    pub mode: i32,
+    /// with AWAIT: how long it waits; the child goes on afterwards
+    #[prost(int64, optional, tag = "7")]
+    pub timeout_ms: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartChildResponse {
+    /// of the child
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// with AWAIT
+    #[prost(message, optional, tag = "2")]
+    pub waited: ::core::option::Option<Waited>,
+    /// the child has not ended and the lease has: drop the run and poll
+    #[prost(bool, tag = "3")]
+    pub parked: bool,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseRunRequest {
     #[prost(string, tag = "1")]
@@ -4738,7 +4829,7 @@ pub struct Report {
     pub lease: ::core::option::Option<LeaseRef>,
     #[prost(
         oneof = "report::Body",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 19, 20"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20"
     )]
     pub body: ::core::option::Option<report::Body>,
 }
@@ -4774,6 +4865,8 @@ pub mod report {
         StepClosed(super::StepClosed),
         #[prost(message, tag = "16")]
         SignalAwaited(super::SignalAwaited),
+        #[prost(message, tag = "17")]
+        StartChild(::prost::alloc::boxed::Box<super::StartChild>),
         #[prost(message, tag = "19")]
         PromiseMade(super::PromiseMade),
         #[prost(message, tag = "20")]
@@ -4887,6 +4980,20 @@ pub struct ValueSet {
     #[prost(message, optional, tag = "3")]
     pub value: ::core::option::Option<Payload>,
 }
+/// The workflow starts another run, in the commit that records it. See StartChildRequest.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartChild {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    #[prost(message, optional, tag = "2")]
+    pub start: ::core::option::Option<StartWorkflowRequest>,
+    #[prost(enumeration = "ClosePolicy", tag = "3")]
+    pub close_policy: i32,
+    #[prost(enumeration = "ChildMode", tag = "4")]
+    pub mode: i32,
+    #[prost(int64, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<i64>,
+}
 /// The workflow labels its run. The call has a step's identity, so that replay does not repeat it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LabelSet {
@@ -4921,6 +5028,9 @@ pub struct RunParked {
     /// dropped and wake nobody. Empty = whatever is due first, for workers that cannot say.
     #[prost(string, repeated, tag = "1")]
     pub waits: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// unspecified = FIRST
+    #[prost(enumeration = "Wake", tag = "2")]
+    pub wake: i32,
 }
 /// Given back unexecuted, without counting as an attempt.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5047,7 +5157,7 @@ pub struct Ack {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "answer::Body", tags = "2, 3, 4, 5, 6, 7")]
     pub body: ::core::option::Option<answer::Body>,
 }
 /// Nested message and enum types in `Answer`.
@@ -5065,6 +5175,8 @@ pub mod answer {
         Sleeping(super::Sleeping),
         #[prost(message, tag = "6")]
         Waited(super::Waited),
+        #[prost(message, tag = "7")]
+        ChildBegan(super::ChildBegan),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5114,6 +5226,15 @@ pub struct Waited {
     #[prost(string, tag = "5")]
     pub signal_id: ::prost::alloc::string::String,
 }
+/// The child exists.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildBegan {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// with AWAIT
+    #[prost(message, optional, tag = "2")]
+    pub waited: ::core::option::Option<Waited>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainOrder {
     #[prost(string, tag = "1")]
@@ -5147,6 +5268,42 @@ impl WorkerStatus {
             "WORKER_STATUS_ONLINE" => Some(Self::Online),
             "WORKER_STATUS_DRAINING" => Some(Self::Draining),
             "WORKER_STATUS_OFFLINE" => Some(Self::Offline),
+            _ => None,
+        }
+    }
+}
+/// When a run goes on that waits for several things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Wake {
+    Unspecified = 0,
+    /// with the first of them
+    First = 1,
+    /// with the last of them
+    Last = 2,
+    /// with the last of them, or the first that failed
+    LastOrFailed = 3,
+}
+impl Wake {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAKE_UNSPECIFIED",
+            Self::First => "WAKE_FIRST",
+            Self::Last => "WAKE_LAST",
+            Self::LastOrFailed => "WAKE_LAST_OR_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAKE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAKE_FIRST" => Some(Self::First),
+            "WAKE_LAST" => Some(Self::Last),
+            "WAKE_LAST_OR_FAILED" => Some(Self::LastOrFailed),
             _ => None,
         }
     }
@@ -5190,6 +5347,78 @@ impl WaitOutcome {
             "WAIT_OUTCOME_ELAPSED" => Some(Self::Elapsed),
             "WAIT_OUTCOME_CLOSED" => Some(Self::Closed),
             "WAIT_OUTCOME_SILENT" => Some(Self::Silent),
+            _ => None,
+        }
+    }
+}
+/// What becomes of a child when its parent ends, however that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ClosePolicy {
+    Unspecified = 0,
+    /// it is cancelled
+    Cancel = 1,
+    /// it is terminated: it counts as failed
+    Terminate = 2,
+    /// it goes on
+    Abandon = 3,
+}
+impl ClosePolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CLOSE_POLICY_UNSPECIFIED",
+            Self::Cancel => "CLOSE_POLICY_CANCEL",
+            Self::Terminate => "CLOSE_POLICY_TERMINATE",
+            Self::Abandon => "CLOSE_POLICY_ABANDON",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CLOSE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "CLOSE_POLICY_CANCEL" => Some(Self::Cancel),
+            "CLOSE_POLICY_TERMINATE" => Some(Self::Terminate),
+            "CLOSE_POLICY_ABANDON" => Some(Self::Abandon),
+            _ => None,
+        }
+    }
+}
+/// What the step that starts a child waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ChildMode {
+    Unspecified = 0,
+    /// the child's end
+    Await = 1,
+    /// its start; AwaitSignal on the channel "~child/RUN_ID" waits for its end
+    Start = 2,
+    /// its start, and nobody is told of its end
+    Detach = 3,
+}
+impl ChildMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CHILD_MODE_UNSPECIFIED",
+            Self::Await => "CHILD_MODE_AWAIT",
+            Self::Start => "CHILD_MODE_START",
+            Self::Detach => "CHILD_MODE_DETACH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CHILD_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CHILD_MODE_AWAIT" => Some(Self::Await),
+            "CHILD_MODE_START" => Some(Self::Start),
+            "CHILD_MODE_DETACH" => Some(Self::Detach),
             _ => None,
         }
     }
@@ -5813,6 +6042,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "SetValue"));
             self.inner.unary(req, path, codec).await
         }
+        /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
+        pub async fn start_child(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/StartChild",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "StartChild"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Gives a run back unexecuted, without counting as an attempt.
         pub async fn release_run(
             &mut self,
@@ -6023,6 +6277,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::SetValueRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SetValueResponse>,
+            tonic::Status,
+        >;
+        /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
+        async fn start_child(
+            &self,
+            request: tonic::Request<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
             tonic::Status,
         >;
         /// Gives a run back unexecuted, without counting as an attempt.
@@ -7050,6 +7312,51 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetValueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/StartChild" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartChildSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::StartChildRequest>
+                    for StartChildSvc<T> {
+                        type Response = super::StartChildResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartChildRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::start_child(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartChildSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -8666,6 +8973,9 @@ pub struct ListNamespacesResponse {
     /// there are more than were counted
     #[prost(bool, tag = "5")]
     pub total_capped: bool,
+    /// namespaces of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateNamespaceRequest {

@@ -3,11 +3,12 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use kagzi_engine::{SchedulerSettings, SettingError, Settings};
+use kagzi_engine::{SchedulerSettings, Settings};
 use kagzi_model::RetryPolicy;
 use serde_json::Value;
 
 use super::{
+    InvalidSetting,
     section::{KeyDoc, SetError, Shown, config, section},
     value::{Endpoint, Ratio, Raw, Setting, text},
 };
@@ -248,7 +249,7 @@ impl RetrySection {
 
 impl StoreSection {
     /// Refuses settings under which no database could ever answer in time.
-    pub fn check(&self) -> Result<(), SettingError> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let zero = [
             ("store.statement_timeout", self.statement_timeout.is_zero()),
             ("store.connect_timeout", self.connect_timeout.is_zero()),
@@ -256,7 +257,7 @@ impl StoreSection {
             ("store.readers", self.readers == 0),
         ];
         match zero.into_iter().find(|(_, zero)| *zero) {
-            Some((key, _)) => Err(SettingError { key, rule: "it must be above zero".into() }),
+            Some((key, _)) => Err(InvalidSetting::new(key, "it must be above zero")),
             None => Ok(()),
         }
     }

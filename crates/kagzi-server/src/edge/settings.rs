@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kagzi_engine::SettingError;
+use crate::config::InvalidSetting;
 
 /// Limits of connections and requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Default for EdgeSettings {
 
 impl EdgeSettings {
     /// Refuses limits under which nobody could be served.
-    pub fn check(&self, message_bytes_max: usize) -> Result<(), SettingError> {
+    pub fn check(&self, message_bytes_max: usize) -> Result<(), InvalidSetting> {
         let zero = [
             ("server.connections_max", self.connections_max == 0),
             ("server.streams_per_connection_max", self.streams_per_connection_max == 0),
@@ -44,7 +44,7 @@ impl EdgeSettings {
             ("server.message_timeout", self.message_timeout.is_zero()),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
-            return Err(SettingError { key, rule: "it must be above zero".into() });
+            return Err(InvalidSetting::new(key, "it must be above zero"));
         }
         if self.receiving_bytes_max < message_bytes_max {
             let rule = format!(
@@ -52,7 +52,7 @@ impl EdgeSettings {
                  payload.max_size_bytes allows",
                 self.receiving_bytes_max
             );
-            return Err(SettingError { key: "server.receiving_bytes_max", rule });
+            return Err(InvalidSetting::new("server.receiving_bytes_max", rule));
         }
         Ok(())
     }

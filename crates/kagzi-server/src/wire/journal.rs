@@ -12,6 +12,7 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         attempts: entry.attempts,
         order: entry.order,
         silent: entry.silent,
+        child_run_id: entry.child.map(|child| child.to_string()).unwrap_or_default(),
         ..v1::JournalEntry::default()
     };
     wire.progress = entry.progress.map(payload);

@@ -40,6 +40,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
             .unwrap_or_default()
             .to_owned(),
         handler_of: run.options.handler_of.map(|id| id.to_string()).unwrap_or_default(),
+        parent_run_id: run.options.parent.as_ref().map(|parent| parent.run.to_string()).unwrap_or_default(),
         status_detail: detail(&run.state),
         user_id: user(&run.labels),
         labels: labels(&run.labels),

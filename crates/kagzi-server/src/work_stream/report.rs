@@ -2,7 +2,8 @@
 
 use kagzi_engine::Engine;
 use kagzi_model::{
-    Asleep, Attempted, Ends, LeaseRef, Name, Reply, Report, RunId, StepResult, Timestamp, Waited, act,
+    Asleep, Attempted, ChildBegan, Ends, LeaseRef, Name, Reply, Report, RunId, StepResult, Timestamp, Waited,
+    Wake, act,
 };
 use kagzi_proto::{
     Reason, refusal,
@@ -11,7 +12,13 @@ use kagzi_proto::{
 use kagzi_store::Outcome;
 use tonic::Status;
 
-use crate::{check, rpc::complete_promise::promise_name, services::limits, status::from_rejection, wire};
+use crate::{
+    check,
+    rpc::{complete_promise::promise_name, start_child},
+    services::limits,
+    status::from_rejection,
+    wire,
+};
 
 /// About what a report weighs beside its payloads.
 const REPORT_BYTES: usize = 256;
@@ -43,6 +50,7 @@ pub fn bytes(report: &v1::Report) -> usize {
             Some(Body::RunCompleted(completed)) => payload(&completed.output) + results(&completed.steps),
             Some(Body::StepFailed(failed)) => failure(&failed.failure),
             Some(Body::RunFailed(failed)) => failure(&failed.failure),
+            Some(Body::StartChild(child)) => child.start.as_ref().map_or(0, |start| payload(&start.input)),
             Some(
                 Body::SleepScheduled(_)
                 | Body::StepClosed(_)
@@ -87,6 +95,9 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
                 match outcome {
                     Ok(Reply::Waited(waited)) => {
                         ack.answers.push(answer_wait(&engine, &report, waited).await);
+                    }
+                    Ok(Reply::ChildBegan(began)) => {
+                        ack.answers.push(answer_child(&engine, &report, began).await);
                     }
                     outcome => answer(&mut ack, &report, outcome, now),
                 }
@@ -145,6 +156,7 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             last_call: wait.last_call,
             park: false,
         }),
+        Body::StartChild(child) => Report::from(start_child::read(engine, namespace, *child)?),
         Body::LabelSet(set) => {
             let (name, value) = check::label(&set.name, &set.value)?;
             Report::from(act::SetLabel { step: step(set.step)?, name, value })
@@ -175,7 +187,7 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
         Body::RunParked(parked) => {
             let path = |path: &String| Ok::<_, Status>(check::step(path, 0)?.path);
             let waits = parked.waits.iter().map(path).collect::<Result<_, _>>()?;
-            Report::from(act::Park { waits })
+            Report::from(act::Park { waits, wake: wake(parked.wake) })
         }
         Body::RunReleased(released) => Report::from(act::Release { why: shorten(released.reason) }),
         Body::RunBlocked(blocked) => Report::from(act::Block { message: shorten(blocked.message) }),
@@ -201,6 +213,27 @@ async fn answer_wait(engine: &Engine, report: &Kept, waited: Waited) -> v1::Answ
     }
 }
 
+async fn answer_child(engine: &Engine, report: &Kept, began: ChildBegan) -> v1::Answer {
+    let run_id = began.child.to_string();
+    let waited = match began.waited {
+        None => None,
+        Some(waited) => match engine.told(&report.lease.key(), waited).await {
+            Ok(told) => Some(wire::waited(told)),
+            Err(error) => return refuse(report.seq, &Reason::StoreUnavailable.status(error.to_string())),
+        },
+    };
+    v1::Answer { seq: report.seq, body: Some(Said::ChildBegan(v1::ChildBegan { run_id, waited })) }
+}
+
+/// A word that is not known here is the usual one: at worst the run is woken too often.
+fn wake(number: i32) -> Wake {
+    match v1::Wake::try_from(number) {
+        Ok(v1::Wake::Last) => Wake::Last,
+        Ok(v1::Wake::LastOrFailed) => Wake::LastOrFailed,
+        Ok(v1::Wake::Unspecified | v1::Wake::First) | Err(_) => Wake::First,
+    }
+}
+
 fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
     let seq = report.seq;
     let said = match outcome {
@@ -221,6 +254,7 @@ fn answer(ack: &mut v1::Ack, report: &Kept, outcome: Outcome, now: Timestamp) {
             Reply::Asleep(Asleep::Over { .. })
             | Reply::Done(_)
             | Reply::Waited(_)
+            | Reply::ChildBegan(_)
             | Reply::Signalled(_)
             | Reply::Started(_)
             | Reply::Claimed(_)

@@ -133,6 +133,8 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::PromiseMade { .. }
             | EventKind::PromiseBeat { .. }
             | EventKind::ValueSet { .. }
+            | EventKind::ChildStarted { .. }
+            | EventKind::ChildrenClosed { .. }
             | EventKind::LabelSet { .. } => {}
             EventKind::RunReopened { .. } => reopened += 1,
             EventKind::Unknown { name, .. } => panic!("nobody here writes '{name}'; {shown}"),

@@ -1,9 +1,9 @@
 //! What the player may do next: moves drawn from a seed, about runs and workers that earlier moves made.
 
 use kagzi_model::{
-    Author, Command, Failure, GateCommand, LeaseRef, Name, NamespaceCommand, OnFailure, Order, Payload,
-    Registration, Report, RetryPolicy, RunId, RunKey, RunOptions, StartRun, StepRef, StepResult, Timeouts,
-    Timestamp, WorkerId, act, schedule::ScheduleCommand,
+    Act, Author, ClosePolicy, Command, Failure, GateCommand, LeaseRef, Name, NamespaceCommand, OnFailure,
+    Order, Payload, Registration, Report, RetryPolicy, RunId, RunKey, RunOptions, StartRun, StepRef,
+    StepResult, Timeouts, Timestamp, WorkerId, act, schedule::ScheduleCommand,
 };
 use kagzi_store::{Assignment, CutOff, Deregister, Drain, Offline, SweepKind};
 
@@ -266,7 +266,15 @@ impl World {
                 lease.report(act::Complete { steps, output: Payload::new(&b"out\xfe"[..]) })
             }
             "Fail" => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
-            "Park" => lease.report(act::Park { waits: Vec::new() }),
+            "StartChild" => {
+                let Command { act: Act::Start(start), .. } = self.start(now) else { unreachable!() };
+                let step = StepRef { path: format!("child-{index}").into(), position: index as u32 };
+                let close = ClosePolicy::ALL[self.random.below(3)];
+                let (awaited, told) = (self.random.chance(60), self.random.chance(80));
+                let timeout_ms = self.random.chance(50).then(|| self.random.below(20_000) as i64);
+                lease.report(act::StartChild { step, start, close, awaited, told, timeout_ms, park })
+            }
+            "Park" => lease.report(act::Park { waits: Vec::new(), wake: Default::default() }),
             "SetLabel" => {
                 let (name, value) = ("stage".into(), format!("s-{}", self.random.below(3)).into());
                 let step = StepRef { path: format!("label-{index}").into(), position: index as u32 };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kagzi_model::{DEFAULT_NAMESPACE, Gate, GateKey, Name, Namespace, Timestamp};
 
 use super::{MemoryBackend, MemoryReads, Tables};
-use crate::{ControlReads, ControlRows, Depth, StoreError};
+use crate::{ControlReads, ControlRows, Depth, ListedNamespace, StoreError};
 
 impl ControlRows for MemoryBackend {
     async fn load_controls(
@@ -42,10 +42,14 @@ impl ControlReads for MemoryReads {
         Ok(self.tables.read().namespaces.get(name).cloned())
     }
 
-    async fn namespaces(&self, after: Option<&Name>, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    async fn namespaces(
+        &self,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<ListedNamespace>, StoreError> {
         let tables = self.tables.read();
         let rows = tables.namespaces.values().filter(|row| after.is_none_or(|after| row.name > *after));
-        Ok(rows.take(limit).cloned().collect())
+        rows.take(limit).map(|row| ListedNamespace::of(row.name.clone(), Ok(row.clone()))).collect()
     }
 
     async fn gates(&self, namespace: &Name) -> Result<Vec<Gate>, StoreError> {

@@ -64,6 +64,7 @@ impl<B: Backend> Turn<'_, B> {
                 | Reply::Done(_)
                 | Reply::Asleep(_)
                 | Reply::Waited(_)
+                | Reply::ChildBegan(_)
                 | Reply::Signalled(_)
                 | Reply::Blocked(_)
                 | Reply::Ordered(_),

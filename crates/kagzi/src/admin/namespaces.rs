@@ -53,6 +53,7 @@ impl Namespaces {
         let page = rpc!(self.client, Admins.list_namespaces, Safe, "list namespaces", request)?;
         let namespaces = page.namespaces.into_iter().map(Namespace::from_proto).collect();
         let list = Page::new(namespaces, page.next_page_token, page.prev_page_token);
+        let list = list.without(page.unreadable_count);
         Ok(if self.request.include_total { list.counted(page.total_count, page.total_capped) } else { list })
     }
 

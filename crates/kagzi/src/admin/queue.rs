@@ -112,6 +112,10 @@ impl Gate {
     }
 
     /// Nothing is set.
+    ///
+    /// ```
+    /// assert!(kagzi::admin::Gate::default().is_open());
+    /// ```
     pub fn is_open(&self) -> bool {
         !self.paused && self.max_concurrent.is_none()
     }

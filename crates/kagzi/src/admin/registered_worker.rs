@@ -92,6 +92,10 @@ impl Default for RegisteredWorker {
 
 impl WorkerStatus {
     /// As it is published, e.g. `ONLINE`.
+    ///
+    /// ```
+    /// assert_eq!(kagzi::admin::WorkerStatus::Online.name(), "ONLINE");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             WorkerStatus::Online => "ONLINE",

@@ -84,7 +84,7 @@ impl<R: DeserializeOwned + Send + 'static> IntoFuture for Ask<R> {
         Box::pin(async move {
             let Ask { run, channel, id, payload, timeout, .. } = self;
             let client = run.client();
-            let encoded = client.codecs.encode(payload?);
+            let encoded = client.codecs.encode(payload?).await;
             let unencodable = |error: crate::codec::CodecError| Error::Encode {
                 what: "the request",
                 message: error.to_string(),
@@ -105,7 +105,7 @@ impl<R: DeserializeOwned + Send + 'static> IntoFuture for Ask<R> {
                     .await
                     .map_err(|_| Error::TimedOut { attempted: "ask a run", waited })??,
             };
-            read(&run, answer)
+            read(&run, answer).await
         })
     }
 }
@@ -127,15 +127,15 @@ async fn answered(
     }
 }
 
-fn read<R: DeserializeOwned>(run: &RunHandle, answer: v1::AskWorkflowRunResponse) -> Result<R, Error> {
+async fn read<R: DeserializeOwned>(run: &RunHandle, answer: v1::AskWorkflowRunResponse) -> Result<R, Error> {
     let codecs = &run.client().codecs;
     if let Some(mut failure) = answer.rejected {
-        if let Err(error) = codecs.decode_failure(&mut failure) {
+        if let Err(error) = codecs.decode_failure(&mut failure).await {
             tracing::debug!(%error, "an answer is shown as it came");
         }
         return Err(AskRejected::new(run.run_id(), failure.code, failure.message).into());
     }
-    let reply = codecs.decode(answer.reply.unwrap_or_default());
+    let reply = codecs.decode(answer.reply.unwrap_or_default()).await;
     let reply = reply.map_err(|error| Error::undecodable("the answer", &error))?;
     if reply.content_type == REJECTED {
         let said: serde_json::Value = serde_json::from_slice(&reply.data).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::addresses::Addresses;
 use crate::client::wire::{Interceptors, OutgoingCall};
 use crate::client::{Calls, Client};
-use crate::codec::{Codecs, PayloadCodec};
+use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 
@@ -70,6 +70,19 @@ impl ClientBuilder {
     /// Adds a codec: see [`PayloadCodec`]. Workers need the same ones.
     pub fn codec(mut self, codec: impl PayloadCodec) -> Self {
         self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # async fn connect(vault: impl AsyncPayloadCodec) -> Result<kagzi::Client, kagzi::Error> {
+    /// kagzi::Client::builder("127.0.0.1:50051").async_codec(vault).connect().await
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Self {
+        self.codecs = self.codecs.and_async(codec);
         self
     }
 

@@ -159,7 +159,7 @@ impl RunHandle {
     /// The run when it has ended, or as it is after this long.
     async fn look(&self, poll: Duration) -> Result<Run, Error> {
         match tokio::time::timeout(poll + limits::WAIT_SLACK, self.wait_once(poll)).await {
-            Ok(Ok(answer)) => self.read(*answer.workflow_run.unwrap_or_default()),
+            Ok(Ok(answer)) => self.read(*answer.workflow_run.unwrap_or_default()).await,
             Ok(Err(error)) => Err(error),
             // A server whose clock stands still, as that of a test does, lets a wait go on for ever; one that
             // is broken does not answer this either.
@@ -167,8 +167,8 @@ impl RunHandle {
         }
     }
 
-    fn read(&self, mut run: v1::WorkflowRun) -> Result<Run, Error> {
-        let decoded = self.client.codecs.decode_run(&mut run);
+    async fn read(&self, mut run: v1::WorkflowRun) -> Result<Run, Error> {
+        let decoded = self.client.codecs.decode_run(&mut run).await;
         decoded.map_err(|error| Error::undecodable("the run", &error))?;
         Ok(Run::from_proto(run))
     }
@@ -296,7 +296,7 @@ impl RunHandle {
         };
         let answer = rpc!(self.client, Workflows.get_step_attempt, Safe, "read a step attempt", request)?;
         let mut attempt = answer.step_attempt.unwrap_or_default();
-        let decoded = self.client.codecs.decode_attempt(&mut attempt);
+        let decoded = self.client.codecs.decode_attempt(&mut attempt).await;
         decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
         Ok(StepAttempt::from_proto(attempt))
     }

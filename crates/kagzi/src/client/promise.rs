@@ -64,7 +64,7 @@ impl PromiseHandle {
     pub async fn complete<T: Serialize + ?Sized>(&self, value: &T) -> Result<Completed, Error> {
         let unencodable = |message| Error::Encode { what: "the promise's value", message };
         let payload = encode(value).map_err(|error| unencodable(error.to_string()))?;
-        let encoded = self.client.codecs.encode(payload);
+        let encoded = self.client.codecs.encode(payload).await;
         let payload = encoded.map_err(|error| unencodable(error.to_string()))?;
         self.send(Some(payload), None).await
     }
@@ -77,7 +77,8 @@ impl PromiseHandle {
     ) -> Result<Completed, Error> {
         let (code, message) = (code.into(), message.into());
         let failure = v1::Failure { code, message, non_retryable: true, ..Default::default() };
-        self.send(None, Some(self.client.codecs.encode_failure(failure))).await
+        let failure = self.client.codecs.encode_failure(failure).await;
+        self.send(None, Some(failure)).await
     }
 
     /// Says that whoever works on it lives, where the promise demands it.

@@ -73,6 +73,8 @@ pub struct Run {
     pub on_failure_queue: Option<String>,
     /// Of a failure handler: the run whose failure it handles.
     pub handler_of: Option<String>,
+    /// The run that started it, if one did.
+    pub parent_run_id: Option<String>,
     /// Set at the start and by the workflow.
     pub labels: BTreeMap<String, String>,
     /// For whom it is.
@@ -127,6 +129,16 @@ kagzi_catalogue::reasons_to_wake!(reason);
 
 impl Run {
     /// What it was started with. Lists leave it out; ask for the run itself.
+    ///
+    /// ```no_run
+    /// # async fn look(client: kagzi::Client) -> Result<(), kagzi::Error> {
+    /// let run = client.get_by_id("order-42").await?;
+    /// let cents: u64 = run.input()?;
+    /// if run.status.has_ended() {
+    ///     println!("{cents} cents: {}", run.output::<String>()?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn input<T: DeserializeOwned>(&self) -> Result<T, Error> {
         decode(self.input.as_ref(), "the run's input")
     }
@@ -164,6 +176,7 @@ impl Run {
             on_failure: text(run.on_failure_workflow),
             on_failure_queue: text(run.on_failure_task_queue),
             handler_of: text(run.handler_of),
+            parent_run_id: text(run.parent_run_id),
             labels: run.labels.into_iter().collect(),
             user_id: text(run.user_id),
             start_at: at(run.start_at),

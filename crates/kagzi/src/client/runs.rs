@@ -156,7 +156,10 @@ impl Runs {
     pub async fn page(&self, token: impl Into<String>) -> Result<Page<Run>, Error> {
         let request = v1::ListWorkflowRunsRequest { page_token: token.into(), ..self.request.clone() };
         let page = self.ask(request).await?;
-        let runs = page.workflow_runs.into_iter().map(|run| self.client.readable(run)).collect();
+        let mut runs = Vec::with_capacity(page.workflow_runs.len());
+        for run in page.workflow_runs {
+            runs.push(self.client.readable(run).await);
+        }
         let list = Page::new(runs, page.next_page_token, page.prev_page_token);
         let list = list.without(page.unreadable_count);
         Ok(if self.request.include_total { list.counted(page.total_count, page.total_capped) } else { list })

@@ -59,6 +59,13 @@ impl RunHandle {
     }
 
     /// Tells the run that what it waits for on this channel has failed: the wait ends with this error.
+    ///
+    /// ```no_run
+    /// # async fn example(order: kagzi::client::RunHandle) -> Result<(), kagzi::Error> {
+    /// order.signal_failure("paid", "CARD_DECLINED", "the bank said no").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn signal_failure(
         &self,
         channel: impl Into<String>,
@@ -89,8 +96,12 @@ impl Signal {
     async fn send(self) -> Result<Signalled, Error> {
         let Signal { run, channel, id, payload, failure } = self;
         let client = run.client();
-        let encoded = client.codecs.encode(payload?);
+        let encoded = client.codecs.encode(payload?).await;
         let payload = encoded.map_err(|error| unencodable(&error))?;
+        let failure = match failure {
+            Some(failure) => Some(client.codecs.encode_failure(failure).await),
+            None => None,
+        };
         let request = v1::SignalWorkflowRunRequest {
             namespace_id: client.namespace_id().to_owned(),
             run: Some(v1::RunRef { r#ref: Some(v1::run_ref::Ref::RunId(run.run_id().to_owned())) }),
@@ -98,7 +109,7 @@ impl Signal {
             // Made here, so that a repeat of this very call is recognised.
             signal_id: id.unwrap_or_else(|| Uuid::now_v7().to_string()),
             payload: Some(payload),
-            failure: failure.map(|failure| client.codecs.encode_failure(failure)),
+            failure,
         };
         let answer = rpc!(client, Workflows.signal_workflow_run, Safe, "signal a run", request)?;
         Ok(Signalled { already: answer.already_delivered, id: answer.signal_id })

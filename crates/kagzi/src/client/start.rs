@@ -319,20 +319,20 @@ impl<W> StartBuilder<W> {
 }
 
 /// The request as it is sent.
-pub(crate) fn encoded(
+pub(crate) async fn encoded(
     client: &Client,
     mut request: Box<v1::StartWorkflowRequest>,
 ) -> Result<Box<v1::StartWorkflowRequest>, Error> {
     if let Some(input) = request.input.take() {
-        let encoded = client.codecs.encode(input);
+        let encoded = client.codecs.encode(input).await;
         let failed =
             |error: CodecError| Error::Encode { what: "the run's input", message: error.to_string() };
         request.input = Some(encoded.map_err(failed)?);
     }
     for signal in &mut request.signals {
-        let encoded = signal.payload.take().map(|payload| client.codecs.encode(payload)).transpose();
+        let encoded = client.codecs.encode(signal.payload.take().unwrap_or_default()).await;
         let failed = |error: CodecError| Error::Encode { what: "the signal", message: error.to_string() };
-        signal.payload = encoded.map_err(failed)?;
+        signal.payload = Some(encoded.map_err(failed)?);
     }
     Ok(request)
 }
@@ -371,7 +371,7 @@ async fn start(
 ) -> Result<RunHandle, Error> {
     let request = request?;
     let plain = (!client.codecs.is_empty()).then(|| request.clone());
-    let request = encoded(&client, request)?;
+    let request = encoded(&client, request).await?;
     // Without an id a repeated start would be a second run.
     let named = !request.business_id.is_empty() || !request.request_id.is_empty();
     let repeat = if named { Repeat::Safe } else { Repeat::Unsafe };

@@ -16,11 +16,13 @@ pub(crate) async fn start_many(client: &Client, starts: Vec<StartBuilder>) -> Ve
     let mut answers = Vec::with_capacity(starts.len());
     let mut batch = Batch::default();
     for start in starts {
-        let encoded = start.into_request().and_then(|request| {
-            let plain = (!client.codecs.is_empty()).then(|| request.clone());
-            Ok((encoded(client, request)?, plain))
-        });
-        match encoded {
+        let described = start.into_request();
+        let plain = described.as_ref().ok().filter(|_| !client.codecs.is_empty()).cloned();
+        let encoded = match described {
+            Ok(request) => encoded(client, request).await,
+            Err(error) => Err(error),
+        };
+        match encoded.map(|request| (request, plain)) {
             Ok((request, plain)) => {
                 if batch.is_full_for(&request) {
                     std::mem::take(&mut batch).send(client, &mut answers).await;

@@ -50,7 +50,7 @@ impl RunHandle {
         if !answer.is_set {
             return Ok(None);
         }
-        let value = client.codecs.decode(answer.value.unwrap_or_default());
+        let value = client.codecs.decode(answer.value.unwrap_or_default()).await;
         let value = value.map_err(|error| Error::undecodable("the value", &error))?;
         let decoded = payload::decode(Some(&value));
         let set_at = answer.set_at.and_then(|at| SystemTime::try_from(at).ok());

@@ -42,7 +42,7 @@ trait Watched: Send + 'static {
         client: &Client,
         message: Self::Message,
         first: bool,
-    ) -> Result<Vec<Self::News>, Error>;
+    ) -> impl Future<Output = Result<Vec<Self::News>, Error>> + Send;
 }
 
 struct Watching<W: Watched> {
@@ -79,7 +79,7 @@ impl<W: Watched> Watching<W> {
             match stream.message().await {
                 Ok(Some(message)) => {
                     self.outage = Outage::default();
-                    self.news = self.watched.take(&self.client, message, self.first)?.into_iter();
+                    self.news = self.watched.take(&self.client, message, self.first).await?.into_iter();
                     self.first = false;
                 }
                 Ok(None) => return Ok(None),
@@ -123,10 +123,15 @@ impl Watched for History {
         Ok(Workflows::from(rpc).watch_run(self.0.clone()).await?.into_inner())
     }
 
-    fn take(&mut self, client: &Client, message: v1::WatchRunResponse, _: bool) -> Result<Vec<Event>, Error> {
+    async fn take(
+        &mut self,
+        client: &Client,
+        message: v1::WatchRunResponse,
+        _: bool,
+    ) -> Result<Vec<Event>, Error> {
         let mut events = Vec::with_capacity(message.events.len());
         for mut event in message.events {
-            let decoded = client.codecs.decode_event(&mut event);
+            let decoded = client.codecs.decode_event(&mut event).await;
             decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
             self.0.after_sequence = event.sequence;
             events.push(Event::from_proto(event));
@@ -159,14 +164,17 @@ impl Watched for Runs {
         Ok(Workflows::from(rpc).watch_runs(self.request.clone()).await?.into_inner())
     }
 
-    fn take(
+    async fn take(
         &mut self,
         client: &Client,
         message: v1::WatchRunsResponse,
         first: bool,
     ) -> Result<Vec<Changes<Run>>, Error> {
-        let runs = message.workflow_runs.into_iter().map(|run| client.readable(run));
-        let runs = runs.map(|run| (run.run_id.clone(), run)).collect();
+        let mut runs = Vec::with_capacity(message.workflow_runs.len());
+        for run in message.workflow_runs {
+            let run = client.readable(run).await;
+            runs.push((run.run_id.clone(), run));
+        }
         Ok(self.told.news(runs, message.gone, first).into_iter().collect())
     }
 }
@@ -195,7 +203,7 @@ impl Watched for Queues {
         Ok(Admins::from(rpc).watch_queues(self.request.clone()).await?.into_inner())
     }
 
-    fn take(
+    async fn take(
         &mut self,
         _: &Client,
         message: v1::WatchQueuesResponse,

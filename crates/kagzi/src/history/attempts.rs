@@ -70,7 +70,7 @@ impl StepAttempts {
         let request = v1::ListStepAttemptsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = rpc!(self.client, Workflows.list_step_attempts, Safe, "list step attempts", request)?;
         for attempt in &mut page.step_attempts {
-            let decoded = self.client.codecs.decode_attempt(attempt);
+            let decoded = self.client.codecs.decode_attempt(attempt).await;
             decoded.map_err(|error| Error::undecodable("a step attempt", &error))?;
         }
         let attempts = page.step_attempts.into_iter().map(StepAttempt::from_proto).collect();

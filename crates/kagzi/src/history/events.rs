@@ -106,7 +106,7 @@ impl RunHistory {
         let request = v1::ListRunEventsRequest { page_token: token.into(), ..self.request.clone() };
         let mut page = rpc!(self.client, Workflows.list_run_events, Safe, ATTEMPTED, request)?;
         for event in &mut page.events {
-            let decoded = self.client.codecs.decode_event(event);
+            let decoded = self.client.codecs.decode_event(event).await;
             decoded.map_err(|error| Error::undecodable("the run's history", &error))?;
         }
         let events = page.events.into_iter().map(Event::from_proto).collect();

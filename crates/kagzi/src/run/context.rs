@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::run::child::{ChildBuilder, ChildrenBuilder};
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
@@ -78,11 +79,29 @@ impl WorkflowContext {
     }
 
     /// Describes a step with options: timeout, retries, and code that can be started again.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn order(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+    ///     let charge = ctx.step("charge").timeout(Duration::from_secs(30)).attempts(5);
+    ///     charge.run(move |step| async move { Ok(format!("{cents} {}", step.idempotency_key())) }).await
+    /// }
+    /// ```
     pub fn step<'a>(&'a self, name: &'a str) -> StepBuilder<'a> {
         StepBuilder::new(self, name)
     }
 
     /// Sleeps durably: for a minute or a year, over restarts, without holding a worker.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn remind(ctx: WorkflowContext, user: String) -> anyhow::Result<String> {
+    ///     ctx.sleep(Duration::from_secs(30 * 24 * 3600)).await?;
+    ///     ctx.run("mail", async move { Ok(format!("mailed {user}")) }).await
+    /// }
+    /// ```
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(SLEEP);
         async move { run_sleep(called?, duration).await }
@@ -132,12 +151,57 @@ impl WorkflowContext {
     }
 
     /// The signals of a channel, one after the other: see [`Signals`].
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn first_two(ctx: WorkflowContext, _: ()) -> anyhow::Result<Vec<String>> {
+    ///     let words = ctx.signals::<String>("word");
+    ///     Ok([words.next().await?, words.next().await?].into_iter().flatten().collect())
+    /// }
+    /// ```
     pub fn signals<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> Signals<T> {
         Signals::new(self.clone(), channel)
     }
 
+    /// Starts another run and, when awaited, waits for its output: see [`ChildBuilder`]. The child is in the
+    /// database together with the record of its start, or not at all. On another queue it may be executed by a
+    /// worker in another language. It fails with the child's own code.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, order: u64) -> anyhow::Result<String> {
+    ///     ctx.child("ship", &order).await
+    /// }
+    /// ```
+    pub fn child<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        input: &(impl Serialize + ?Sized),
+    ) -> ChildBuilder<T> {
+        ChildBuilder::new(self, workflow_type, &input)
+    }
+
+    /// Starts one run for every input and, when awaited, waits for all of them: see [`ChildrenBuilder`]. The
+    /// last of them wakes this run, not each.
+    pub fn children<T: DeserializeOwned + Send + 'static>(
+        &self,
+        workflow_type: &str,
+        inputs: impl IntoIterator<Item = impl Serialize>,
+    ) -> ChildrenBuilder<T> {
+        let child = |input| ChildBuilder::new(self, workflow_type, &input);
+        ChildrenBuilder::new(inputs.into_iter().map(child).collect())
+    }
+
     /// Labels the run, for people who search: `kagzi run list --label stage=shipped`. At most 64 labels; the
     /// last write of a name counts. Recorded like a step, so that a replay neither repeats nor reorders it.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     ctx.run("ship", async { Ok(()) }).await?;
+    ///     ctx.set_label("stage", "shipped").await
+    /// }
+    /// ```
     pub fn set_label(
         &self,
         name: &str,
@@ -150,11 +214,31 @@ impl WorkflowContext {
 
     /// A context whose steps have paths below `name`, e.g. `item-7/charge`. Give every branch of a
     /// parallel loop its own: then the branches cannot disturb each other's order.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn ship_all(ctx: WorkflowContext, items: Vec<String>) -> anyhow::Result<Vec<String>> {
+    ///     let shipping = items.into_iter().enumerate().map(|(n, item)| {
+    ///         let ctx = ctx.scope(&format!("item-{n}"));
+    ///         async move { ctx.run("ship", async move { Ok(format!("shipped {item}")) }).await }
+    ///     });
+    ///     futures_util::future::try_join_all(shipping).await
+    /// }
+    /// ```
     pub fn scope(&self, name: &str) -> WorkflowContext {
         WorkflowContext { run: self.run.clone(), scope: self.scope.child(name) }
     }
 
     /// The idempotency key of the first step of that name in this scope.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     // A plain future does not learn of its step, so it is told the key.
+    ///     let key = ctx.idempotency_key("charge");
+    ///     ctx.run("charge", async move { Ok(format!("charged with key {key}")) }).await
+    /// }
+    /// ```
     pub fn idempotency_key(&self, name: &str) -> String {
         idempotency_key(self.run_id(), &self.scope.path(&escaped(name), 1))
     }
@@ -175,6 +259,14 @@ impl WorkflowContext {
     }
 
     /// The id of this run.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn who(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     let (run, id, space) = (ctx.run_id(), ctx.business_id(), ctx.namespace());
+    ///     Ok(format!("run {run}, started as {id} in {space}, execution {}", ctx.attempt()))
+    /// }
+    /// ```
     pub fn run_id(&self) -> &str {
         &self.run.lease.run_id
     }
@@ -185,6 +277,16 @@ impl WorkflowContext {
     }
 
     /// The schedule that started this run, if one did.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn report(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     match (ctx.schedule_id(), ctx.scheduled_at()) {
+    ///         (Some(schedule), Some(day)) => Ok(format!("{schedule} for {day:?}")),
+    ///         _ => Ok("started by hand".into()),
+    ///     }
+    /// }
+    /// ```
     pub fn schedule_id(&self) -> Option<&str> {
         self.run.scheduled.as_ref().map(|(id, _)| id.as_str())
     }

@@ -1,8 +1,10 @@
 //! How an execution ended, and telling the server.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::task::Poll;
 
+use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, report};
 
 use crate::failure;
@@ -12,28 +14,60 @@ use crate::run::uplink::Verdict;
 /// What a poll of the function came to; an error is its panic.
 pub(crate) type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any + Send>>;
 
+/// What a failure calls the value that the function returned.
+const OUTPUT: &str = "the run's output";
+
+/// A function that has ended.
+pub(crate) enum Ended<'a> {
+    Now(RunEnd),
+    /// It has returned, and codecs have yet to work on its output.
+    Encoding(BoxFuture<'a, RunEnd>),
+}
+
 /// How the function ended, if it did.
-pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<RunEnd> {
+pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<Ended<'_>> {
     let polled = match polled {
         Ok(Poll::Pending) => return None,
         Ok(Poll::Ready(returned)) => Ok(returned),
         Err(panic) => Err(panic),
     };
     if let Some(message) = run.journal.lock().leftover() {
-        return Some(RunEnd::Blocked(message));
+        return Some(Ended::Now(RunEnd::Blocked(message)));
     }
-    Some(match polled {
-        Ok(Ok(output)) => match run.encode("the run's output", output) {
-            Ok(output) => RunEnd::Completed(output, Vec::new()),
-            Err(failure) => RunEnd::failed(*failure),
-        },
+    Some(Ended::Now(match polled {
+        Ok(Ok(output)) if run.uplink.codecs.is_empty() => completed(run.fitting(OUTPUT, output)),
+        Ok(Ok(output)) => return Some(Ended::Encoding(Box::pin(encoded(run, output)))),
         Ok(Err(error)) => {
             let step = failure::step_of(&error);
             let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
             RunEnd::Failed { failure, step }
         }
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
-    })
+    }))
+}
+
+async fn encoded(run: &RunState, output: v1::Payload) -> RunEnd {
+    completed(run.encode(OUTPUT, output).await)
+}
+
+fn completed(sent: Result<v1::Payload, Box<v1::Failure>>) -> RunEnd {
+    match sent {
+        Ok(output) => RunEnd::Completed(output, Vec::new()),
+        Err(failure) => RunEnd::failed(*failure),
+    }
+}
+
+/// Nothing of the run is left behind when its task ends or is aborted.
+pub(crate) struct Over<'a>(pub(crate) &'a Arc<RunState>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.close_mailbox();
+        let left = self.0.turns.lock().clear();
+        drop(left);
+        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
+        drop(unpolled);
+    }
 }
 
 /// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
@@ -42,7 +76,7 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
             RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
-            RunEnd::Failed { .. } | RunEnd::Parked(_) => Fallback::Release,
+            RunEnd::Failed { .. } | RunEnd::Parked(..) => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
         let (code, message) = match run.submit(body(end)).await {
@@ -51,6 +85,7 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
             | Verdict::Retry { .. }
             | Verdict::Final { .. }
             | Verdict::Sleeping { .. }
+            | Verdict::ChildBegan(_)
             | Verdict::Waited(_) => {
                 return;
             }
@@ -78,7 +113,7 @@ fn body(end: RunEnd) -> report::Body {
         RunEnd::Failed { failure, step } => {
             report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
         }
-        RunEnd::Parked(waits) => report::Body::RunParked(v1::RunParked { waits }),
+        RunEnd::Parked(waits, wake) => report::Body::RunParked(v1::RunParked { waits, wake: wake.into() }),
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
     }

@@ -10,14 +10,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use kagzi_proto::v1::{self, report};
 use tokio::time::Sleep;
 
 use crate::run::context::WorkflowContext;
-use crate::run::ending::{end_of, report_end};
+use crate::run::ending::{Ended, Over, end_of, report_end};
 use crate::run::inside;
 use crate::run::slot::Slot;
 use crate::run::state::{RunEnd, RunState, refused};
@@ -34,7 +34,8 @@ pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>
     let handler = handlers.get(&assign.workflow_type);
     // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this
     // task.
-    let decoded = catch_unwind(AssertUnwindSafe(|| uplink.codecs.decode_assign(&mut assign)));
+    let decoding = AssertUnwindSafe(async { Box::pin(uplink.codecs.decode_assign(&mut assign)).await });
+    let decoded = decoding.catch_unwind().await;
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
     let run = Arc::new(RunState::new(*assign, uplink));
@@ -71,19 +72,6 @@ fn around(run: &Arc<RunState>, function: Function) -> Function {
     Box::pin(async move { equipment.around_run(&context, function).await })
 }
 
-/// Nothing of the run is left behind when its task ends or is aborted.
-struct Over<'a>(&'a Arc<RunState>);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.close_mailbox();
-        let left = self.0.turns.lock().clear();
-        drop(left);
-        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
-        drop(unpolled);
-    }
-}
-
 /// The function is dropped when this returns, before its end is reported: a parked run must not go on.
 async fn poll_to_end(run: &Arc<RunState>, function: Function) -> RunEnd {
     let mut executor = Executor {
@@ -91,6 +79,7 @@ async fn poll_to_end(run: &Arc<RunState>, function: Function) -> RunEnd {
         function: Some(function),
         parts: FuturesUnordered::new(),
         flight: None,
+        encoding: None,
         ended: None,
         stall: None,
     };
@@ -109,6 +98,8 @@ struct Executor<'a> {
     /// At most one report about what the function was told is on its way: two could be committed in the other
     /// order.
     flight: Option<Flight<'a>>,
+    /// The function has returned, and codecs work on its output.
+    encoding: Option<BoxFuture<'a, RunEnd>>,
     ended: Option<RunEnd>,
     stall: Option<Stall>,
 }
@@ -139,7 +130,11 @@ impl<'a> Executor<'a> {
         for _ in 0..limits::ROUNDS_MAX {
             self.hear(cx);
             if self.ended.is_none() {
-                self.ended = self.run.take_halt();
+                self.ended = self.run.take_halt().or_else(|| self.encoded(cx));
+            }
+            if self.ended.is_none() && self.encoding.is_some() {
+                function.end();
+                return Poll::Pending;
             }
             if self.ended.is_some() {
                 if self.flight.is_some() {
@@ -195,7 +190,19 @@ impl<'a> Executor<'a> {
             polled
         }));
         // Asked first: a function that calls a wrong step and still returns has not completed.
-        self.ended = run.take_halt().or_else(|| end_of(run, polled));
+        match run.take_halt().map(Ended::Now).or_else(|| end_of(run, polled)) {
+            Some(Ended::Now(end)) => self.ended = Some(end),
+            Some(Ended::Encoding(encoding)) => self.encoding = Some(encoding),
+            None => {}
+        }
+    }
+
+    /// The end, once codecs have worked on the output.
+    fn encoded(&mut self, cx: &mut Context<'_>) -> Option<RunEnd> {
+        match self.encoding.as_mut()?.as_mut().poll(cx) {
+            Poll::Ready(end) => Some(end),
+            Poll::Pending => None,
+        }
     }
 
     /// What the server says to what is on its way.
@@ -274,9 +281,9 @@ impl<'a> Executor<'a> {
             return Standstill::Goes;
         }
         if on_its_way == OnItsWay::Nothing
-            && let Some(waits) = self.run.turns.lock().waits()
+            && let Some((waits, wake)) = self.run.turns.lock().waits()
         {
-            return Standstill::Ends(RunEnd::Parked(waits));
+            return Standstill::Ends(RunEnd::Parked(waits, wake));
         }
         Standstill::Waits
     }
@@ -348,7 +355,7 @@ impl<'a> Executor<'a> {
                 None => turns.take_held(),
             },
             RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
-            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(_) | RunEnd::Released(_) => {
+            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(..) | RunEnd::Released(_) => {
                 Vec::new()
             }
         };

@@ -43,6 +43,7 @@ async fn label(called: Called, name: String, value: String) -> anyhow::Result<()
         verdict @ (Verdict::Sleeping { .. }
         | Verdict::Retry { .. }
         | Verdict::Waited(_)
+        | Verdict::ChildBegan(_)
         | Verdict::Final { .. }
         | Verdict::Refused { .. }) => never(run.refuse("a label", verdict).await),
     }

@@ -86,9 +86,9 @@ impl Progress {
             }
             said.last.clone()
         };
-        let encoded = progress.map(|progress| self.run.encode("the step's progress", progress)).transpose();
-        let progress = match encoded {
-            Ok(progress) => progress,
+        let Some(progress) = progress else { return };
+        let progress = match self.run.encode("the step's progress", progress).await {
+            Ok(progress) => Some(progress),
             Err(refused) => return self.drop_word(&refused),
         };
         let progressed = v1::StepProgressed { step: Some(self.step.clone()), progress };

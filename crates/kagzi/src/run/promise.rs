@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::run::context::{Called, WorkflowContext};
-use crate::run::signal::{Heard, listen, value};
+use crate::run::signal::{Heard, listen};
 use crate::run::state::RunEnd;
 use crate::run::step::never;
 use crate::run::turns::{Open, settled};
@@ -134,7 +134,7 @@ async fn make(
     let token = PromiseToken { run: run_id, name, secret: PromiseToken::new_secret() };
     let secret = v1::Payload { data: token.secret_text().into(), content_type: "text/plain".to_owned() };
     let secret =
-        run.encode("the promise", secret).map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
+        run.encode("the promise", secret).await.map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
     let made = v1::PromiseMade {
         step: Some(step.clone()),
         name: token.name.clone(),
@@ -150,6 +150,7 @@ async fn make(
         | Verdict::Retry { .. }
         | Verdict::Waited(_)
         | Verdict::Final { .. }
+        | Verdict::ChildBegan(_)
         | Verdict::Refused { .. }) => never(run.refuse("a promise", verdict).await),
     }
 }
@@ -180,20 +181,17 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Promise<T> {
         Box::pin(async move {
             let called = called?;
             let path = called.slot.step.path.clone();
-            let over = |code, message: String| {
-                let failure = failure::new(code, message, true);
-                Err(StepError::new(path, failure, 1, Finality::Rejected).into())
-            };
-            match listen(called, format!("{CHANNEL}{name}"), None, false).await? {
-                Heard::Taken { signal, .. } => value(signal.as_ref()),
-                Heard::Silent => over(
-                    codes::PROMISE_SILENT,
-                    format!("whoever works on promise '{name}' has stopped to give signs of life"),
-                ),
-                Heard::Elapsed | Heard::Closed => {
-                    over(codes::PROMISE_TIMED_OUT, format!("nobody completed promise '{name}' in its time"))
+            let silent = || format!("whoever works on promise '{name}' has stopped to give signs of life");
+            let late = || format!("nobody completed promise '{name}' in its time");
+            let heard = listen(called, format!("{CHANNEL}{name}"), None, false).await?;
+            let failure = match heard {
+                Heard::Silent => failure::new(codes::PROMISE_SILENT, silent(), true),
+                Heard::Elapsed | Heard::Closed => failure::new(codes::PROMISE_TIMED_OUT, late(), true),
+                said @ (Heard::Taken { .. } | Heard::Failed { .. }) => {
+                    return said.read(&path)?.ok_or_else(|| anyhow::anyhow!("nothing was said"));
                 }
-            }
+            };
+            Err(StepError::new(path, failure, 1, Finality::Rejected).into())
         })
     }
 }

@@ -72,35 +72,41 @@ impl WorkflowContext {
 }
 
 impl RunState {
+    pub(crate) fn has_unsent_values(&self) -> bool {
+        self.published.lock().unsent
+    }
+
     /// What was set and not sent, in the order of names.
-    pub(crate) fn unsent_values(&self) -> Vec<report::Body> {
+    fn unsent_values(&self) -> Vec<v1::ValueSet> {
         let mut published = self.published.lock();
         if !std::mem::take(&mut published.unsent) {
             return Vec::new();
         }
-        let mut unsent: Vec<_> = published.by_name.iter_mut().filter(|(_, value)| value.unsent).collect();
-        unsent.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let body = |(name, value): (&String, &mut Value)| {
-            value.unsent = false;
-            match self.encode("a value", value.last.clone()) {
-                Ok(encoded) => {
-                    let (name, number, value) = (name.clone(), value.number, Some(encoded));
-                    Some(report::Body::ValueSet(v1::ValueSet { name, number, value }))
-                }
-                Err(refused) => {
-                    let run = &self.lease.run_id;
-                    tracing::warn!(%run, %name, "a value was not published: {}", refused.message);
-                    None
-                }
-            }
-        };
-        unsent.into_iter().filter_map(body).collect()
+        let unsent = published.by_name.iter_mut().filter(|(_, value)| value.unsent);
+        let mut unsent: Vec<_> = unsent
+            .map(|(name, value)| {
+                value.unsent = false;
+                let (name, number, value) = (name.clone(), value.number, Some(value.last.clone()));
+                v1::ValueSet { name, number, value }
+            })
+            .collect();
+        unsent.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        unsent
     }
 
     /// Sends them, before whatever is reported later. Nobody waits for the answers.
     pub(crate) async fn send_values(&self) {
-        for body in self.unsent_values() {
-            self.uplink.tell(self.lease.clone(), body).await;
+        for mut set in self.unsent_values() {
+            match self.encode("a value", set.value.take().unwrap_or_default()).await {
+                Ok(encoded) => {
+                    set.value = Some(encoded);
+                    self.uplink.tell(self.lease.clone(), report::Body::ValueSet(set)).await;
+                }
+                Err(refused) => {
+                    let (run, name) = (&self.lease.run_id, &set.name);
+                    tracing::warn!(%run, %name, "a value was not published: {}", refused.message);
+                }
+            }
         }
     }
 }

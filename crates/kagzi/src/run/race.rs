@@ -39,6 +39,18 @@ macro_rules! select {
 
 impl WorkflowContext {
     /// Waits for the first of two and drops the other. Which one it was is part of the record.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use kagzi::workflow::Raced;
+    /// async fn fastest(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     let north = ctx.run("ask north", async { Ok("north".to_owned()) });
+    ///     let south = ctx.run("ask south", async { Ok("south".to_owned()) });
+    ///     match ctx.race(north, south).await {
+    ///         Raced::First(said) | Raced::Second(said) => said,
+    ///     }
+    /// }
+    /// ```
     pub async fn race<A: Future, B: Future>(&self, first: A, second: B) -> Raced<A::Output, B::Output> {
         tokio::select! {
             biased;
@@ -50,6 +62,15 @@ impl WorkflowContext {
     /// Waits for a result for so long, over restarts and without holding a worker. `None`: the time is over,
     /// and the future was dropped. Unlike `tokio::time::timeout`, the time does not begin anew with every
     /// replay.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn price(ctx: WorkflowContext, _: ()) -> anyhow::Result<u64> {
+    ///     let asked = ctx.run("ask the shop", async { Ok(450) });
+    ///     Ok(ctx.timeout(Duration::from_secs(3600), asked).await?.unwrap_or(500))
+    /// }
+    /// ```
     pub fn timeout<T, F>(
         &self,
         limit: Duration,
@@ -75,6 +96,16 @@ impl WorkflowContext {
     /// function.
     ///
     /// [`scope`]: WorkflowContext::scope
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     let aside = ctx.scope("mail");
+    ///     let mail = ctx.spawn(async move { aside.run("send", async { Ok(()) }).await });
+    ///     ctx.run("ship", async { Ok(()) }).await?;
+    ///     mail.await
+    /// }
+    /// ```
     pub fn spawn<T: Send + 'static>(&self, part: impl Future<Output = T> + Send + 'static) -> Spawned<T> {
         let (handle, part) = spawn(part);
         let run = self.run_state();

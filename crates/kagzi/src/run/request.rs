@@ -83,15 +83,19 @@ where
         async move {
             loop {
                 let called = called.take().unwrap_or_else(|| context.call(&channel))?;
-                let Heard::Taken { id, signal } = listen(called, channel.clone(), None, last_call).await?
-                else {
-                    return Ok(None);
+                let (id, read) = match listen(called, channel.clone(), None, last_call).await? {
+                    Heard::Taken { id, signal } => (id, value(signal.as_ref())),
+                    Heard::Failed { id, failure } => {
+                        (id, Err(anyhow::anyhow!(failure.unwrap_or_default().message)))
+                    }
+                    Heard::Elapsed | Heard::Closed | Heard::Silent => return Ok(None),
                 };
-                match value(signal.as_ref()) {
-                    Ok(input) => {
+                match read {
+                    Ok(Some(input)) => {
                         let answers = PhantomData;
                         return Ok(Some(Request { input, context, channel, id, answers }));
                     }
+                    Ok(None) => return Ok(None),
                     Err(error) => {
                         let why = context.run_state().sayable(&error);
                         answer(&context, &channel, &id, rejection("INVALID_REQUEST", &why)).await?;
@@ -176,7 +180,8 @@ async fn record(called: Called, reply: v1::Payload) -> anyhow::Result<()> {
     }
     let _open = Open::new(&slot);
     settled(&slot).await;
-    let result = run.encode("the answer", reply).map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
+    let result =
+        run.encode("the answer", reply).await.map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
     let (step, result) = (Some(step.clone()), Some(result));
     run.ended(&slot, v1::StepRecorded { step, result, attempt: 1, elapsed_ms: 0 });
     slot.released().await;

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,9 +11,8 @@ use kagzi_proto::v1::{self, StepStatus, WaitOutcome, report};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::codec::UNDECODABLE;
 use crate::run::context::{Called, WorkflowContext};
-use crate::run::slot::Phase;
+use crate::run::slot::{Phase, Slot};
 use crate::run::state::RunEnd;
 use crate::run::step::never;
 use crate::run::turns::{Open, settled};
@@ -30,7 +30,12 @@ pub struct SignalWait<T> {
 
 impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
     pub(crate) fn new(context: &WorkflowContext, channel: &str) -> SignalWait<T> {
-        SignalWait { called: context.call(channel), channel: channel.to_owned(), reads: PhantomData }
+        SignalWait::named(context, channel, channel)
+    }
+
+    /// The same, where the step is not called as the channel is.
+    pub(crate) fn named(context: &WorkflowContext, name: &str, channel: &str) -> SignalWait<T> {
+        SignalWait { called: context.call(name), channel: channel.to_owned(), reads: PhantomData }
     }
 
     /// Waits for at most so long, from the first time that the code comes by: `None` = nobody said anything.
@@ -55,10 +60,9 @@ impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
     ) -> BoxFuture<'static, anyhow::Result<Option<T>>> {
         let SignalWait { called, channel, .. } = self;
         Box::pin(async move {
-            match listen(called?, channel, timeout, last_call).await? {
-                Heard::Taken { signal, .. } => value(signal.as_ref()).map(Some),
-                Heard::Elapsed | Heard::Closed | Heard::Silent => Ok(None),
-            }
+            let called = called?;
+            let path = called.slot.step.path.clone();
+            listen(called, channel, timeout, last_call).await?.read(&path)
         })
     }
 }
@@ -135,10 +139,15 @@ impl<T: DeserializeOwned + Send + 'static> Signals<T> {
 
 /// What a wait came to.
 pub(crate) enum Heard {
-    /// It took the signal with this id, decoded by the worker's codecs.
+    /// It took the signal with this id.
     Taken {
         id: String,
         signal: Option<v1::Payload>,
+    },
+    /// The signal says that what is waited for has failed, or nobody here can decode it.
+    Failed {
+        id: String,
+        failure: Option<v1::Failure>,
     },
     Elapsed,
     Closed,
@@ -146,7 +155,18 @@ pub(crate) enum Heard {
     Silent,
 }
 
-/// Waits on a channel. An error: somebody said that what is waited for has failed.
+impl Heard {
+    /// What somebody said, if anybody did.
+    pub(crate) fn read<T: DeserializeOwned>(self, path: &str) -> anyhow::Result<Option<T>> {
+        match self {
+            Heard::Taken { signal, .. } => value(signal.as_ref()),
+            Heard::Failed { failure, .. } => Err(rejected(path, failure)),
+            Heard::Elapsed | Heard::Closed | Heard::Silent => Ok(None),
+        }
+    }
+}
+
+/// Waits on a channel.
 pub(crate) async fn listen(
     called: Called,
     channel: String,
@@ -157,10 +177,11 @@ pub(crate) async fn listen(
     slot.track(wait(called, Awaited { channel, timeout, last_call })).await
 }
 
-struct Awaited {
-    channel: String,
-    timeout: Option<Duration>,
-    last_call: bool,
+/// What is waited for.
+pub(crate) struct Awaited {
+    pub(crate) channel: String,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) last_call: bool,
 }
 
 /// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
@@ -168,8 +189,7 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
     let Awaited { channel, timeout, last_call } = awaited;
-    let mut until = None;
-    let mut asks = true;
+    let (mut until, mut asks) = (None, true);
     if let Some(recorded) = recorded {
         let entry = recorded.entry;
         match entry.status() {
@@ -183,7 +203,7 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Err(rejected(&step.path, entry.failure));
+                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
             }
             StepStatus::Waiting => {
                 until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
@@ -202,15 +222,36 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     }
     let _open = Open::new(&slot);
     settled(&slot).await;
-    let mut seen = run.hints(&channel);
+    let asked = Asked { asks, until };
+    Ok(word(&slot, &Awaited { channel, timeout, last_call }, asked).await)
+}
+
+/// How far the server was asked before.
+pub(crate) struct Asked {
+    /// There is a reason to ask at once.
+    pub(crate) asks: bool,
+    pub(crate) until: Option<Instant>,
+}
+
+/// Waits for the next word on a channel: asks in its turn, and again whenever something may have come.
+pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> Heard {
+    let (run, step) = (&slot.run, &slot.step);
+    let Awaited { channel, timeout, last_call } = awaited;
+    let Asked { mut asks, mut until } = asked;
+    let mut seen = run.hints(channel);
     loop {
         if asks {
-            seen = run.hints(&channel);
+            seen = run.hints(channel);
             let timeout_ms = timeout.map(retry_policy::millis);
             let (step, channel) = (Some(step.clone()), channel.clone());
             run.ask(
-                &slot,
-                report::Body::SignalAwaited(v1::SignalAwaited { step, channel, timeout_ms, last_call }),
+                slot,
+                report::Body::SignalAwaited(v1::SignalAwaited {
+                    step,
+                    channel,
+                    timeout_ms,
+                    last_call: *last_call,
+                }),
             );
             let waited = match slot.heard().await {
                 Verdict::Waited(waited) => waited,
@@ -218,13 +259,14 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
                 | Verdict::Sleeping { .. }
                 | Verdict::Retry { .. }
                 | Verdict::Final { .. }
+                | Verdict::ChildBegan(_)
                 | Verdict::Refused { .. }) => never(run.refuse("a wait", verdict).await),
             };
             match waited.outcome() {
-                WaitOutcome::Taken => return taken(&slot.run, &slot.step.path, *waited),
-                WaitOutcome::Elapsed => return Ok(Heard::Elapsed),
-                WaitOutcome::Silent => return Ok(Heard::Silent),
-                WaitOutcome::Closed => return Ok(Heard::Closed),
+                WaitOutcome::Taken => return taken(*waited),
+                WaitOutcome::Elapsed => return Heard::Elapsed,
+                WaitOutcome::Silent => return Heard::Silent,
+                WaitOutcome::Closed => return Heard::Closed,
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {
                     let left = waited.remaining_ms.map(retry_policy::from_millis);
                     until = left.and_then(|left| Instant::now().checked_add(left));
@@ -238,7 +280,8 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
         let sleep = tokio::time::sleep_until(until.map_or(look_again, |until| until.min(look_again)));
         tokio::select! {
             biased;
-            () = run.hinted(&channel, seen) => {}
+            // What is gathered is told all at once, when the run is parked; one by one would be a commit each.
+            () = run.hinted(channel, seen), if slot.gathering().is_none() => {}
             () = sleep => {}
         }
         slot.set_phase(Phase::Waits);
@@ -246,31 +289,22 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     }
 }
 
-fn taken(run: &crate::run::state::RunState, path: &str, waited: v1::Waited) -> anyhow::Result<Heard> {
+pub(crate) fn taken(waited: v1::Waited) -> Heard {
     let v1::Waited { signal, failure, signal_id: id, .. } = waited;
-    if let Some(failure) = failure {
-        let mut failure = failure;
-        if let Err(error) = run.uplink.codecs.decode_failure(&mut failure) {
-            tracing::debug!(%error, "a failure that somebody sent is shown as it came");
-        }
-        return Err(rejected(path, Some(failure)));
+    match failure {
+        Some(failure) => Heard::Failed { id, failure: Some(failure) },
+        None => Heard::Taken { id, signal },
     }
-    let signal = signal.map(|signal| run.uplink.codecs.decode_signal(signal));
-    Ok(Heard::Taken { id, signal })
 }
 
 /// What somebody else sent: if it is of another type, that is an error which the code can catch.
-pub(crate) fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<T> {
+pub(crate) fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow::Result<Option<T>> {
     // Whoever has nothing to say need not say it in JSON.
     let nothing = v1::Payload { data: "null".into(), content_type: String::new() };
     let signal = signal.filter(|signal| !signal.data.is_empty()).unwrap_or(&nothing);
-    if signal.content_type == UNDECODABLE {
-        let why = String::from_utf8_lossy(&signal.data);
-        anyhow::bail!("the signal cannot be decoded: {why}");
-    }
     // Somebody else's code.
     match catch_unwind(AssertUnwindSafe(|| payload::decode(Some(signal)))) {
-        Ok(Ok(value)) => Ok(value),
+        Ok(Ok(value)) => Ok(Some(value)),
         Ok(Err(error)) => Err(anyhow::anyhow!("the signal is of another type: {error}")),
         Err(panic) => {
             Err(anyhow::anyhow!("the signal cannot be read: {}", failure::of_panic(&*panic).message))
@@ -279,6 +313,6 @@ pub(crate) fn value<T: DeserializeOwned>(signal: Option<&v1::Payload>) -> anyhow
 }
 
 /// Somebody said that what is waited for has failed.
-fn rejected(path: &str, failure: Option<v1::Failure>) -> anyhow::Error {
+pub(crate) fn rejected(path: &str, failure: Option<v1::Failure>) -> anyhow::Error {
     StepError::new(path.to_owned(), failure.unwrap_or_default(), 1, Finality::Rejected).into()
 }

@@ -52,6 +52,7 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
                 verdict @ (Verdict::Retry { .. }
                 | Verdict::Final { .. }
                 | Verdict::Waited(_)
+                | Verdict::ChildBegan(_)
                 | Verdict::Refused { .. }) => never(run.refuse("a sleep", verdict).await),
             }
         }
@@ -68,6 +69,7 @@ async fn sleep(called: Called, duration: Duration) -> anyhow::Result<()> {
             verdict @ (Verdict::Retry { .. }
             | Verdict::Final { .. }
             | Verdict::Waited(_)
+            | Verdict::ChildBegan(_)
             | Verdict::Refused { .. }) => never(run.refuse("the end of a sleep", verdict).await),
         }
     }

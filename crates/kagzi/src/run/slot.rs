@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
-use kagzi_proto::v1::StepRef;
+use kagzi_proto::v1::{self, StepRef};
 use parking_lot::Mutex;
 
 use crate::run::inside;
@@ -102,6 +102,15 @@ struct State {
     released: bool,
     listed: Option<List>,
     heard: Option<Verdict>,
+    gathering: Option<Gathering>,
+}
+
+/// Operations that the function waits for together, and when it wants to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gathering {
+    /// Tells one from another of the same run.
+    pub(crate) number: u64,
+    pub(crate) wake: v1::Wake,
 }
 
 /// A list that an operation is in, once at a time.
@@ -139,6 +148,15 @@ impl Slot {
 
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.state.lock().phase = phase;
+    }
+
+    /// It is waited for together with others.
+    pub(crate) fn gather(&self, gathering: Gathering) {
+        self.state.lock().gathering = Some(gathering);
+    }
+
+    pub(crate) fn gathering(&self) -> Option<Gathering> {
+        self.state.lock().gathering
     }
 
     /// Notes that it is in a list. False: it was already.

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, report};
 use parking_lot::Mutex;
@@ -58,8 +59,8 @@ pub(crate) enum RunEnd {
     Completed(v1::Payload, Vec<v1::StepRecorded>),
     /// With the path of the step whose error the function returned, if it was one.
     Failed { failure: v1::Failure, step: String },
-    /// Until one of these is due.
-    Parked(Vec<String>),
+    /// Until one of these is due, or the last of them.
+    Parked(Vec<String>, v1::Wake),
     /// The code no longer matches the journal.
     Blocked(String),
     /// Not executed at all.
@@ -117,10 +118,10 @@ impl RunState {
 
     /// Failures are encoded here, the last place that all of them pass; payloads were, when they were
     /// measured.
-    pub(crate) fn submit(&self, mut body: report::Body) -> impl Future<Output = Verdict> {
+    pub(crate) async fn submit(&self, mut body: report::Body) -> Verdict {
         match &mut body {
-            report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure),
-            report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure),
+            report::Body::StepFailed(failed) => self.encode_failure(&mut failed.failure).await,
+            report::Body::RunFailed(failed) => self.encode_failure(&mut failed.failure).await,
             report::Body::StepRecorded(_)
             | report::Body::StepProgressed(_)
             | report::Body::StepsRecorded(_)
@@ -131,37 +132,82 @@ impl RunState {
             | report::Body::SignalAwaited(_)
             | report::Body::PromiseMade(_)
             | report::Body::ValueSet(_)
+            | report::Body::StartChild(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}
         }
         // What the code published before is durable no later.
-        let values = self.unsent_values();
-        let submitted = self.uplink.submit(self.lease.clone(), body);
-        async move {
-            for value in values {
-                self.uplink.tell(self.lease.clone(), value).await;
-            }
-            submitted.await
+        if self.has_unsent_values() {
+            Box::pin(self.send_values()).await;
+        }
+        let mut verdict = self.uplink.submit(self.lease.clone(), body).await;
+        // Decoded here, while the function stands still: once it hears of something it must go on at once, or
+        // a codec that takes its time would change the order of what is heard.
+        let waited = match &mut verdict {
+            Verdict::Waited(waited) => Some(&mut **waited),
+            Verdict::ChildBegan(began) => began.waited.as_mut(),
+            Verdict::Committed
+            | Verdict::Retry { .. }
+            | Verdict::Final { .. }
+            | Verdict::Sleeping { .. }
+            | Verdict::Refused { .. } => None,
+        };
+        if let Some(waited) = waited
+            && !self.uplink.codecs.is_empty()
+        {
+            Box::pin(self.decode_waited(waited)).await;
+        }
+        verdict
+    }
+
+    async fn encode_failure(&self, failure: &mut Option<v1::Failure>) {
+        if let Some(plain) = failure.take_if(|_| !self.uplink.codecs.is_empty()) {
+            *failure = Some(Box::pin(self.uplink.codecs.encode_failure(plain)).await);
         }
     }
 
-    fn encode_failure(&self, failure: &mut Option<v1::Failure>) {
-        *failure = failure.take().map(|failure| self.uplink.codecs.encode_failure(failure));
+    /// What somebody sent and cannot be decoded here is an error that the code can catch.
+    async fn decode_waited(&self, waited: &mut v1::Waited) {
+        let codecs = &self.uplink.codecs;
+        if let Some(failure) = &mut waited.failure {
+            if let Err(error) = codecs.decode_failure(failure).await {
+                tracing::debug!(%error, "a failure that somebody sent is shown as it came");
+            }
+            return;
+        }
+        let Some(signal) = waited.signal.take() else { return };
+        let decoding = AssertUnwindSafe(async { codecs.decode(signal).await });
+        let message = match decoding.catch_unwind().await {
+            Ok(Ok(signal)) => return waited.signal = Some(signal),
+            Ok(Err(error)) => format!("the signal cannot be decoded: {error}"),
+            Err(panic) => format!("a codec panicked: {}", failure::of_panic(&*panic).message),
+        };
+        waited.failure = Some(failure::new(codes::INVALID_INPUT, message, true));
     }
 
     /// The payload as it is sent, or the failure of one that cannot be. A codec is somebody else's code, and
     /// its panic is such a failure.
-    pub(crate) fn encode(&self, what: &str, payload: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
-        let encoded = catch_unwind(AssertUnwindSafe(|| self.uplink.codecs.encode(payload)));
+    pub(crate) async fn encode(
+        &self,
+        what: &str,
+        payload: v1::Payload,
+    ) -> Result<v1::Payload, Box<v1::Failure>> {
+        let encoding = AssertUnwindSafe(async { self.uplink.codecs.encode(payload).await });
+        let encoded = encoding.catch_unwind().await;
         let encoded = encoded.map_err(|panic| Box::new(failure::of_panic(&*panic)))?.map_err(|error| {
             let message = format!("{what} cannot be encoded: {error}");
             Box::new(failure::new(codes::INVALID_OUTPUT, message, true))
         })?;
-        match self.too_large(what, &encoded) {
+        self.fitting(what, encoded)
+    }
+
+    /// The payload, unless the server would refuse it.
+    pub(crate) fn fitting(&self, what: &str, sent: v1::Payload) -> Result<v1::Payload, Box<v1::Failure>> {
+        match self.too_large(what, &sent) {
             Some(failure) => Err(Box::new(failure)),
-            None => Ok(encoded),
+            None => Ok(sent),
         }
     }
 
@@ -231,6 +277,7 @@ pub(crate) fn refused(reported: &str, verdict: Verdict) -> RunEnd {
         | Verdict::Retry { .. }
         | Verdict::Final { .. }
         | Verdict::Sleeping { .. }
+        | Verdict::ChildBegan(_)
         | Verdict::Waited(_) => {
             let message = format!("the server answered {reported} with {verdict:?}");
             failure::new(codes::ERROR, message, false)

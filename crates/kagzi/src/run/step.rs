@@ -31,6 +31,30 @@ use crate::{codes, failure, limits, payload, trace};
 use kagzi_proto::idempotency_key;
 
 /// What a step's code may want to know about its own execution, and how it says how far it is.
+///
+/// ```
+/// # use kagzi::{StepContext, WorkflowContext};
+/// # struct Mailer;
+/// # impl Mailer { async fn send(&self, _key: String, _page: u32) -> anyhow::Result<()> { Ok(()) } }
+/// async fn send_all(step: StepContext) -> anyhow::Result<u32> {
+///     println!("{} of run {}, attempt {}", step.path(), step.run_id(), step.attempt());
+///     let mailer = step.state::<Mailer>();
+///     let stop = step.cancellation();
+///     tokio::spawn(async move { stop.cancelled().await; println!("nobody waits any more") });
+///     // Where the attempt before this one came to.
+///     let begin = step.last_progress::<u32>().unwrap_or(0);
+///     for page in begin..10 {
+///         mailer.send(format!("{}/{page}", step.idempotency_key()), page).await?;
+///         step.progress(&(page + 1));
+///     }
+///     step.heartbeat("all are sent");
+///     Ok(10)
+/// }
+///
+/// async fn newsletter(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
+///     ctx.step("send").run(send_all).await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct StepContext {
     run_id: Arc<str>,
@@ -202,7 +226,9 @@ where
         let attempt = context.attempt;
         context.last_progress = context.progress.last();
         permitted(&slot).await;
-        run.send_values().await;
+        if run.has_unsent_values() {
+            Box::pin(run.send_values()).await;
+        }
         run.uplink.step_started(v1::StepStarted {
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),
@@ -231,11 +257,15 @@ where
             executed = execute((&step.path, equipment), timeout, code) => executed,
             never = context.progress.send() => match never {},
         };
+        let elapsed_ms = retry_policy::millis(began.elapsed());
+        let recordable = match executed {
+            Ok(value) => recordable(run, value).await,
+            Err(failure) => Err(failure),
+        };
         attempted.end();
         run.turns.lock().end_code(&slot);
-        let elapsed_ms = retry_policy::millis(began.elapsed());
 
-        let failure = match executed.and_then(|value| recordable(run, &value)) {
+        let failure = match recordable {
             Ok((value, result)) => {
                 let (step, result) = (Some(step.clone()), Some(result));
                 run.ended(&slot, v1::StepRecorded { step, result, attempt, elapsed_ms });
@@ -281,6 +311,7 @@ where
             verdict @ (Verdict::Committed
             | Verdict::Sleeping { .. }
             | Verdict::Waited(_)
+            | Verdict::ChildBegan(_)
             | Verdict::Refused { .. }) => never(run.refuse("a failed step", verdict).await),
         }
     }
@@ -404,17 +435,18 @@ async fn execute<T>(
 
 /// The value as it will be read back, with its payload. Handing out the decoded value makes the first
 /// execution see exactly what a replay sees, and finds a type that cannot be read back before it is recorded.
-fn recordable<T: Serialize + DeserializeOwned>(
+async fn recordable<T: Serialize + DeserializeOwned>(
     run: &RunState,
-    value: &T,
+    value: T,
 ) -> Result<(T, v1::Payload), Box<v1::Failure>> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Box::new(failure::of_panic(&*panic));
     let invalid = |message| Box::new(failure::new(codes::INVALID_OUTPUT, message, true));
     // `Serialize`, `Deserialize` and codecs are somebody else's code, and their panics are the step's.
-    let result = catch_unwind(AssertUnwindSafe(|| payload::encode(value)))
+    let result = catch_unwind(AssertUnwindSafe(|| payload::encode(&value)))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
-    let encoded = run.encode("the step's result", result.clone())?;
+    drop(value);
+    let encoded = run.encode("the step's result", result.clone()).await?;
     let value = catch_unwind(AssertUnwindSafe(|| payload::decode(Some(&result))))
         .map_err(panicked)?
         .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;

@@ -13,6 +13,24 @@ use crate::run::step::{StepContext, StepOptions, run_step};
 use crate::step_error::StepFailure;
 
 /// A step that is being described. Options may come in any order; what is not set is inherited.
+///
+/// ```
+/// # use kagzi::{RetryPolicy, WorkflowContext};
+/// # use std::time::Duration;
+/// async fn order(ctx: WorkflowContext, cents: u64) -> anyhow::Result<String> {
+///     let charged = ctx
+///         .step("charge")
+///         .timeout(Duration::from_secs(30))
+///         .retry_policy(RetryPolicy::default().initial_interval(Duration::from_secs(2)))
+///         .attempts(5)
+///         .on_retry(|attempt, failure, delay| println!("attempt {attempt}: {failure}, again in {delay:?}"))
+///         .run(move |step| async move { Ok(format!("{cents} cents, attempt {}", step.attempt())) })
+///         .await?;
+///     // The same with the older word: one execution, and no retry.
+///     ctx.step("mail").retries(1).run(|_| async { Ok(()) }).await?;
+///     Ok(charged)
+/// }
+/// ```
 #[must_use = "a step does nothing until .run(..) is awaited"]
 pub struct StepBuilder<'a> {
     context: &'a WorkflowContext,

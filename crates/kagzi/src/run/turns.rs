@@ -317,22 +317,31 @@ impl Turns {
     }
 
     /// What the run waits for, if it waits for times only. Operations that nobody looks at do not count.
-    pub(crate) fn waits(&self) -> Option<Vec<String>> {
+    ///
+    /// Where all of them are one gathering, the last of them wakes the run.
+    pub(crate) fn waits(&self) -> Option<(Vec<String>, v1::Wake)> {
         if !self.live || !self.queue.is_empty() || !self.held.is_empty() {
             return None;
         }
         let mut waits = Vec::new();
+        let (mut first, mut mixed) = (None, false);
         for slot in self.open.values() {
             if slot.is_dormant() {
                 continue;
             }
             match slot.phase() {
-                Phase::Blocked => waits.push(slot.step.path.clone()),
+                Phase::Blocked => {
+                    let gathering = slot.gathering();
+                    mixed |= *first.get_or_insert(gathering) != gathering;
+                    waits.push(slot.step.path.clone());
+                }
                 Phase::Waits | Phase::Executes | Phase::Lent => return None,
                 Phase::Dropped => {}
             }
         }
-        (!waits.is_empty()).then_some(waits)
+        let gathering = first.flatten().filter(|_| !mixed);
+        let wake = gathering.map_or(v1::Wake::Unspecified, |gathering| gathering.wake);
+        (!waits.is_empty()).then_some((waits, wake))
     }
 
     /// The run is over: whoever is left holds the run no longer. To be dropped outside the lock.

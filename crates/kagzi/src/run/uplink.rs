@@ -48,6 +48,8 @@ pub(crate) enum Verdict {
     },
     /// How a wait stands.
     Waited(Box<v1::Waited>),
+    /// A child exists.
+    ChildBegan(Box<v1::ChildBegan>),
     Refused {
         code: String,
         message: String,
@@ -60,6 +62,7 @@ impl Verdict {
         match self {
             Verdict::Committed | Verdict::Final { .. } => true,
             Verdict::Waited(waited) => waited.outcome() != v1::WaitOutcome::Waiting,
+            Verdict::ChildBegan(began) => began.waited.is_none(),
             Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => false,
         }
     }

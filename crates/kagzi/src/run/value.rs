@@ -10,6 +10,15 @@ use crate::run::context::WorkflowContext;
 
 impl WorkflowContext {
     /// The time, recorded as a step: a replay is told the same. It is the worker's clock.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn lottery(ctx: WorkflowContext, people: u64) -> anyhow::Result<String> {
+    ///     let (drawn_at, ticket) = (ctx.now().await?, ctx.uuid().await?);
+    ///     let winner = ctx.random().await? % people;
+    ///     Ok(format!("number {winner} has won, ticket {ticket}, drawn {drawn_at:?}"))
+    /// }
+    /// ```
     pub fn now(&self) -> impl Future<Output = anyhow::Result<SystemTime>> + Send + use<> {
         self.run("now", async { Ok(SystemTime::now()) })
     }

@@ -259,7 +259,7 @@ impl ScheduleBuilder {
         let request = v1::UpdateScheduleRequest {
             schedule_id: id.clone(),
             namespace_id: client.namespace_id().to_owned(),
-            spec: Some(encoded(&client, self.into_spec()?)?),
+            spec: Some(encoded(&client, self.into_spec()?).await?),
             if_version,
         };
         rpc!(client, Schedules.update_schedule, Safe, "update a schedule", request)?;
@@ -283,7 +283,7 @@ impl ScheduleBuilder {
         let request = v1::CreateScheduleRequest {
             schedule_id: id.clone(),
             namespace_id: client.namespace_id().to_owned(),
-            spec: Some(encoded(&client, plain.clone())?),
+            spec: Some(encoded(&client, plain.clone()).await?),
             paused: paused.is_some(),
             note: paused.unwrap_or_default(),
         };
@@ -295,7 +295,10 @@ impl ScheduleBuilder {
         // An encoded input never looks the same twice, so the server sees another one. If the one that is
         // there says the same, ask again with it: then the server compares the rest.
         let stored = handle.stored().await?.spec.and_then(|spec| spec.input);
-        let decoded = stored.clone().map(|input| client.codecs.decode(input)).transpose();
+        let decoded = match stored.clone() {
+            Some(input) => client.codecs.decode(input).await.map(Some),
+            None => Ok(None),
+        };
         if !decoded.is_ok_and(|decoded| decoded == plain.input) {
             return Err(taken);
         }
@@ -321,11 +324,11 @@ async fn create(client: &Client, request: v1::CreateScheduleRequest) -> Result<b
 }
 
 /// The spec as it is sent.
-fn encoded(client: &Client, mut spec: v1::ScheduleSpec) -> Result<v1::ScheduleSpec, Error> {
+async fn encoded(client: &Client, mut spec: v1::ScheduleSpec) -> Result<v1::ScheduleSpec, Error> {
     if let Some(input) = spec.input.take() {
         let failed =
             |error: CodecError| Error::Encode { what: "the schedule's input", message: error.to_string() };
-        spec.input = Some(client.codecs.encode(input).map_err(failed)?);
+        spec.input = Some(client.codecs.encode(input).await.map_err(failed)?);
     }
     Ok(spec)
 }

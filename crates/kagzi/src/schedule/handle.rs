@@ -111,7 +111,7 @@ impl ScheduleHandle {
     /// somebody else changed it meanwhile.
     pub async fn edit(&self) -> Result<ScheduleBuilder, Error> {
         let mut schedule = self.stored().await?;
-        self.decode(&mut schedule)?;
+        self.decode(&mut schedule).await?;
         Ok(ScheduleBuilder::of(self.client.clone(), schedule))
     }
 
@@ -122,19 +122,19 @@ impl ScheduleHandle {
 
     /// Reads the schedule as it is now.
     pub async fn describe(&self) -> Result<Schedule, Error> {
-        self.read(self.stored().await?)
+        self.read(self.stored().await?).await
     }
 
-    fn read(&self, mut schedule: v1::Schedule) -> Result<Schedule, Error> {
-        self.decode(&mut schedule)?;
+    async fn read(&self, mut schedule: v1::Schedule) -> Result<Schedule, Error> {
+        self.decode(&mut schedule).await?;
         Ok(Schedule::from_proto(schedule))
     }
 
-    fn decode(&self, schedule: &mut v1::Schedule) -> Result<(), Error> {
+    async fn decode(&self, schedule: &mut v1::Schedule) -> Result<(), Error> {
         if let Some(spec) = &mut schedule.spec
             && let Some(input) = spec.input.take()
         {
-            let decoded = self.client.codecs.decode(input);
+            let decoded = self.client.codecs.decode(input).await;
             spec.input = Some(decoded.map_err(|error| Error::undecodable("the schedule's input", &error))?);
         }
         Ok(())
@@ -153,7 +153,7 @@ impl ScheduleHandle {
         let (schedule_id, namespace_id) = self.key();
         let request = v1::PauseScheduleRequest { schedule_id, namespace_id, note: note.into() };
         let answer = rpc!(self.client, Schedules.pause_schedule, Safe, "pause a schedule", request)?;
-        self.read(answer.schedule.unwrap_or_default())
+        self.read(answer.schedule.unwrap_or_default()).await
     }
 
     /// Lets it go on, with or without the times that passed meanwhile.
@@ -162,7 +162,7 @@ impl ScheduleHandle {
         let catch_up = missed == Missed::CatchUp;
         let request = v1::ResumeScheduleRequest { schedule_id, namespace_id, catch_up };
         let answer = rpc!(self.client, Schedules.resume_schedule, Safe, "resume a schedule", request)?;
-        self.read(answer.schedule.unwrap_or_default())
+        self.read(answer.schedule.unwrap_or_default()).await
     }
 
     /// Starts a run now, whatever the timetable and the overlap policy say.

@@ -22,6 +22,39 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// An engine for tests. Sleeps, retries, deadlines and timeouts of the server follow its clock, which moves
 /// by [`advance`](TestEngine::advance) and [`skip_time`](TestEngine::skip_time) only. The worker's own limit
 /// on a step (`.timeout(..)`) is real time, because the step's code is.
+///
+/// ```
+/// use std::time::Duration;
+/// use kagzi::{WorkflowContext, client::RunStatus, testing::TestEngine};
+///
+/// async fn remind(ctx: WorkflowContext, user: String) -> anyhow::Result<String> {
+///     ctx.sleep(Duration::from_secs(3600)).await?;
+///     ctx.run("mail", async move { Ok(format!("mailed {user}")) }).await
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let engine = TestEngine::start().await;
+/// engine.work("mails", |worker| { worker.register("remind", remind); }).await;
+/// // The same where the worker needs options; this one ends with the test's runtime.
+/// tokio::spawn(engine.worker("mails").max_concurrent(4).register("remind", remind).run());
+/// let began = engine.now();
+/// let run = engine.client().workflow("remind", "mails", "Ada").await?;
+///
+/// engine.settle().await;
+/// engine.history(run.run_id()).await.assert_status(RunStatus::Sleeping);
+/// engine.advance(Duration::from_secs(3600));
+/// assert_eq!(run.result::<String>().await?, "mailed Ada");
+/// assert_eq!(engine.now().duration_since(began)?, Duration::from_secs(3600));
+///
+/// // From here on the clock moves by itself, whenever everything waits.
+/// engine.skip_time();
+/// let again = engine.client().workflow("remind", "mails", "Bob").await?;
+/// assert_eq!(again.result::<String>().await?, "mailed Bob");
+/// engine.close().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct TestEngine {
     server: Embedded,
     pub(crate) clock: TestClock,

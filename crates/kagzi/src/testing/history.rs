@@ -12,6 +12,36 @@ const STEP_COMPLETED: &str = "step_completed";
 const STEP_FAILED: &str = "step_failed";
 
 /// A run and its history. Assertions answer with the history, so that they can be chained.
+///
+/// ```
+/// # use kagzi::{WorkflowContext, client::RunStatus, testing::TestEngine, workflow::StepFailure};
+/// # async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+/// #     ctx.run("price", async { Ok(450) }).await?;
+/// #     ctx.run("charge", async { Err(StepFailure::new("DECLINED", "no").non_retryable().into()) }).await
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// # let engine = TestEngine::start().await;
+/// # engine.work("orders", |worker| { worker.register("order", order); }).await;
+/// let run = engine.client().workflow("order", "orders", ()).await?;
+/// assert!(run.result::<()>().await.is_err());
+///
+/// let history = engine.history(run.run_id()).await;
+/// history.assert_failed("DECLINED").assert_steps(["price"]).assert_attempts("charge", 1);
+/// history.assert_status(RunStatus::Failed);
+/// assert_eq!((history.steps(), history.attempts_of("price")), (vec!["price"], 1));
+/// assert_eq!(history.result_of::<u64>("price"), 450);
+/// assert_eq!(history.events()[0].kind, "run_started");
+/// assert_eq!(history.run().workflow_type, "order");
+///
+/// # async fn price(_: WorkflowContext, _: ()) -> anyhow::Result<u64> { Ok(450) }
+/// # engine.work("prices", |worker| { worker.register("price", price); }).await;
+/// let run = engine.client().workflow("price", "prices", ()).await?;
+/// run.result::<u64>().await?;
+/// engine.history(run.run_id()).await.assert_completed();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct History {
     run: Run,

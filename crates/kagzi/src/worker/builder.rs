@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use crate::addresses::Addresses;
 use crate::cancellation::CancellationToken;
 use crate::client::wire::{Interceptors, OutgoingCall};
-use crate::codec::{Codecs, PayloadCodec};
+use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
@@ -130,6 +130,19 @@ impl WorkerBuilder {
     /// Adds a codec: see [`PayloadCodec`]. Clients need the same ones.
     pub fn codec(mut self, codec: impl PayloadCodec) -> Self {
         self.codecs = self.codecs.and(codec);
+        self
+    }
+
+    /// The same for a codec that has to ask somebody, such as a key service: see [`AsyncPayloadCodec`].
+    ///
+    /// ```no_run
+    /// # use kagzi::codec::AsyncPayloadCodec;
+    /// # async fn build(vault: impl AsyncPayloadCodec) -> Result<kagzi::Worker, kagzi::Error> {
+    /// kagzi::Worker::builder("127.0.0.1:50051", "orders").async_codec(vault).build().await
+    /// # }
+    /// ```
+    pub fn async_codec(mut self, codec: impl AsyncPayloadCodec) -> Self {
+        self.codecs = self.codecs.and_async(codec);
         self
     }
 

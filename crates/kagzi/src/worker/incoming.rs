@@ -137,6 +137,7 @@ impl Session {
                 Verdict::Sleeping { remaining: from_millis(sleeping.remaining_ms) }
             }
             Some(Body::Waited(waited)) => Verdict::Waited(Box::new(waited)),
+            Some(Body::ChildBegan(began)) => Verdict::ChildBegan(Box::new(began)),
             Some(Body::Refused(refused)) => return self.on_refused(seq, refused),
             None => {
                 let message = "an answer of an unknown kind".to_owned();

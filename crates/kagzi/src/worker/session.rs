@@ -286,6 +286,7 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
         | Body::PromiseMade(_)
         | Body::ValueSet(_)
         | Body::SignalAwaited(_)
+        | Body::StartChild(_)
         | Body::StepsRecorded(_)
         | Body::StepClosed(_) => None,
         Body::RunCompleted(_)

@@ -55,6 +55,11 @@ impl<I, O> Workflow<I, O> {
     }
 
     /// Its name.
+    ///
+    /// ```
+    /// const ORDER: kagzi::Workflow<u64, String> = kagzi::Workflow::new("order");
+    /// assert_eq!(ORDER.name(), "order");
+    /// ```
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -167,6 +172,13 @@ impl<O: DeserializeOwned> TypedRun<O> {
 
 impl<O> TypedRun<O> {
     /// The same run without the type.
+    ///
+    /// ```no_run
+    /// # async fn start(client: kagzi::Client) -> Result<(), kagzi::Error> {
+    /// const ORDER: kagzi::Workflow<u64, String> = kagzi::Workflow::new("order").queue("orders");
+    /// client.start(ORDER).input(450).await?.untyped().cancel("no longer wanted").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn untyped(self) -> RunHandle {
         self.handle
     }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kagzi::client::RunStatus;
-use kagzi::codec::{CodecError, Payload, PayloadCodec};
+use kagzi::codec::{AsyncPayloadCodec, CodecError, Payload, PayloadCodec};
 use kagzi::testing::{History, TestEngine};
+use kagzi::worker::WorkerBuilder;
 use kagzi::{RetryPolicy, WorkflowContext};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -16,6 +17,7 @@ const DISPATCHES_MAX: u32 = 12;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Panics at what contains the word.
+#[derive(Clone, Copy)]
 struct Touchy {
     encoding: &'static str,
     decoding: &'static str,
@@ -39,8 +41,42 @@ impl PayloadCodec for Touchy {
     }
 }
 
-/// Executes the workflow on a worker with this codec until it ends or waits for a person.
+/// The same, after it has asked somebody.
+struct Asking(Touchy);
+
+impl AsyncPayloadCodec for Asking {
+    async fn encode(&self, payload: Payload) -> Result<Payload, CodecError> {
+        tokio::task::yield_now().await;
+        PayloadCodec::encode(&self.0, payload)
+    }
+
+    async fn decode(&self, payload: Payload) -> Result<Payload, CodecError> {
+        tokio::task::yield_now().await;
+        PayloadCodec::decode(&self.0, payload)
+    }
+}
+
+/// Executes the workflow on a worker with this codec, and on one whose codec awaits something first, which
+/// must make no difference.
 async fn played<F, Fut, I, O>(codec: Touchy, function: F) -> History
+where
+    F: Fn(WorkflowContext, I) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
+    I: serde::de::DeserializeOwned + Send + 'static,
+    O: Serialize + Send + 'static,
+{
+    let asking = played_by(|worker| worker.async_codec(Asking(codec)), function.clone()).await;
+    let history = played_by(|worker| worker.codec(codec), function).await;
+    let end = |history: &History| {
+        let run = history.run().clone();
+        (run.status, run.error.map(|error| (error.code, error.message)), run.status_detail)
+    };
+    assert_eq!(end(&asking), end(&history));
+    history
+}
+
+/// Executes the workflow until it ends or waits for a person.
+async fn played_by<F, Fut, I, O>(codec: impl FnOnce(WorkerBuilder) -> WorkerBuilder, function: F) -> History
 where
     F: Fn(WorkflowContext, I) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = anyhow::Result<O>> + Send + 'static,
@@ -48,7 +84,7 @@ where
     O: Serialize + Send + 'static,
 {
     let engine = TestEngine::start().await;
-    let mut worker = engine.worker("q").codec(codec).build().await.unwrap();
+    let mut worker = codec(engine.worker("q")).build().await.unwrap();
     worker.register("rude", function);
     let worker = tokio::spawn(worker.run());
     engine.skip_time();
@@ -268,6 +304,8 @@ async fn values_that_panic_when_they_are_read_or_written_end_the_run() {
 
     assert_ended(&played(calm(), output).await, RunStatus::Failed);
     assert_ended(&played(calm(), result).await, RunStatus::Failed);
-    assert_ended(&played(calm(), replayed).await, RunStatus::Paused);
+    assert_ended(&played_by(|worker| worker.codec(calm()), replayed).await, RunStatus::Paused);
+    READ_BREAKS.store(false, Ordering::SeqCst);
+    assert_ended(&played_by(|worker| worker.async_codec(Asking(calm())), replayed).await, RunStatus::Paused);
     assert_ended(&played(calm(), input).await, RunStatus::Failed);
 }

@@ -1,5 +1,6 @@
 //! What becomes of payloads between the code that makes them and the code that reads them.
 
+mod awaiting;
 mod codecs;
 mod encryption;
 mod logs;

@@ -1,0 +1,36 @@
+//! What others told the run, beside the waits of its steps.
+
+use super::Aggregate;
+use crate::{Mail, Name, Step, StepState};
+
+impl Aggregate {
+    /// The oldest open wait on this channel that the code has not dropped.
+    pub fn waits_on(&self, channel: &Name) -> Option<&Step> {
+        let waits = |step: &&Step| {
+            matches!(&step.state, StepState::Waiting(wait) if wait.channel() == Some(channel)) && !step.closed
+        };
+        self.mail.as_deref()?.waiting(channel).filter_map(|path| self.steps.get(path)).find(waits)
+    }
+
+    /// A signal that this step waits for is there and was not taken.
+    pub fn is_signalled(&self, step: &Step) -> bool {
+        match (&step.state, self.mail.as_deref()) {
+            (StepState::Waiting(wait), Some(mail)) => {
+                wait.channel().is_some_and(|channel| mail.next(channel).is_some())
+            }
+            (StepState::Waiting(_) | StepState::Running { .. } | StepState::Done(_), _) => false,
+        }
+    }
+
+    pub(super) fn mail_mut(&mut self) -> &mut Mail {
+        self.mail.get_or_insert_default()
+    }
+
+    /// The channel on which the step waits, if it does.
+    pub(super) fn channel_of(&self, path: &Name) -> Option<Name> {
+        match &self.steps.get(path)?.state {
+            StepState::Waiting(wait) => wait.channel().cloned(),
+            StepState::Running { .. } | StepState::Done(_) => None,
+        }
+    }
+}
