@@ -278,6 +278,7 @@ fn start_child(lease: &LeaseRef, step: StepRef, awaited: bool) -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     });
     let (close, timeout_ms) = (ClosePolicy::Cancel, Some(60_000));
     lease.report(act::StartChild { step, start, close, awaited, told: true, timeout_ms, park: false })
