@@ -27,7 +27,7 @@ debug=${CARGO_TARGET_DIR:-target}/debug
 case $mode in
 quick) stage_count=5 ;;
 full) stage_count=12 ;;
-soak) stage_count=6 ;;
+soak) stage_count=7 ;;
 esac
 stage_number=0
 summary=
@@ -189,6 +189,11 @@ random_deaths() {
         cargo test --quiet --locked -p kagzi-faults --test faults chaos
 }
 
+endless_runs() {
+    KAGZI_GENERATIONS=${KAGZI_SOAK_GENERATIONS:-10000} \
+        cargo test --locked -p kagzi --features testing --test generations thousand -- --nocapture
+}
+
 restarts() {
     KAGZI_RESTARTS_SECONDS=${KAGZI_SOAK_RESTARTS_SECONDS:-1200} \
         cargo test --locked -p kagzi-faults --test postgres restarts
@@ -222,6 +227,7 @@ soak)
     stage "random programs" random_programs
     stage "random histories" random_histories
     stage "random deaths" random_deaths
+    stage "endless runs" endless_runs
     stage "restarts" restarts
     ;;
 esac

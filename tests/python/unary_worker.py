@@ -309,9 +309,59 @@ def main():
     assert "ended" in message, message
     claim("a run waits for a signal without a worker, is told once, and refuses when it has ended")
 
+    endless = flows.StartWorkflow(
+        flow.StartWorkflowRequest(
+            business_id="python-cart",
+            task_queue=QUEUE,
+            workflow_type=TYPE,
+            input=common.Payload(data=b"[]", content_type=JSON),
+        )
+    )
+    for item in ["tea", "milk", "cups"]:
+        flows.SignalWorkflowRun(
+            flow.SignalWorkflowRunRequest(
+                run=common.RunRef(business_id="python-cart"),
+                channel="item",
+                signal_id=item,
+                payload=common.Payload(data=json.dumps(item).encode(), content_type=JSON),
+            )
+        )
+    for generation in [1, 2, 3]:
+        held = poll()
+        assert (held.run_id, held.generation, list(held.journal)) == (endless.run_id, generation, [])
+        cart = json.loads(held.workflow_input)
+        prefix = "" if generation == 1 else f"~{generation}/"
+        request = work.AwaitSignalRequest(
+            lease=held.lease, step=common.StepRef(path=f"{prefix}item", position=0), channel="item"
+        )
+        cart.append(json.loads(workers.AwaitSignal(request).waited.signal.data))
+        input = common.Payload(data=json.dumps(cart).encode(), content_type=JSON)
+        on = work.ContinueRunRequest(lease=held.lease, input=input)
+        if generation == 3:
+            large = common.Payload(data=b"x" * (3 * 1024 * 1024))
+            refused(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                lambda: workers.ContinueRun(work.ContinueRunRequest(lease=held.lease, input=large)),
+            )
+            workers.CompleteWorkflow(
+                work.CompleteWorkflowRequest(lease=held.lease, output=json.dumps(cart).encode())
+            )
+            refused(stale, lambda: workers.ContinueRun(on))
+        else:
+            workers.ContinueRun(on)
+            # The answer may be lost: sent again, it is recognised.
+            workers.ContinueRun(on)
+    ended = flows.GetWorkflowRun(flow.GetWorkflowRunRequest(run_id=endless.run_id)).workflow_run
+    assert json.loads(ended.output.data) == ["tea", "milk", "cups"] and ended.generation == 3
+    repeat = flow.SignalWorkflowRunRequest(
+        run=common.RunRef(business_id="python-cart"), channel="item", signal_id="tea"
+    )
+    assert flows.SignalWorkflowRun(repeat).already_delivered
+    claim("a run continues in place, keeps the signals that nobody took, and knows those that were")
+
     me = workers.GetWorker(work.GetWorkerRequest(worker_id=worker_id)).worker
     assert me.status == work.WORKER_STATUS_ONLINE and me.labels["language"] == "python"
-    assert (me.active_count, me.total_completed, me.total_failed) == (0, 2, 0)
+    assert (me.active_count, me.total_completed, me.total_failed) == (0, 3, 0)
     left = workers.DeregisterWorker(work.DeregisterWorkerRequest(worker_id=worker_id))
     assert left.released == 0
     message = refused(stale, poll)

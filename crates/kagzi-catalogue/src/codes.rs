@@ -23,6 +23,7 @@ failure_codes! {
     OUTSIDE_WORKFLOW "A step was called outside its workflow's function."
     PAYLOAD_TOO_LARGE "A result is larger than the server accepts; the effect has happened."
     TIMED_OUT "An attempt of a step took longer than it may, or the run did not finish before its deadline."
+    NOT_YET "A look of `ctx.poll` did not find what it looks for; it looks again."
     WORKER_LOST "The worker that executed the step was lost as often as the policy allows."
     LEASE_LOST "The run was taken from its worker while the attempt ran."
     RELEASED "The worker gave the run back while the attempt ran, as often as it may."

@@ -19,6 +19,7 @@ pub mod status;
 mod step;
 mod steps;
 mod terminate;
+mod tree;
 mod value;
 mod view;
 mod wait;
@@ -43,6 +44,8 @@ pub enum Verb {
     History(history::Args),
     /// Say in one sentence why a run is where it is.
     Why(why::Args),
+    /// Show the runs that a run has started, and theirs.
+    Tree(tree::Args),
     /// Tell a run something that its code waits for.
     Signal(signal::Args),
     /// Ask a run's code something and print its answer.
@@ -75,6 +78,7 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Steps(args) => steps::perform(args, session).await,
         Verb::History(args) => history::perform(args, session).await,
         Verb::Why(args) => why::perform(args, session).await,
+        Verb::Tree(args) => tree::perform(args, session).await,
         Verb::Signal(args) => signal::perform(args, session).await,
         Verb::Ask(args) => ask::perform(args, session).await,
         Verb::Value(args) => value::perform(args, session).await,

@@ -27,7 +27,9 @@ impl Assigned {
             return Ok(Assigned { run, input, journal: Vec::new() });
         }
         let journals = &engine.hub().journals;
-        let journal = read_on(engine, &run, journals.take(run.id)).await?;
+        // What is kept of a generation before is of no use any more.
+        let kept = Some(journals.take(run.id)).filter(|kept| kept.last_seq() >= run.first_seq);
+        let journal = read_on(engine, &run, kept.unwrap_or_default()).await?;
         let (input, entries) = (journal.input(), journal.entries());
         journals.keep(run.id, journal);
         Ok(Assigned { run, input, journal: entries })
@@ -38,9 +40,10 @@ impl Assigned {
 /// stream and by pages ([`Outline`]) for workers without one.
 async fn read_on(engine: &Engine, run: &Run, mut journal: Journal) -> Result<Journal, EngineError> {
     loop {
+        let beyond = journal.last_seq().max(run.first_seq - 1);
         let request = EventRequest {
             filter: EventFilter::default(),
-            beyond: Some(journal.last_seq()).filter(|seq| *seq > 0),
+            beyond: Some(beyond).filter(|seq| *seq > 0),
             upwards: true,
             limit: PAGE_LEN,
             bytes_max: PAGE_BYTES,
@@ -49,16 +52,24 @@ async fn read_on(engine: &Engine, run: &Run, mut journal: Journal) -> Result<Jou
         LaneStats::add(&engine.store().stats().replay_events, piece.events.len() as u64);
         piece.events.iter().for_each(|event| journal.absorb(event));
         if !piece.more {
-            return Ok(journal);
+            return filled(engine, run, journal).await;
         }
         let progress = |event: &&Event| matches!(event.kind, EventKind::StepProgressed { .. });
         if piece.events.iter().filter(progress).count() > PROGRESS_MAX {
             let beyond = journal.last_seq();
             let outline = Outline::read(engine, (&run.namespace, run.id), journal, beyond).await?;
-            let mut journal = outline.view;
-            let payloads = engine.payloads(&run.namespace, run.id, &journal.missing()).await?;
-            payloads.into_iter().for_each(|(seq, payload)| journal.fill(seq, payload));
-            return Ok(journal);
+            return filled(engine, run, outline.view).await;
         }
     }
+}
+
+/// Adds the payloads that were not read with their events: those of an outline, and of signals that were told
+/// to the run before this generation.
+async fn filled(engine: &Engine, run: &Run, mut journal: Journal) -> Result<Journal, EngineError> {
+    let missing = journal.missing();
+    if !missing.is_empty() {
+        let payloads = engine.payloads(&run.namespace, run.id, &missing).await?;
+        payloads.into_iter().for_each(|(seq, payload)| journal.fill(seq, payload));
+    }
+    Ok(journal)
 }

@@ -80,6 +80,10 @@ impl Engine {
             },
             false => sentence,
         };
+        let sentence = match run.generation {
+            1 => sentence,
+            later => format!("{sentence}; it continued in place and is in generation {later}"),
+        };
         let sentence = match first_deadline(&run) {
             Some(at) => format!(
                 "{sentence}; but its deadline comes first: it will time out at {} ({})",

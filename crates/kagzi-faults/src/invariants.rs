@@ -40,6 +40,8 @@ mod is {
     pub const STEP_CLOSED: i64 = 23;
     pub const SIGNAL_RECEIVED: i64 = 24;
     pub const WAIT_ENDED: i64 = 26;
+    pub const RUN_STARTED: i64 = 1;
+    pub const RUN_CONTINUED: i64 = 29;
     pub const COMPLETED: i64 = 4;
     pub const FAILED: i64 = 5;
     pub const TIMED_OUT: i64 = 7;
@@ -61,7 +63,8 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
     }
     let executions = log.read();
     for run in found.runs.values() {
-        let history = found.events.get(&run.id).map_or(&[][..], Vec::as_slice);
+        let whole = found.events.get(&run.id).map_or(&[][..], Vec::as_slice);
+        let history = living(run, whole);
         one_result(run, history);
         one_end(run, history);
         epochs_rise(run, history);
@@ -80,6 +83,23 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
     let completed = found.runs.values().filter(|run| run.status == is::COMPLETED).count();
     let began = executions.iter().filter(|execution| execution.phase == Phase::Began).count();
     Evidence { runs: found.runs.len(), completed, results, executions: began }
+}
+
+/// The living generation. What is left of those before it is for people; only the first event and what this
+/// generation took along must be there.
+fn living<'h>(run: &Run, whole: &'h [Event]) -> &'h [Event] {
+    assert!(whole.first().is_some_and(|first| first.seq == 1), "I11: run {} has no beginning", run.id);
+    let at = whole.partition_point(|event| event.seq < run.first_seq);
+    let living = &whole[at..];
+    if run.first_seq > 1 {
+        let begins = living.first().filter(|first| first.kind == is::RUN_CONTINUED);
+        let begins = begins.unwrap_or_else(|| panic!("I11: run {} begins nowhere", run.id));
+        for signal in begins.detail["unread"].as_array().into_iter().flatten() {
+            let is_there = whole.iter().any(|event| Some(event.seq) == signal["received"].as_i64());
+            assert!(is_there, "I14: run {} has lost the signal {signal}", run.id);
+        }
+    }
+    living
 }
 
 /// I10: at most one run per schedule and nominal time.
@@ -129,7 +149,8 @@ fn one_result(run: &Run, history: &[Event]) {
 /// I3: every claim has a higher epoch than the one before, and the row has the last.
 fn epochs_rise(run: &Run, history: &[Event]) {
     let claims = history.iter().filter(|event| event.kind == is::RUN_CLAIMED);
-    let mut last = 0;
+    // A later generation begins with the epoch of the lease that ended with the one before.
+    let mut last = history.first().and_then(|first| first.detail["epoch"].as_i64()).unwrap_or(0);
     for claim in claims {
         let epoch = claim.detail["epoch"].as_i64().expect("a claim has an epoch");
         assert!(epoch > last, "I3: run {} was claimed at epoch {epoch} after {last}", run.id);
@@ -181,6 +202,13 @@ fn signals_once(run: &Run, history: &[Event]) {
         let name = |field: &str| event.detail[field].as_str().unwrap_or_default().to_owned();
         let signal = (name("channel"), name("id"));
         match event.kind {
+            is::RUN_CONTINUED => {
+                for told in ["taken", "unread"] {
+                    let signals = event.detail[told].as_array().into_iter().flatten();
+                    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+                    came.extend(signals.map(|signal| (text(&signal["channel"]), text(&signal["id"]))));
+                }
+            }
             is::SIGNAL_RECEIVED => assert!(came.insert(signal), "I14: a signal of run {} came twice", run.id),
             is::WAIT_ENDED => {
                 let early = !event.detail["received"].is_null();
@@ -195,13 +223,14 @@ fn signals_once(run: &Run, history: &[Event]) {
     }
 }
 
-/// I11: 1, 2, 3, … and the first is the start.
+/// I11: 1, 2, 3, … and the first is the start; or from where the living generation begins.
 fn gapless(run: &Run, history: &[Event]) {
     assert!(!history.is_empty(), "I11: run {} has no history", run.id);
-    for (event, expected) in history.iter().zip(1..) {
+    for (event, expected) in history.iter().zip(run.first_seq..) {
         assert_eq!(event.seq, expected, "I11: run {} has a gap", run.id);
     }
-    assert_eq!(history[0].kind, 1, "I11: run {} begins with its start", run.id);
+    let begins = if run.first_seq == 1 { is::RUN_STARTED } else { is::RUN_CONTINUED };
+    assert_eq!(history[0].kind, begins, "I11: run {} begins with its start", run.id);
 }
 
 /// I6: no sleep ends and no retry begins before its time.
@@ -235,7 +264,9 @@ fn one_handler(run: &Run, history: &[Event], found: &Rows) {
     let told = history
         .iter()
         .filter(|event| event.kind == is::HANDLER_STARTED && event.detail["workflow_type"] == wanted);
-    let told: Vec<&str> = told.filter_map(|event| event.detail["handler"].as_str()).collect();
+    let carried = history.iter().filter_map(|event| event.detail["handlers"].as_array()).flatten();
+    let carried = carried.filter_map(|handler| handler.as_str());
+    let told: Vec<&str> = carried.chain(told.filter_map(|event| event.detail["handler"].as_str())).collect();
     let handles =
         |other: &&Run| other.workflow_type == wanted && other.options["handler_of"].as_str() == Some(&run.id);
     let handlers: Vec<&str> = found.runs.values().filter(handles).map(|other| other.id.as_str()).collect();

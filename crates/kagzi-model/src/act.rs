@@ -12,6 +12,7 @@ pub use crate::decide::{
     close_step::CloseStep,
     complete::Complete,
     complete_promise::CompletePromise,
+    continue_run::Continue,
     expire::Expire,
     fail::Fail,
     fail_step::FailStep,

@@ -135,6 +135,8 @@ acts! {
         SetLabel(act::SetLabel),
         /// Ends the run with its output.
         Complete(act::Complete),
+        /// Begins the run anew with another input.
+        Continue(Box<act::Continue>),
         /// Ends the run with an error.
         Fail(Box<act::Fail>),
         /// Ends the lease until something that the run waits for is due.

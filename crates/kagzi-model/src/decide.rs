@@ -19,6 +19,7 @@ pub mod claim;
 pub mod close_step;
 pub mod complete;
 pub mod complete_promise;
+pub mod continue_run;
 mod ending;
 pub mod expire;
 pub mod fail;
@@ -89,8 +90,9 @@ fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Re
         return Ok(Change::nothing(reply));
     }
     let lease = lease_guard::held(seen, epoch)?;
-    // Words of progress and values are left out when there is no room, which is their own rule.
-    if !matches!(report, Report::Progress(_) | Report::SetValue(_)) {
+    // Words of progress and values are left out when there is no room, which is their own rule. And a run
+    // whose history is full can always begin an empty one.
+    if !matches!(report, Report::Progress(_) | Report::SetValue(_) | Report::Continue(_)) {
         history_bound::check(seen, report.payload_bytes())?;
     }
     match report.decide(now, seen, lease) {

@@ -13,8 +13,8 @@ use self::{
     wire::{Field, Value, Wire, put_bytes, take_field},
 };
 use crate::{
-    ClosePolicy, Failure, Finality, Millis, Name, Payload, RetryPolicy, RunId, Status, Timestamp, Wake,
-    WorkerId,
+    ClosePolicy, Failure, Finality, LivingChild, Millis, Name, Payload, RetryPolicy, RunId, Status,
+    TakenSignal, Timestamp, UnreadSignal, Wake, WorkerId,
 };
 
 pub use catalogue::KindInfo;
@@ -135,6 +135,35 @@ events! {
             /// why, if it was said
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             4 reason: String,
+        };
+    }
+
+    "Its generations" {
+        /// The function ended and begins anew with another input, as the same run: nothing before this line
+        /// counts for it any more, and most of it is deleted. What the run takes along stands here.
+        29 RunContinued "run_continued" payload "the input of the generation that begins" {
+            /// which one begins, from 2
+            1 generation: u32,
+            /// of the lease that ended with it
+            2 epoch: u64,
+            /// the latest signals that were taken, so that a late repeat is recognised
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 taken: Vec<TakenSignal>,
+            /// the signals that no wait has taken, in the order of their channels
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            4 unread: Vec<UnreadSignal>,
+            /// the channels that stay closed
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            5 closed: Vec<Name>,
+            /// the latest requests of operators, so that a repeat is recognised
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            6 requests: Vec<Name>,
+            /// the failure handlers that were started for the run
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            7 handlers: Vec<RunId>,
+            /// the children that have not ended
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            8 children: Vec<LivingChild>,
         };
     }
 
@@ -442,6 +471,7 @@ impl EventKind {
             | EventKind::RunResumed { .. }
             | EventKind::RunRetried { .. }
             | EventKind::RunReopened { .. }
+            | EventKind::RunContinued { .. }
             | EventKind::RunCompleted
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. }

@@ -54,6 +54,13 @@ impl ClosePolicy {
     }
 }
 
+/// A child that a generation hands on to the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LivingChild {
+    pub run: RunId,
+    pub close: ClosePolicy,
+}
+
 /// The children of one run. A run that never started any has none of this.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Family {
@@ -70,6 +77,23 @@ pub struct Family {
 }
 
 impl Family {
+    /// The family of a generation that begins; none where there is nobody to begin with. Children that it
+    /// started before count as long as they live.
+    pub fn beginning(children: &[LivingChild]) -> Option<Box<Family>> {
+        let mut family = Family::default();
+        for LivingChild { run, close } in children {
+            family.to_close += usize::from(*close != ClosePolicy::Abandon);
+            family.living.insert(*run, *close);
+        }
+        family.started = family.living.len();
+        (family.started > 0).then(|| Box::new(family))
+    }
+
+    /// The children that the next generation is given.
+    pub fn carried(&self) -> Vec<LivingChild> {
+        self.living.iter().map(|(run, close)| LivingChild { run: *run, close: *close }).collect()
+    }
+
     /// How many children it has started.
     pub fn started_len(&self) -> usize {
         self.started
@@ -89,6 +113,11 @@ impl Family {
     /// Children whose end it has not heard of.
     pub fn living(&self) -> impl Iterator<Item = RunId> {
         self.living.keys().copied()
+    }
+
+    /// Its end was not heard of, and somebody may want to hear of it.
+    pub fn is_living(&self, run: RunId) -> bool {
+        self.living.contains_key(&run)
     }
 
     /// The child that this step has started.

@@ -51,7 +51,7 @@ pub use event::{
 };
 pub use failure::Failure;
 pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, namespace_handler};
-pub use family::{ClosePolicy, Family, Parent, child_channel, child_of, is_child_channel};
+pub use family::{ClosePolicy, Family, LivingChild, Parent, child_channel, child_of, is_child_channel};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use history::{
     Aggregate, AttemptState, Journal, JournalEntry, JournalState, Projection, StepAttempt, attempts, journal,
@@ -59,7 +59,7 @@ pub use history::{
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
-pub use mail::{Mail, REPLY, Unread};
+pub use mail::{Mail, REPLY, TakenSignal, Unread, UnreadSignal};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,

@@ -58,6 +58,8 @@ pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 pub const PROMISE_HEARTBEAT_MS_MIN: i64 = 1_000;
 /// Longest name of a promise: with what stands before it, it must fit into a channel.
 pub const PROMISE_NAME_BYTES_MAX: usize = 200;
+/// Signals that were taken and that a run remembers when it continues in place, to recognise a repeat.
+pub const TAKEN_KEPT: usize = 1_000;
 /// Steps of one run that may run or wait at once.
 pub const WAITS_OPEN_MAX: usize = 10_000;
 /// Runs that one run may start.

@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::{Failure, Name, Promise, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, Name, Promise, Timestamp, is_child_channel, limits::TAKEN_KEPT};
 
 /// How the paths of steps begin that are answers to somebody's requests.
 pub const REPLY: &str = "~reply/";
@@ -38,8 +40,8 @@ struct Known {
 struct Channel {
     /// In the order in which they came.
     unread: VecDeque<Unread>,
-    /// Ids that came before, taken or not.
-    seen: HashSet<Name>,
+    /// Ids that came before, taken or not, each with a number by which they are in order.
+    seen: HashMap<Name, u64>,
     /// Steps that wait, oldest first. Some may have ended meanwhile: whoever asks looks again.
     waiting: VecDeque<Name>,
     closed: bool,
@@ -55,10 +57,87 @@ pub struct Unread {
     pub failure: Option<Failure>,
 }
 
+/// A signal that a wait took before its run continued in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenSignal {
+    pub channel: Name,
+    pub id: Name,
+}
+
+/// A signal that its run takes along when it continues in place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnreadSignal {
+    pub channel: Name,
+    pub id: Name,
+    /// The event that holds it.
+    pub received: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// What a run takes along of its mail.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Carried {
+    /// The latest ones, in the order in which they came.
+    pub taken: Vec<TakenSignal>,
+    /// Channel by channel, each in its order.
+    pub unread: Vec<UnreadSignal>,
+    pub closed: Vec<Name>,
+}
+
 impl Mail {
+    /// What the next generation of the run is given. Waits are not among it: they belong to code that has
+    /// ended.
+    pub fn carried(&self) -> Carried {
+        // Whoever could ask for the end of a child belongs to code that has ended.
+        let mut names: Vec<&Name> = self.channels.keys().filter(|name| !is_child_channel(name)).collect();
+        names.sort_unstable();
+        let (mut taken, mut carried) = (Vec::new(), Carried::default());
+        for name in names {
+            let channel = &self.channels[name];
+            if channel.closed {
+                carried.closed.push(name.clone());
+            }
+            carried.unread.extend(channel.unread.iter().map(|signal| UnreadSignal {
+                channel: name.clone(),
+                id: signal.id.clone(),
+                received: signal.seq,
+                failure: signal.failure.clone(),
+            }));
+            let lies: HashSet<&Name> = channel.unread.iter().map(|signal| &signal.id).collect();
+            let read = channel.seen.iter().filter(|(id, _)| !lies.contains(id));
+            taken.extend(read.map(|(id, number)| (*number, name, id)));
+        }
+        taken.sort_unstable();
+        let latest = taken.split_off(taken.len().saturating_sub(TAKEN_KEPT));
+        let signal =
+            |(_, channel, id): (u64, &Name, &Name)| TakenSignal { channel: channel.clone(), id: id.clone() };
+        carried.taken = latest.into_iter().map(signal).collect();
+        carried
+    }
+
+    /// The mail of a generation that begins; none where there is nothing to begin with.
+    pub fn beginning(taken: &[TakenSignal], unread: &[UnreadSignal], closed: &[Name]) -> Option<Box<Mail>> {
+        if taken.is_empty() && unread.is_empty() && closed.is_empty() {
+            return None;
+        }
+        let mut mail = Box::<Mail>::default();
+        // Each of them was an event before this generation, so these numbers are below all that follow.
+        for (number, TakenSignal { channel, id }) in (1..).zip(taken) {
+            mail.channels.entry(channel.clone()).or_default().seen.insert(id.clone(), number);
+        }
+        for UnreadSignal { channel, id, received, failure } in unread {
+            mail.receive(channel, Unread { seq: *received, id: id.clone(), failure: failure.clone() });
+        }
+        for channel in closed {
+            mail.channels.entry(channel.clone()).or_default().closed = true;
+        }
+        Some(mail)
+    }
+
     /// A signal with this id came before on this channel.
     pub fn was_told(&self, channel: &Name, id: &Name) -> bool {
-        self.channels.get(channel).is_some_and(|channel| channel.seen.contains(id))
+        self.channels.get(channel).is_some_and(|channel| channel.seen.contains_key(id))
     }
 
     /// Nothing more is taken on this channel: the code has said so.
@@ -95,7 +174,7 @@ impl Mail {
     pub(crate) fn receive(&mut self, channel: &Name, signal: Unread) {
         self.unread_len += counted(channel);
         let channel = self.channels.entry(channel.clone()).or_default();
-        channel.seen.insert(signal.id.clone());
+        channel.seen.insert(signal.id.clone(), signal.seq);
         channel.unread.push_back(signal);
     }
 
@@ -138,7 +217,7 @@ impl Mail {
     pub(crate) fn take(&mut self, step: &Name, channel: &Name, signal: Unread) {
         let (seq, name) = (signal.seq, channel);
         let channel = self.channels.entry(channel.clone()).or_default();
-        channel.seen.insert(signal.id.clone());
+        channel.seen.insert(signal.id.clone(), seq);
         channel.waiting.retain(|waiting| waiting != step);
         if let Some(at) = channel.unread.iter().position(|unread| unread.seq == seq) {
             channel.unread.remove(at);

@@ -29,6 +29,11 @@ pub struct Run {
     pub dispatch_count: u32,
     /// Leases in a row that ended with a lost worker and no progress.
     pub crashes: u32,
+    /// How often it began from the top with an input of its own, from 1; it rises when the run continues in
+    /// place.
+    pub generation: u32,
+    /// The event with which this generation begins.
+    pub first_seq: u64,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,

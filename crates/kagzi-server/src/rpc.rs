@@ -9,6 +9,7 @@ pub mod cancel_workflow_run;
 pub mod complete_promise;
 pub mod complete_step;
 pub mod complete_workflow;
+pub mod continue_run;
 pub mod create_namespace;
 pub mod create_schedule;
 pub mod delete_schedule;

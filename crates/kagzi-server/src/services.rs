@@ -197,6 +197,7 @@ service! {
     make_promise(MakePromiseRequest) -> MakePromiseResponse,
     fail_step(FailStepRequest) -> FailStepResponse,
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
+    continue_run(ContinueRunRequest) -> ContinueRunResponse,
     fail_workflow(FailWorkflowRequest) -> FailWorkflowResponse,
     schedule_sleep(ScheduleSleepRequest) -> ScheduleSleepResponse,
     await_signal(AwaitSignalRequest) -> AwaitSignalResponse,

@@ -27,10 +27,15 @@ pub const INSERT_EVENTS: &str =
  SELECT *
    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[])";
 
-// Without payloads: deciding never looks at them.
+// Without payloads: deciding never looks at them. From the beginning of the living generation; the runs are
+// locked by then, so none begins in between.
 pub const LOAD_EVENTS: &str = "SELECT events.first_seq, events.at, events.kinds, events.detail, events.run_id
    FROM unnest($1::text[], $2::uuid[]) AS wanted (namespace_id, run_id)
-   JOIN kagzi.events ON events.namespace_id = wanted.namespace_id AND events.run_id = wanted.run_id
+   JOIN kagzi.runs ON runs.namespace_id = wanted.namespace_id AND runs.run_id = wanted.run_id
+   JOIN kagzi.events
+     ON events.namespace_id = wanted.namespace_id
+    AND events.run_id = wanted.run_id
+    AND events.first_seq >= coalesce(runs.first_seq, 1)
   ORDER BY events.run_id, events.first_seq";
 }
 

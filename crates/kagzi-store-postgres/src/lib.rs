@@ -18,6 +18,7 @@ mod error;
 mod events;
 #[cfg(feature = "test-fixture")]
 pub mod fixture;
+mod generations;
 mod labels;
 mod listener;
 mod migrate;
@@ -50,6 +51,7 @@ const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     backend::STATEMENTS,
     controls::STATEMENTS,
     events::WRITE_STATEMENTS,
+    generations::STATEMENTS,
     labels::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,

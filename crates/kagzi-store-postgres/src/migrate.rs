@@ -83,6 +83,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Events,
     Migration::Transaction(include_str!("../migrations/0009_levels.sql")),
     Migration::Transaction(include_str!("../migrations/0010_worker_versions.sql")),
+    Migration::Transaction(include_str!("../migrations/0011_generations.sql")),
 ];
 
 // From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind

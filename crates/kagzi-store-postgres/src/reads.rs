@@ -38,7 +38,9 @@ const RUN: &str = concat!(
         input.kinds, input.detail, input.payload, output.kinds, output.detail, output.payload
    FROM kagzi.runs
    LEFT JOIN kagzi.events AS input
-     ON input.namespace_id = runs.namespace_id AND input.run_id = runs.run_id AND input.first_seq = 1
+     ON input.namespace_id = runs.namespace_id
+    AND input.run_id = runs.run_id
+    AND input.first_seq = coalesce(runs.first_seq, 1)
    LEFT JOIN LATERAL (
         SELECT events.kinds, events.detail, events.payload
           FROM kagzi.events

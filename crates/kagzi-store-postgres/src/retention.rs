@@ -4,7 +4,7 @@ use kagzi_model::Timestamp;
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 use tokio_postgres::Row;
 
-use crate::{backend::PostgresBackend, row};
+use crate::{backend::PostgresBackend, generations, row};
 
 kagzi_store::statements! {
 /// Every statement of retention; a test prepares each on a real database.
@@ -111,6 +111,7 @@ impl RetentionRows for PostgresBackend {
     async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {
         let rows = self.query(PURGE, &[&(limit as i64)]).await?;
         self.query(FORGET_RETIRED, &[]).await?;
-        Ok(usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0))
+        let purged = usize::try_from(row::get::<i64>(&rows[0], 0)?).unwrap_or(0);
+        Ok(purged + generations::purge(self, limit.saturating_sub(purged)).await?)
     }
 }

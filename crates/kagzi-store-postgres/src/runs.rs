@@ -288,7 +288,7 @@ impl<'k> KeyColumns<'k> {
 
 /// A run from its row and its events, in order.
 fn aggregate(run: &Row, history: &[Row]) -> Result<Aggregate, StoreError> {
-    let mut aggregate = Aggregate::new(read(run)?, 0);
+    let mut aggregate = Aggregate::before_history(read(run)?);
     events::absorb(&mut aggregate, history)?;
     Ok(aggregate)
 }
@@ -400,6 +400,8 @@ pub fn read(row: &Row) -> Result<Run, StoreError> {
         task_queue: row::name(row, 15)?,
         created_at: Timestamp(row::get(row, 16)?),
         options: Arc::new(row::json(row, 17)?),
+        generation: row::get::<Option<i64>>(row, 18)?.map_or(1, |number| number as u32),
+        first_seq: row::get::<Option<i64>>(row, 19)?.map_or(1, i64::cast_unsigned),
     })
 }
 

@@ -7,7 +7,7 @@ use kagzi_store::WriteSet;
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{controls, events, labels, runs, schedules, session::Session, workers};
+use crate::{controls, events, generations, labels, runs, schedules, session::Session, workers};
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
@@ -19,6 +19,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         inserted,
         updated,
         events,
+        continued,
         labels,
         workers,
         leased_to,
@@ -35,6 +36,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
             send(session, events::INSERT_EVENTS, events::columns(&packed)).await
         }));
     }
+    sending.extend(generations::statements(session, continued));
     sending.extend(labels::statements(session, labels));
     sending.extend(workers::statements(session, workers));
     sending.extend(schedules::statements(session, schedules));

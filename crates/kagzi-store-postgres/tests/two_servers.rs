@@ -9,8 +9,8 @@ use std::{
 };
 
 use kagzi_model::{
-    Act, Author, Command, Done, Rejection, Reply, RunId, RunKey, Started, Status, Timestamp, WorkerId,
-    WorkerStatus, act,
+    Act, Author, Command, Done, Payload, Rejection, Reply, RunId, RunKey, Started, Status, Timestamp,
+    WorkerId, WorkerStatus, act,
 };
 use kagzi_store::{Beat, CutOff, Deregister, Drain, Finished, LaneStats, LostLease, Observer, SweepKind};
 use kagzi_store_postgres::{PostgresOptions, fixture};
@@ -467,4 +467,29 @@ async fn a_worker_whose_connection_broke_here_keeps_its_runs_if_it_stands_by_at_
     let lease = async |run| one.store.run(&namespace(), run).await.unwrap().unwrap().run.lease().cloned();
     assert_eq!(lease(kept).await.map(|lease| lease.worker), Some(moved));
     assert_eq!(lease(taken).await, None);
+}
+
+/// One server remembers the input that the run began with, the other one lets it begin anew.
+#[tokio::test]
+async fn a_run_that_continued_through_another_server_is_given_out_with_its_new_input() {
+    let (_, one, two) = pair(PostgresOptions::default()).await;
+    // Room enough: that a lease ended through the other server is heard of with a heartbeat only.
+    let worker = one.register("endless", 9).await;
+    let mut assignments = one.stand_by(worker, "endless").await;
+    let run = one.start("endless").await;
+    let mut lease = next(&mut assignments, SOON).await.lease();
+
+    for generation in 2..6_u32 {
+        let input = Payload::new(generation.to_string().into_bytes());
+        let through = if generation % 2 == 0 { &two } else { &one };
+        through.apply(lease.report(act::Continue { steps: vec![], input: input.clone() })).await.unwrap();
+        let given = next(&mut assignments, SOON).await;
+
+        assert_eq!((given.run.id, given.run.generation, given.fresh), (run, generation, true));
+        assert!(given.input.as_ref().is_none_or(|told| *told == input), "{:?} in {generation}", given.input);
+        let view = one.store.run(&namespace(), run).await.unwrap().unwrap();
+        assert_eq!(view.input, Some(input));
+        lease = given.lease();
+    }
+    two.apply(complete(lease)).await.unwrap();
 }

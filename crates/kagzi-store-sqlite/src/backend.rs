@@ -2,7 +2,10 @@
 
 use kagzi_store::{Backend, StoreError, WriteSet};
 
-use crate::{controls, db::Db, events, file_lock::FileLock, labels, runs, schedules, sound::Check, workers};
+use crate::{
+    controls, db::Db, events, file_lock::FileLock, generations, labels, runs, schedules, sound::Check,
+    workers,
+};
 
 kagzi_store::statements! {
 /// The statement of no table; a test prepares it on a real database.
@@ -56,6 +59,7 @@ impl Backend for SqliteBackend {
         runs::insert(&self.db, &set.inserted)?;
         runs::update(&self.db, &set.updated)?;
         events::write(&self.db, &set.events)?;
+        generations::write(&self.db, &set.continued)?;
         labels::write(&self.db, &set.labels)?;
         workers::write(&self.db, &set.workers)?;
         schedules::write(&self.db, &set.schedules)?;

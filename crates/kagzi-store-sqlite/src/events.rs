@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use kagzi_model::{Aggregate, Kind, Name, Payload, RunId};
+use kagzi_model::{Aggregate, Kind, Name, Payload, Run, RunId};
 use kagzi_store::{
     EventOutline, EventPiece, EventRequest, EventRow, Reading, StoreError,
     listing::{EventRows, SQLITE},
@@ -23,16 +23,17 @@ STATEMENTS:
 pub const INSERT_EVENTS: &str = "INSERT INTO events (run_id, first_seq, at, kinds, detail, payload)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
-// Without payloads: deciding never looks at them.
+// Without payloads: deciding never looks at them. From the beginning of the living generation.
 const LOAD_EVENTS: &str = "SELECT first_seq, at, kinds, detail
    FROM events
   WHERE run_id = ?1
+    AND first_seq >= ?2
   ORDER BY first_seq";
 
 const INPUT: &str = "SELECT kinds, detail, payload
    FROM events
   WHERE run_id = ?1
-    AND first_seq = 1";
+    AND first_seq = ?2";
 
 // A completed run ends with its output, so nearly always the last row has it. 13 = run_completed.
 const OUTPUT: &str = "SELECT first_seq, at, kinds, detail, payload
@@ -85,13 +86,13 @@ fn payloads(row: &Row<'_>, at: usize) -> Result<Bytes, StoreError> {
     Ok(row.get::<Option<Vec<u8>>>(at)?.map(Bytes::from).unwrap_or_default())
 }
 
-/// Takes the whole history into a run that is being loaded.
+/// Takes the living generation into a run that is being loaded.
 pub fn load(db: &Db, aggregate: &mut Aggregate) -> Result<(), StoreError> {
-    let id = aggregate.run.id;
-    db.each(LOAD_EVENTS, bind![id], |row| rows::absorb(aggregate, &stored(row)?))
+    let (id, from) = (aggregate.run.id, aggregate.run.first_seq);
+    db.each(LOAD_EVENTS, bind![id, from], |row| rows::absorb(aggregate, &stored(row)?))
 }
 
-/// The input, from the columns of a run's first row: kinds, detail, payload.
+/// The input, from the columns of a generation's first row: kinds, detail, payload.
 pub fn input(row: &Row<'_>, at: usize) -> Result<Option<Payload>, StoreError> {
     let first = StoredRow {
         first_seq: 1,
@@ -102,15 +103,16 @@ pub fn input(row: &Row<'_>, at: usize) -> Result<Option<Payload>, StoreError> {
     first.first_payload(&payloads(row, at + 2)?)
 }
 
-/// The input of a run, and its output. What cannot be read is left out: the run is shown all the same, and
+/// The input of a run's living generation, and its output. What cannot be read is left out: the run is shown all the same, and
 /// its history says what is wrong.
-pub fn ends(db: &Db, run: RunId, finished: bool) -> Result<(Option<Payload>, Option<Payload>), StoreError> {
+pub fn ends(db: &Db, run: &Run) -> Result<(Option<Payload>, Option<Payload>), StoreError> {
+    let (run, first_seq, finished) = (run.id, run.first_seq, run.state.finished());
     let readable = |found: Result<Option<Option<Payload>>, StoreError>| match found {
         Ok(found) => Ok(found.flatten()),
         Err(StoreError::Corrupt(_)) => Ok(None),
         Err(other) => Err(other),
     };
-    let given = readable(db.first(INPUT, bind![run], |row| input(row, 0)))?;
+    let given = readable(db.first(INPUT, bind![run, first_seq], |row| input(row, 0)))?;
     let output =
         |row: &Row<'_>| stored(row)?.last_payload(Kind::RunCompleted as u8, &payloads(row, PAYLOAD)?);
     let output = if finished { readable(db.first(OUTPUT, bind![run], output))? } else { None };

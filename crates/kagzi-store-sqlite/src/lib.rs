@@ -9,6 +9,7 @@ mod controls;
 mod db;
 mod events;
 mod file_lock;
+mod generations;
 mod identity;
 mod labels;
 mod left_log;
@@ -45,6 +46,7 @@ pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     backend::STATEMENTS,
     controls::STATEMENTS,
     events::STATEMENTS,
+    generations::STATEMENTS,
     labels::STATEMENTS,
     reads::COUNTS,
     reads::STATEMENTS,

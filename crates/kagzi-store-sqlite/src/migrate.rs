@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     EVENTS_BY_COMMIT,
     include_str!("../migrations/0009_levels.sql"),
     include_str!("../migrations/0010_worker_versions.sql"),
+    include_str!("../migrations/0011_generations.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

@@ -280,7 +280,7 @@ fn read_run(db: &Db, namespace: &Name, id: RunId) -> Result<Option<RunView>, Sto
     // One snapshot, so that row and payloads belong together.
     db.transaction(|| {
         let Some(run) = db.first(RUN, bind![id, namespace], runs::read)? else { return Ok(None) };
-        let (input, output) = events::ends(db, id, run.state.finished())?;
+        let (input, output) = events::ends(db, &run)?;
         Ok(Some(RunView { run, input, output }))
     })
 }

@@ -3,7 +3,7 @@
 use kagzi_model::{Millis, Name, RunId, Timestamp};
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 
-use crate::{backend::SqliteBackend, value::bind};
+use crate::{backend::SqliteBackend, generations, value::bind};
 
 kagzi_store::statements! {
 /// Every statement of retention; a test prepares each on a real database.
@@ -81,6 +81,7 @@ impl RetentionRows for SqliteBackend {
                 self.db().execute(DELETE_RETIRED, bind![run])?;
             }
         }
+        purged += generations::purge(self.db(), limit - purged)?;
         Ok(purged)
     }
 }

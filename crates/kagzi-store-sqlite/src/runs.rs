@@ -208,7 +208,7 @@ fn load_one(db: &Db, id: RunId) -> Result<Option<Aggregate>, StoreError> {
     let Some(run) = db.first(LOAD_RUN, bind![id], read)? else {
         return Ok(None);
     };
-    let mut aggregate = Aggregate::new(run, 0);
+    let mut aggregate = Aggregate::before_history(run);
     events::load(db, &mut aggregate)?;
     Ok(Some(aggregate))
 }
@@ -305,6 +305,8 @@ pub fn read(row: &Row<'_>) -> Result<Run, StoreError> {
         task_queue: row.get(15)?,
         created_at: row.get(16)?,
         options: Arc::new(row.json(17)?),
+        generation: row.get::<Option<u32>>(18)?.unwrap_or(1),
+        first_seq: row.get::<Option<u64>>(19)?.unwrap_or(1),
     })
 }
 

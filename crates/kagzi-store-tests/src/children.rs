@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{Stage, stage::step};
 
 /// A child that the step waits for.
-fn child(stage: &Stage, lease: &LeaseRef, path: &str) -> act::StartChild {
+pub(crate) fn child(stage: &Stage, lease: &LeaseRef, path: &str) -> act::StartChild {
     let start = StartRun {
         id: RunId(Uuid::now_v7()),
         business_id: None,
@@ -32,7 +32,7 @@ fn child(stage: &Stage, lease: &LeaseRef, path: &str) -> act::StartChild {
     }
 }
 
-async fn began(stage: &Stage, lease: &LeaseRef, start: act::StartChild) -> RunId {
+pub(crate) async fn began(stage: &Stage, lease: &LeaseRef, start: act::StartChild) -> RunId {
     match stage.ok(lease.report(start)).await {
         Reply::ChildBegan(ChildBegan { child, .. }) => child,
         other => panic!("{other:?}"),

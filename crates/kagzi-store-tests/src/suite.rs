@@ -157,6 +157,22 @@ macro_rules! conformance {
                 an_ended_run_refuses_unless_a_new_one_may_take_its_id,
                 a_start_that_conflicts_tells_nothing,
             }
+            generations {
+                a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,
+                a_new_generation_has_an_empty_record_and_old_leases_write_nothing_into_it,
+                what_a_run_was_started_with_stays,
+                unread_signals_are_taken_generations_later_with_what_they_said,
+                a_signal_that_was_given_back_is_taken_by_the_next_generation,
+                a_late_repeat_of_a_signal_is_recognised_in_a_later_generation,
+                signals_without_pause_and_a_run_that_continues_without_pause_lose_nothing,
+                a_history_stays_flat_over_many_generations,
+                a_large_generation_goes_piece_by_piece,
+                a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
+                a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
+                children_are_the_runs_own_in_every_generation,
+                a_run_that_continued_goes_with_all_that_belongs_to_it,
+                a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
+            }
             timers {
                 a_failed_step_is_due_exactly_at_its_retry,
                 a_sleep_ends_exactly_on_time,
@@ -324,6 +340,11 @@ macro_rules! durability {
             kept_signals {
                 a_repeat_is_recognised_before_and_after_it_was_taken_and_after_a_restart,
                 a_run_that_waits_is_found_by_its_reason_and_is_still_there_after_a_restart,
+            }
+            kept_generations {
+                a_run_goes_on_in_its_generation_after_a_restart,
+                a_repeat_of_a_continue_is_recognised_after_a_restart,
+                a_run_knows_the_children_of_earlier_generations_after_a_restart,
             }
             durability {
                 an_acknowledged_start_survives_reopening,

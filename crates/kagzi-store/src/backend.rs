@@ -3,6 +3,7 @@
 
 mod controls;
 mod events;
+mod generations;
 mod labels;
 mod retention;
 mod runs;
@@ -17,6 +18,7 @@ use crate::StoreError;
 
 pub use controls::ControlRows;
 pub use events::EventRow;
+pub use generations::{Continued, OLD_ROWS_MAX};
 pub use labels::LabelRow;
 pub use retention::{RetentionRows, RetireQuery};
 pub use runs::{DueKey, DueQuery, DueRun, FoundBusiness, Loaded, QueueKey, RunRows};
@@ -67,6 +69,8 @@ pub struct WriteSet {
     /// Each replaces the row whose version is one lower; another one there is a [`StoreError::Conflict`].
     pub updated: Vec<Run>,
     pub events: Vec<EventRow>,
+    /// Runs among the updated ones that continued in place.
+    pub continued: Vec<Continued>,
     /// Labels of runs that were labelled or that ended: each replaces the row of the same run and name.
     pub labels: Vec<LabelRow>,
     pub workers: Changes<Worker>,

@@ -24,6 +24,13 @@ pub struct Entry {
     bytes: usize,
 }
 
+impl Entry {
+    /// The run has begun anew with this input.
+    pub fn give_input(&mut self, input: Option<Payload>) {
+        self.input = input.filter(|input| input.data.len() <= INPUT_BYTES_MAX);
+    }
+}
+
 /// Runs that were written to in the same time.
 #[derive(Debug, Default)]
 struct Generation {

@@ -7,10 +7,12 @@
 //! derived   written by every change, for indexes and filters; not read, since the model derives them again
 //! fixed     read, and written once
 //! noted     written once, for filters
+//! rare      read, and written by a statement of its own: NULL for nearly every row
 //! ```
 //!
 //! The numbers are those of the placeholders, in the order keys, changing, derived, fixed, noted. A change
-//! binds the first three groups, an insertion all five, in this order; a reader reads keys, changing, fixed.
+//! binds the first three groups, an insertion all five, in this order; a reader reads keys, changing, fixed,
+//! rare.
 //! Each store has one binder and one reader per table, and the compiler compares the length of the binder.
 
 /// Declares a table. The macro that it makes is written with what is wanted of it: `worker!(columns)`.
@@ -21,6 +23,7 @@ macro_rules! table {
         derived { $($dn:literal $d:ident $dt:ident),* }
         fixed { $($fn:literal $f:ident $ft:ident),* }
         noted { $($nn:literal $n:ident $nt:ident),* }
+        rare { $($r:ident),* }
     }) => {
         $(#[$doc])*
         #[macro_export]
@@ -28,7 +31,7 @@ macro_rules! table {
             // What a reader reads.
             (columns) => {
                 concat!(stringify!($k) $(, ", ", stringify!($ks))*, ", ", stringify!($c)
-                    $(, ", ", stringify!($cs))* $(, ", ", stringify!($f))*)
+                    $(, ", ", stringify!($cs))* $(, ", ", stringify!($f))* $(, ", ", stringify!($r))*)
             };
             // The same, each with the name of its table.
             (qualified) => {
@@ -36,11 +39,12 @@ macro_rules! table {
                     $(, ", ", stringify!($table), ".", stringify!($ks))*
                     , ", ", stringify!($table), ".", stringify!($c)
                     $(, ", ", stringify!($table), ".", stringify!($cs))*
-                    $(, ", ", stringify!($table), ".", stringify!($f))*)
+                    $(, ", ", stringify!($table), ".", stringify!($f))*
+                    $(, ", ", stringify!($table), ".", stringify!($r))*)
             };
             (width) => {
                 [stringify!($k) $(, stringify!($ks))*, stringify!($c) $(, stringify!($cs))*
-                    $(, stringify!($f))*].len()
+                    $(, stringify!($f))* $(, stringify!($r))*].len()
             };
             // What an insertion writes.
             (inserted) => {
@@ -112,6 +116,7 @@ table! {
             22 options text
         }
         noted { 23 schedule_id text }
+        rare { generation, first_seq }
     }
 }
 
@@ -123,6 +128,7 @@ table! {
         derived { }
         fixed { 6 created_at bigint }
         noted { }
+        rare { }
     }
 }
 
@@ -139,6 +145,7 @@ table! {
         derived { 17 handles_failures boolean }
         fixed { }
         noted { }
+        rare { }
     }
 }
 
@@ -153,6 +160,7 @@ table! {
         derived { 9 workflow_type text, 10 paused boolean, 11 next_at bigint }
         fixed { 12 uid uuid, 13 created_at bigint }
         noted { }
+        rare { }
     }
 }
 
@@ -168,6 +176,7 @@ table! {
         derived { }
         fixed { }
         noted { }
+        rare { }
     }
 }
 
@@ -182,6 +191,7 @@ table! {
         derived { }
         fixed { }
         noted { }
+        rare { }
     }
 }
 
@@ -219,6 +229,6 @@ mod tests {
             let expected: Vec<String> = (1..=width).map(|number| format!("?{number}")).collect();
             assert_eq!(values, expected.join(", "));
         }
-        assert_eq!((run!(width), run!(changed_width), run!(inserted_width)), (17, 17, 23));
+        assert_eq!((run!(width), run!(changed_width), run!(inserted_width)), (20, 18, 24));
     }
 }

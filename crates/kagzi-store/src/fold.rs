@@ -10,7 +10,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
+    Continued, EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
 };
@@ -32,9 +32,10 @@ pub struct Fold<'a> {
     /// Runs that were loaded or changed in this batch. All others are as memory has them, and on a shared
     /// database another server may know better.
     certain: HashSet<RunId>,
-    /// Inputs of runs that are loaded again.
-    inputs: HashMap<RunId, Payload>,
+    /// Inputs of runs that are loaded again, each with the generation that it belongs to.
+    inputs: HashMap<RunId, (u32, Payload)>,
     events: Vec<EventRow>,
+    continued: Vec<Continued>,
     pub touched: Touched,
     /// Commands on other runs that belong to decisions of this batch.
     pub follow: Vec<Command>,
@@ -83,6 +84,7 @@ impl<'a> Fold<'a> {
             certain: HashSet::default(),
             inputs: HashMap::default(),
             events: Vec::new(),
+            continued: Vec::new(),
             touched: Touched::default(),
             follow: Vec::new(),
             failed: Vec::new(),
@@ -108,7 +110,9 @@ impl<'a> Fold<'a> {
     pub fn know(&mut self, aggregate: Aggregate) {
         let id = aggregate.run.id;
         self.certain.insert(id);
-        self.cache.insert(aggregate, self.inputs.remove(&id));
+        let generation = aggregate.run.generation;
+        let input = self.inputs.remove(&id).filter(|(of, _)| *of == generation).map(|(_, input)| input);
+        self.cache.insert(aggregate, input);
     }
 
     /// Forgets a run that only memory vouches for, so that it is loaded again. False when there is no doubt.
@@ -117,8 +121,9 @@ impl<'a> Fold<'a> {
             return false;
         }
         let Some(evicted) = self.cache.remove(id) else { return false };
-        // The input never changes, so it need not be read again.
-        self.inputs.extend(evicted.input.map(|input| (id, input)));
+        // The input of a generation never changes, so it need not be read again.
+        let generation = evicted.aggregate.run.generation;
+        self.inputs.extend(evicted.input.map(|input| (id, (generation, input))));
         true
     }
 
@@ -260,6 +265,7 @@ impl<'a> Fold<'a> {
                 Some(std::mem::replace(&mut entry.aggregate.run, run))
             }
         };
+        let generation_before = before.as_ref().map_or(1, |before| before.first_seq);
         if let Some(before) = before {
             self.note(command, &before, &events);
         }
@@ -282,6 +288,18 @@ impl<'a> Fold<'a> {
                 && step.starts_with(REPLY)
             {
                 self.touched.replied.push(id);
+            }
+            if let EventKind::RunContinued { generation, unread, .. } = &kind {
+                entry.give_input(payload.clone());
+                let mut kept: Vec<u64> = unread.iter().map(|signal| signal.received).collect();
+                kept.sort_unstable();
+                self.continued.push(Continued {
+                    run: command.run.clone(),
+                    generation: *generation,
+                    first_seq: entry.aggregate.last_seq,
+                    below: generation_before,
+                    kept,
+                });
             }
             entry.aggregate.weigh(payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
@@ -353,6 +371,7 @@ impl<'a> Fold<'a> {
             inserted: self.inserted.drain(..).map(|id| row(id, self.cache)).collect(),
             updated: self.updated.drain(..).map(|id| row(id, self.cache)).collect(),
             events: std::mem::take(&mut self.events),
+            continued: std::mem::take(&mut self.continued),
             labels,
             ..WriteSet::default()
         };

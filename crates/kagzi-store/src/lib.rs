@@ -37,9 +37,9 @@ mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, Changes, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness, LabelRow,
-    Loaded, LoadedWorker, LoadedWorkers, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows,
-    WorkerRows, WorkersQuery, WriteSet,
+    Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
+    LabelRow, Loaded, LoadedWorker, LoadedWorkers, OLD_ROWS_MAX, QueueKey, RetentionRows, RetireQuery,
+    RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};

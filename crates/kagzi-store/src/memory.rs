@@ -140,6 +140,12 @@ impl Backend for MemoryBackend {
         for run in set.updated {
             tables.runs.insert(run.id, run);
         }
+        for continued in set.continued {
+            let own = (continued.run.id, 0)..=(continued.run.id, u64::MAX);
+            let goes = |seq: &u64| continued.drops(&(*seq..*seq + 1));
+            let gone: Vec<_> = tables.events.range(own).map(|(key, _)| *key).collect();
+            gone.iter().filter(|(_, seq)| goes(seq)).for_each(|key| drop(tables.events.remove(key)));
+        }
         for row in set.events {
             if tables.events.insert((row.run, row.event.seq), row.event).is_some() {
                 return broken("an event with this number");
@@ -175,8 +181,9 @@ fn write_changes<E: Entity>(table: &mut BTreeMap<E::Key, E>, changes: Changes<E>
 impl Tables {
     fn aggregate(&self, id: RunId) -> Option<Aggregate> {
         let run = self.runs.get(&id)?.clone();
-        let mut aggregate = Aggregate::new(run, 0);
-        for event in self.events_of(id) {
+        let first_seq = run.first_seq;
+        let mut aggregate = Aggregate::before_history(run);
+        for event in self.events_of(id).filter(|event| event.seq >= first_seq) {
             aggregate.absorb(event.at, &event.kind);
             aggregate.weigh(event.payload.as_ref().map_or(0, |payload| payload.data.len() as u64));
         }
@@ -191,6 +198,12 @@ impl Tables {
     fn events_in(&self, namespace: &Name, id: RunId) -> impl Iterator<Item = &Event> {
         let there = self.runs.get(&id).is_some_and(|row| row.namespace == *namespace);
         self.events_of(id).filter(move |_| there)
+    }
+
+    /// The input of the living generation.
+    fn input(&self, id: RunId) -> Option<Payload> {
+        let first_seq = self.runs.get(&id)?.first_seq;
+        self.events.get(&(id, first_seq))?.payload.clone()
     }
 
     fn payload(&self, id: RunId, kind: &EventKind) -> Option<Payload> {

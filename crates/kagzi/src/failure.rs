@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kagzi_proto::v1;
 
+use crate::run::continue_as_new::ContinueAsNew;
 use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 use crate::worker::equipment::Equipment;
 use crate::{codes, limits, payload, retry_policy};
@@ -64,6 +65,13 @@ pub(crate) fn step_of(error: &anyhow::Error) -> String {
         .ok()
         .flatten()
         .unwrap_or_default()
+}
+
+/// The input of the next generation, if this is the word that the run continues in place.
+pub(crate) fn next_input(error: &anyhow::Error) -> Option<v1::Payload> {
+    catch_unwind(AssertUnwindSafe(|| find::<ContinueAsNew>(error).map(|next| next.input.clone())))
+        .ok()
+        .flatten()
 }
 
 /// A caught panic, with its text where it has one.

@@ -131,3 +131,8 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const CALL_RETRY_FOR: Duration = Duration::from_secs(10);
 /// How much longer than it asked for a long poll waits for its answer.
 pub(crate) const WAIT_SLACK: Duration = Duration::from_secs(2);
+
+/// When `ctx.should_continue()` says yes: so much was told to the function, or it weighs half of what the server
+/// takes of one history.
+pub(crate) const CONTINUE_AFTER_ENDS: u64 = 5_000;
+pub(crate) const CONTINUE_AFTER_BYTES: u64 = 64 * 1024 * 1024;

@@ -5,9 +5,11 @@
 //! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
 //! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
 //! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
-//! | sleep | [`WorkflowContext::sleep`] |
+//! | look until something is there | [`WorkflowContext::poll`] |
+//! | sleep | [`WorkflowContext::sleep`], [`WorkflowContext::named_sleep`] |
 //! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
-//! | do several things at once | [`WorkflowContext::scope`], [`WorkflowContext::race`], [`WorkflowContext::spawn`] |
+//! | do several things at once | [`WorkflowContext::gather`], [`WorkflowContext::race`], [`WorkflowContext::spawn`], [`WorkflowContext::scope`] |
+//! | go on for ever | [`WorkflowContext::continue_as_new`], [`WorkflowContext::should_continue`] |
 //! | wait for somebody | [`WorkflowContext::signal`], [`WorkflowContext::promise`] |
 //! | answer requests | [`WorkflowContext::requests`] |
 //! | publish how far it is | [`WorkflowContext::set_value`] |
@@ -19,6 +21,9 @@ pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::child::{ChildBuilder, ChildHandle, ChildrenBuilder, ClosePolicy, TimedChild};
 pub use crate::run::context::WorkflowContext;
+pub use crate::run::continue_as_new::ContinueAsNew;
+pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};
+pub use crate::run::poll::PollBuilder;
 pub use crate::run::promise::{NewPromise, Promise};
 pub use crate::run::race::Raced;
 pub use crate::run::request::{Request, Requests};

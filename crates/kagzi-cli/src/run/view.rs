@@ -21,6 +21,9 @@ pub struct RunView {
     pub reason: Option<String>,
     pub attempts: u32,
     pub dispatch_count: u32,
+    /// Of a run that continued in place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
     pub locked_by: Option<String>,
     pub locked_until: Option<Timestamp>,
     pub lease_epoch: u64,
@@ -77,6 +80,7 @@ impl From<Run> for RunView {
             scheduled_at: time_text::of(run.scheduled_at),
             attempts: run.attempts,
             dispatch_count: run.dispatch_count,
+            generation: Some(run.generation).filter(|generation| *generation > 1),
             locked_by: run.worker_id,
             locked_until: time_text::of(run.leased_until),
             lease_epoch: run.lease_epoch,
@@ -111,6 +115,7 @@ impl RunView {
             ("scheduled for", self.scheduled_at.map(|at| at.to_string())),
             ("attempts", Some(self.attempts.to_string())),
             ("dispatches", Some(self.dispatch_count.to_string())),
+            ("generation", self.generation.map(|generation| generation.to_string())),
             ("locked by", self.locked_by.clone()),
             ("locked until", time(self.locked_until)),
             ("wakes up", time(self.wake_up_at)),

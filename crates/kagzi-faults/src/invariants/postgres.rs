@@ -37,7 +37,7 @@ async fn number(db: &Client, sql: &str) -> i64 {
 
 const RUNS: &str = "
     SELECT run_id::text, workflow_type, status::bigint, state, epoch, due_at, sweep_at, lease_worker::text,
-           finished_at, deadline_at, options
+           finished_at, deadline_at, options, coalesce(first_seq, 1)
     FROM runs";
 
 fn run(row: &Row) -> Run {
@@ -53,5 +53,6 @@ fn run(row: &Row) -> Run {
         finished_at: row.get(8),
         deadline_at: row.get(9),
         options: json(row.get(10)),
+        first_seq: row.get(11),
     }
 }

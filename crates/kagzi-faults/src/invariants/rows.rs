@@ -32,6 +32,8 @@ pub struct Run {
     pub finished_at: Option<i64>,
     pub deadline_at: Option<i64>,
     pub options: Value,
+    /// The event with which the living generation begins.
+    pub first_seq: i64,
 }
 
 impl Run {

@@ -26,7 +26,7 @@ pub fn read(file: &Path) -> Rows {
 const RUNS: &str = "
     SELECT lower(hex(run_id)), workflow_type, status, state, epoch, due_at, sweep_at, \
     lower(hex(lease_worker)),
-           finished_at, deadline_at, options
+           finished_at, deadline_at, options, coalesce(first_seq, 1)
     FROM runs";
 
 fn runs(db: &Connection) -> HashMap<String, Run> {
@@ -45,6 +45,7 @@ fn runs(db: &Connection) -> HashMap<String, Run> {
             finished_at: row.get(8)?,
             deadline_at: row.get(9)?,
             options: json(&row.get::<_, String>(10)?),
+            first_seq: row.get(11)?,
         })
     });
     rows.expect("runs can be read").map(|run| run.map(|run| (run.id.clone(), run)).unwrap()).collect()

@@ -5,8 +5,8 @@ use super::{
     signal::{Told, deliver},
 };
 use crate::{
-    Aggregate, Change, Command, Done, Failure, Name, Payload, Rejection, Rule, Run, RunId, RunKey, State,
-    Timestamp, child_channel, codes,
+    Aggregate, Change, Command, Done, Failure, Family, Name, Payload, Rejection, Rule, Run, RunId, RunKey,
+    State, Timestamp, child_channel, codes,
 };
 
 /// Tells the parent how its child ended. Like a signal, on a channel that only this child has; a parent that
@@ -24,9 +24,10 @@ impl Rule for ChildEnded {
     type Sender = ();
     type Reply = Done;
 
+    /// It was told before, or the child was closed because the run had ended: nobody waits for it.
     fn repeat(&self, _: Timestamp, seen: &Aggregate) -> Option<Done> {
-        let told = |mail: &crate::Mail| mail.was_told(&child_channel(self.child), &self.id);
-        seen.mail.as_deref().is_some_and(told).then_some(Done::BEFORE)
+        let living = |family: &Family| family.is_living(self.child);
+        (!seen.family.as_deref().is_some_and(living)).then_some(Done::BEFORE)
     }
 
     fn decide(&self, now: Timestamp, seen: &Aggregate, (): &()) -> Result<Change<Done>, Rejection> {

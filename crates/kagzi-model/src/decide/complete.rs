@@ -25,14 +25,7 @@ impl Rule for Complete {
     #[inline(always)]
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
         let Complete { steps, output } = self;
-        // A single result, the usual case, has nothing to be compared with.
-        if steps.len() > 1 {
-            record_steps::distinct(steps)?;
-            let count = seen.steps.len() + steps.len();
-            if count > STEPS_PER_RUN_MAX {
-                return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
-            }
-        }
+        fit(seen, steps)?;
         let mut events = Vec::with_capacity(steps.len() + 1);
         for last in steps {
             events.extend(record_step::unless_recorded(seen, last)?);
@@ -51,6 +44,20 @@ impl Rule for Complete {
     fn ends(&self) -> Ends<'_> {
         Ends::Lease
     }
+}
+
+/// Refuses results that come with an end, where one of them comes twice or they are too many.
+#[inline(always)]
+pub fn fit(seen: &Aggregate, steps: &[StepResult]) -> Result<(), Rejection> {
+    // A single result, the usual case, has nothing to be compared with.
+    if steps.len() > 1 {
+        record_steps::distinct(steps)?;
+        let count = seen.steps.len() + steps.len();
+        if count > STEPS_PER_RUN_MAX {
+            return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

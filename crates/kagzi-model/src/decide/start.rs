@@ -99,6 +99,8 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         attempts: 0,
         dispatch_count: 0,
         crashes: 0,
+        generation: 1,
+        first_seq: 1,
         created_at: now,
         started_at: None,
         finished_at: None,

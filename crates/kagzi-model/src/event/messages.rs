@@ -1,7 +1,9 @@
 //! What stands inside events and has fields of its own.
 
 use super::wire::{Field, Proto, Value, Wire, message, put_message, take_field};
-use crate::{Backoff, Failure, Millis, Name, RetryPolicy};
+use crate::{
+    Backoff, ClosePolicy, Failure, LivingChild, Millis, Name, RetryPolicy, RunId, TakenSignal, UnreadSignal,
+};
 
 message! {
     Failure {
@@ -31,4 +33,30 @@ message! {
         12 run_retry_budget_ms: Option<Millis>,
     }
     absent Some(RetryPolicy::default())
+}
+
+message! {
+    LivingChild {
+        1 run: RunId,
+        2 close: ClosePolicy,
+    }
+    absent None
+}
+
+message! {
+    TakenSignal {
+        1 channel: Name,
+        2 id: Name,
+    }
+    absent None
+}
+
+message! {
+    UnreadSignal {
+        1 channel: Name,
+        2 id: Name,
+        3 received: u64,
+        4 failure: Option<Failure>,
+    }
+    absent None
 }

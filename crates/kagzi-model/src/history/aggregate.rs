@@ -11,7 +11,7 @@ use super::Projection;
 use crate::{
     Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Promise, Run, RunId, Step,
     StepEnd, StepState, Timestamp, Unread, Wait, child_channel,
-    codes::WORKER_LOST,
+    codes::{NOT_YET, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX},
     only_told,
 };
@@ -54,6 +54,8 @@ pub struct Aggregate {
     pub mail: Option<Box<Mail>>,
     /// The runs that it has started; none for a run that never started any.
     pub family: Option<Box<Family>>,
+    /// The epoch of the lease that ended when the run continued in place; 0 as long as it never did.
+    pub continued_under: u64,
 }
 
 impl Aggregate {
@@ -78,7 +80,14 @@ impl Aggregate {
             unknown: None,
             mail: None,
             family: None,
+            continued_under: 0,
         }
+    }
+
+    /// A run as loaded, before the events of its living generation are absorbed.
+    pub fn before_history(run: Run) -> Self {
+        let last_seq = run.first_seq.saturating_sub(1);
+        Aggregate::new(run, last_seq)
     }
 
     /// The run with its open steps only: enough to say what it waits for, at a cost that does not grow with
@@ -104,6 +113,7 @@ impl Aggregate {
             mail: self.mail.clone(),
             family: self.family.clone(),
             releases: self.releases,
+            continued_under: self.continued_under,
         }
     }
 
@@ -140,8 +150,8 @@ impl Aggregate {
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
                 let state = match retry_at {
-                    // A lost worker uses up nothing of what all steps share.
-                    Some(due) if *failure.code == *WORKER_LOST => {
+                    // A lost worker and a look that found nothing use up nothing of what all steps share.
+                    Some(due) if *failure.code == *WORKER_LOST || *failure.code == *NOT_YET => {
                         StepState::Waiting(Wait::Retry { at: *due, failure })
                     }
                     Some(due) => {
@@ -273,6 +283,19 @@ impl Aggregate {
                 self.retry_now(at);
                 self.forgive(at, forgives);
                 self.forget_closed_children(at);
+            }
+            EventKind::RunContinued {
+                epoch, taken, unread, closed, requests, handlers, children, ..
+            } => {
+                *self = Aggregate {
+                    requests: requests.clone(),
+                    handlers: handlers.clone(),
+                    mail: Mail::beginning(taken, unread, closed),
+                    family: Family::beginning(children),
+                    continued_under: *epoch,
+                    unknown: self.unknown.take(),
+                    ..Aggregate::new(self.run.clone(), self.last_seq)
+                };
             }
             EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),

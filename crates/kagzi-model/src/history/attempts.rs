@@ -151,6 +151,8 @@ impl Projection for Attempts {
                     known.finished_at = Some(event.at);
                 }
             }
+            // What came before belongs to code that has ended.
+            EventKind::RunContinued { .. } => *self = Attempts::default(),
             EventKind::RunStarted
             | EventKind::SignalReceived { .. }
             | EventKind::RunPaused { .. }

@@ -30,6 +30,8 @@ pub struct Journal {
     watched: HashMap<Name, Option<Timestamp>>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
+    /// Those of them that lie before this generation: their payloads are needed once a wait takes them.
+    carried: HashSet<u64>,
     /// Children that were told to end because the run had ended.
     closed: HashSet<RunId>,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
@@ -117,6 +119,8 @@ impl Projection for Journal {
                         *whose = Some(step.clone());
                     } else if received.is_none() {
                         self.note_missing(event, Some(step));
+                    } else if self.carried.remove(&source) {
+                        self.missing.insert(source, Some(step.clone()));
                     }
                 } else {
                     self.set(step, *position, 1, state);
@@ -177,6 +181,20 @@ impl Projection for Journal {
             }
             EventKind::RunStarted => {
                 self.input = event.payload.clone();
+                self.note_missing(event, None);
+            }
+            EventKind::RunContinued { unread, .. } => {
+                let lie = unread
+                    .iter()
+                    .map(|signal| (signal.received, (signal.channel.clone(), Payload::new(&b""[..]))));
+                *self = Journal {
+                    input: event.payload.clone(),
+                    last_seq: event.seq,
+                    bytes: event.payload.as_ref().map_or(0, |payload| payload.data.len()),
+                    unread: lie.collect(),
+                    carried: unread.iter().map(|signal| signal.received).collect(),
+                    ..Journal::default()
+                };
                 self.note_missing(event, None);
             }
             EventKind::StepClosed { step, .. } => self.take_out(step, event.at),

@@ -89,6 +89,11 @@ impl Projection for Timeline {
             EventKind::RunStarted | EventKind::RunReleased { .. } | EventKind::RunResumed { .. } => {
                 run.begin(Spent::Waiting, at);
             }
+            EventKind::RunContinued { .. } => {
+                run.begin(Spent::Waiting, at);
+                self.lines.truncate(1);
+                self.index.clear();
+            }
             EventKind::RunReopened { .. } => {
                 run.begin(Spent::Waiting, at);
                 self.ended = false;

@@ -89,6 +89,8 @@ fn accepted(change: &Change, seen: &Aggregate) -> String {
             ("attempts", seen.run.attempts.into(), run.attempts.into()),
             ("dispatches", seen.run.dispatch_count.into(), run.dispatch_count.into()),
             ("crashes", seen.run.crashes.into(), run.crashes.into()),
+            ("generation", seen.run.generation.into(), run.generation.into()),
+            ("begins with event", seen.run.first_seq, run.first_seq),
         ];
         let moved = counted.iter().filter(|(_, before, after)| before != after);
         parts.extend(moved.map(|(name, before, after)| format!("{name} {before}→{after}")));
@@ -197,6 +199,10 @@ fn event(kind: &EventKind) -> String {
         }
         EventKind::PromiseBeat { name, until } => format!(" {name} until {}", after(*until)),
         EventKind::ValueSet { name, number } => format!(" {name} #{number}"),
+        EventKind::RunContinued { unread, .. } => match unread.len() {
+            0 => String::new(),
+            count => format!(" with {count} unread"),
+        },
         EventKind::RunStarted
         | EventKind::RunReleased { .. }
         | EventKind::RunPaused { .. }

@@ -42,6 +42,8 @@ fn run(state: State) -> Run {
         attempts: 0,
         dispatch_count: 3,
         crashes: 1,
+        generation: 1,
+        first_seq: 1,
         created_at: NOW.plus_ms(-60_000),
         started_at: Some(NOW.plus_ms(-50_000)),
         finished_at,
@@ -126,6 +128,16 @@ fn signalled(state: impl Fn(Wait) -> State, until: Option<Timestamp>) -> Aggrega
     seen
 }
 
+/// The same in its second generation, which nobody was given yet: what it takes along is the unread signal.
+fn continued(mut seen: Aggregate) -> Aggregate {
+    let lease = LeaseRef { namespace: namespace(), run: RUN, epoch: EPOCH };
+    seen.run.state = leased(NOW.plus_ms(1_000));
+    let command = lease.report(act::Continue { steps: Vec::new(), input: input() });
+    let change = kagzi_model::decide(NOW, Some(&seen), None, &command).expect("it holds the lease");
+    seen.apply(NOW, &change);
+    seen
+}
+
 fn step_overdue(mut seen: Aggregate) -> Aggregate {
     seen.absorb(NOW.plus_ms(-4_000), &started("slow", 3, Some(NOW)));
     if let State::Leased(lease) = &mut seen.run.state {
@@ -194,6 +206,7 @@ pub fn states() -> Vec<(String, Aggregate)> {
         ("LEASED, retries the run", with_options(aggregate(leased(soon)), retries_the_run())),
         ("LEASED, has a handler", with_options(aggregate(leased(past)), has_a_handler())),
         ("LEASED, is a handler", with_options(aggregate(leased(soon)), is_a_handler())),
+        ("READY, continued", continued(signalled(|_| State::Ready { since }, None))),
         ("PAUSED", aggregate(paused.clone())),
         ("COMPLETED", aggregate(State::Completed)),
         ("FAILED", aggregate(State::Failed { failure: failure() })),
@@ -248,7 +261,9 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("MakePromise", make_promise(&lease, step("new", 3))),
         ("SetValue", set_value(&lease)),
         ("Complete", lease.report(act::Complete { steps: Vec::new(), output: output.clone() })),
-        ("Complete with a last result", lease.report(act::Complete { steps: vec![last], output })),
+        ("Complete with a last result", lease.report(act::Complete { steps: vec![last.clone()], output })),
+        ("Continue", lease.report(act::Continue { steps: Vec::new(), input: input() })),
+        ("Continue with a last result", lease.report(act::Continue { steps: vec![last], input: input() })),
         ("Fail", lease.report(act::Fail { failure: failure(), step: None })),
         ("Park", lease.report(act::Park { waits: Vec::new(), wake: Default::default() })),
         ("Park for nap", lease.report(act::Park { waits: vec!["nap".into()], wake: Default::default() })),

@@ -1,5 +1,7 @@
 //! Random histories of one run, played through `decide`.
 
+mod children;
+mod generations;
 mod invariants;
 mod labels;
 mod late_repeats;

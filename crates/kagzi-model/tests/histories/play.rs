@@ -1,9 +1,9 @@
 //! Random histories of one run: what workers, people and the clock may do to it, sensible or not.
 
 use kagzi_model::{
-    Aggregate, Author, Change, Command, Event, EventKind, Failure, LeaseRef, Name, Payload, Rejection,
-    RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState, Timestamp, Wait,
-    WorkerId, act, decide, limits::LOSSES_STANDARD,
+    Aggregate, Author, Change, ClosePolicy, Command, Event, EventKind, Failure, LeaseRef, Name, Payload,
+    Rejection, RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState,
+    Timestamp, Wait, Wake, WorkerId, act, decide, limits::LOSSES_STANDARD,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -44,6 +44,11 @@ pub enum Move {
     },
     /// Whoever works on it lives.
     Beat,
+    /// One of its children ends, perhaps for the second time.
+    ChildEnds {
+        which: usize,
+        fails: bool,
+    },
     /// Somebody tells the run something, perhaps for the second time.
     Signal {
         channel: usize,
@@ -72,10 +77,12 @@ pub enum What {
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
     Await { step: usize, channel: usize, timeout_ms: Option<i64>, last_call: bool, park: bool },
+    Child { step: usize, close: usize, awaited: bool, told: bool, timeout_ms: Option<i64>, park: bool },
     SleepOver { step: usize },
     Complete,
+    Continue { last: Option<usize> },
     Fail,
-    Park { waits: Vec<usize> },
+    Park { waits: Vec<usize>, wake: u64 },
     Close { step: usize },
     Release,
     Block,
@@ -116,6 +123,8 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Resume),
         4 => (0..CHANNELS.len(), 0..6_u8, prop::bool::weighted(0.2))
             .prop_map(|(channel, id, fails)| Move::Signal { channel, id, fails }),
+        3 => (0..8_usize, prop::bool::weighted(0.3))
+            .prop_map(|(which, fails)| Move::ChildEnds { which, fails }),
         1 => prop_oneof![Just(Move::Reopen), Just(Move::Reopen), Just(Move::Terminate)],
     ];
     // Cancel comes last or never: in the middle it would cut most histories short.
@@ -163,9 +172,15 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(step, channel, timeout_ms, last_call, park)| What::Await {
                 step, channel, timeout_ms, last_call, park,
             }),
+        6 => (step(), 0..3_usize, any::<bool>(), any::<bool>(), prop::option::of(0..9_000i64), any::<bool>())
+            .prop_map(|(step, close, awaited, told, timeout_ms, park)| What::Child {
+                step, close, awaited, told, timeout_ms, park,
+            }),
         1 => Just(What::Complete),
+        2 => prop::option::of(step()).prop_map(|last| What::Continue { last }),
         1 => Just(What::Fail),
-        6 => prop::collection::vec(step(), 0..3).prop_map(|waits| What::Park { waits }),
+        6 => (prop::collection::vec(step(), 0..3), 0..3_u64)
+            .prop_map(|(waits, wake)| What::Park { waits, wake }),
         3 => step().prop_map(|step| What::Close { step }),
         4 => Just(What::Release),
         1 => Just(What::Block),
@@ -280,6 +295,17 @@ impl Play {
                 let beat = act::BeatPromise { name: PROMISE.into(), token_hash: None };
                 RunKey::new(namespace, run).order(Author::new("tester", ""), beat)
             }
+            Move::ChildEnds { which, fails } => {
+                let started = self.events.iter().filter_map(|event| match &event.kind {
+                    EventKind::ChildStarted { child, told: true, .. } => Some(*child),
+                    _ => None,
+                });
+                let children: Vec<RunId> = started.collect();
+                let child = children.get(*which % children.len().max(1)).copied().unwrap_or(RUN);
+                let (id, output) = ("end:7".into(), Some(Payload::new(&b"shipped"[..])));
+                let failure = fails.then(|| Failure::new("LOST", "at sea"));
+                RunKey::new(namespace, run).duty(act::ChildEnded { child, id, output, failure })
+            }
             Move::Signal { channel, id, fails } => {
                 let signal = act::Signal {
                     channel: CHANNELS[*channel].into(),
@@ -341,6 +367,21 @@ impl Play {
                     park: *park,
                 })
             }
+            What::Child { step: index, close, awaited, told, timeout_ms, park } => {
+                let start = StartRun {
+                    id: RunId(Uuid::from_u128(1_000 + self.events.len() as u128)),
+                    ..child_of_anybody()
+                };
+                lease.report(act::StartChild {
+                    step: step(*index, false),
+                    start: Box::new(start),
+                    close: ClosePolicy::ALL[*close],
+                    awaited: *awaited,
+                    told: *told,
+                    timeout_ms: *timeout_ms,
+                    park: *park,
+                })
+            }
             What::SleepOver { step } => {
                 let asleep = |step: &&Step| matches!(step.state, StepState::Waiting(Wait::Timer { .. }));
                 let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
@@ -367,10 +408,21 @@ impl Play {
             What::Complete => {
                 lease.report(act::Complete { steps: Vec::new(), output: Payload::new(&b"output"[..]) })
             }
+            What::Continue { last } => {
+                let result = |index: usize| StepResult {
+                    step: step(index, false),
+                    attempt: attempt(index, &Attempt::Next),
+                    result: Payload::new(&b"last"[..]),
+                    elapsed_ms: 1,
+                };
+                let (steps, input) = (last.map(result).into_iter().collect(), Payload::new(&b"next"[..]));
+                lease.report(act::Continue { steps, input })
+            }
             What::Fail => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
-            What::Park { waits } => {
+            What::Park { waits, wake } => {
                 let named = waits.iter().map(|index| Name::from(PATHS[*index])).collect();
-                lease.report(act::Park { waits: named, wake: Default::default() })
+                let wake = Wake::from_number(*wake).expect("one of three");
+                lease.report(act::Park { waits: named, wake })
             }
             What::Close { step: index } => {
                 let runs = |index: &usize| match self.seen.steps.get(PATHS[*index]) {
@@ -384,6 +436,20 @@ impl Play {
             What::Block => lease.report(act::Block { message: "code changed".into() }),
             What::Renew { lease_ms } => lease.report(act::Renew { until: self.now.plus_ms(*lease_ms) }),
         }
+    }
+}
+
+fn child_of_anybody() -> StartRun {
+    StartRun {
+        namespace: "default".into(),
+        id: RUN,
+        business_id: None,
+        workflow_type: "ship".into(),
+        task_queue: "main".into(),
+        input: Payload::new(&b"{}"[..]),
+        deadline_at: None,
+        options: RunOptions::default(),
+        labels: Default::default(),
     }
 }
 

@@ -243,6 +243,9 @@ pub struct WorkflowRun {
     /// set on runs that another run started
     #[prost(string, tag = "31")]
     pub parent_run_id: ::prost::alloc::string::String,
+    /// from 1; it rises when the run continues in place
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -544,7 +547,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 13, 14, 15, 16, 37, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 37, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -570,6 +573,8 @@ pub mod event_detail {
         RunRetried(super::RunRetriedEvent),
         #[prost(message, tag = "19")]
         RunReopened(super::RunReopenedEvent),
+        #[prost(message, tag = "29")]
+        RunContinued(super::RunContinuedEvent),
         #[prost(message, tag = "13")]
         RunCompleted(super::RunCompletedEvent),
         #[prost(message, tag = "14")]
@@ -740,6 +745,81 @@ pub struct RunReopenedEvent {
     /// why, if it was said
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+}
+/// The function ended and begins anew with another input, as the same run: nothing before this line counts
+/// for it any more, and most of it is deleted. What the run takes along stands here.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunContinuedEvent {
+    /// which one begins, from 2
+    #[prost(uint32, tag = "1")]
+    pub generation: u32,
+    /// of the lease that ended with it
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// the latest signals that were taken, so that a late repeat is recognised
+    #[prost(message, repeated, tag = "3")]
+    pub taken: ::prost::alloc::vec::Vec<run_continued_event::Taken>,
+    /// the signals that no wait has taken, in the order of their channels
+    #[prost(message, repeated, tag = "4")]
+    pub unread: ::prost::alloc::vec::Vec<run_continued_event::Unread>,
+    /// the channels that stay closed
+    #[prost(string, repeated, tag = "5")]
+    pub closed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the latest requests of operators, so that a repeat is recognised
+    #[prost(string, repeated, tag = "6")]
+    pub requests: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the failure handlers that were started for the run
+    #[prost(bytes = "bytes", repeated, tag = "7")]
+    pub handlers: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// the children that have not ended
+    #[prost(message, repeated, tag = "8")]
+    pub children: ::prost::alloc::vec::Vec<run_continued_event::Children>,
+}
+/// Nested message and enum types in `RunContinuedEvent`.
+pub mod run_continued_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Taken {
+        #[prost(string, tag = "1")]
+        pub channel: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub id: ::prost::alloc::string::String,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Unread {
+        #[prost(string, tag = "1")]
+        pub channel: ::prost::alloc::string::String,
+        #[prost(string, tag = "2")]
+        pub id: ::prost::alloc::string::String,
+        #[prost(uint64, tag = "3")]
+        pub received: u64,
+        #[prost(message, optional, tag = "4")]
+        pub failure: ::core::option::Option<unread::Failure>,
+    }
+    /// Nested message and enum types in `Unread`.
+    pub mod unread {
+        #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+        pub struct Failure {
+            #[prost(string, tag = "1")]
+            pub code: ::prost::alloc::string::String,
+            #[prost(string, tag = "2")]
+            pub message: ::prost::alloc::string::String,
+            #[prost(bool, tag = "3")]
+            pub non_retryable: bool,
+            #[prost(int64, tag = "4")]
+            pub retry_after_ms: i64,
+            #[prost(string, tag = "5")]
+            pub class: ::prost::alloc::string::String,
+            #[prost(string, tag = "6")]
+            pub details: ::prost::alloc::string::String,
+        }
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Children {
+        #[prost(bytes = "bytes", tag = "1")]
+        pub run: ::prost::bytes::Bytes,
+        #[prost(uint32, tag = "2")]
+        pub close: u32,
+    }
 }
 /// The function returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1147,6 +1227,7 @@ pub enum EventKind {
     RunResumed = 12,
     RunRetried = 18,
     RunReopened = 19,
+    RunContinued = 29,
     RunCompleted = 13,
     RunFailed = 14,
     RunCancelled = 15,
@@ -1188,6 +1269,7 @@ impl EventKind {
             Self::RunResumed => "EVENT_KIND_RUN_RESUMED",
             Self::RunRetried => "EVENT_KIND_RUN_RETRIED",
             Self::RunReopened => "EVENT_KIND_RUN_REOPENED",
+            Self::RunContinued => "EVENT_KIND_RUN_CONTINUED",
             Self::RunCompleted => "EVENT_KIND_RUN_COMPLETED",
             Self::RunFailed => "EVENT_KIND_RUN_FAILED",
             Self::RunCancelled => "EVENT_KIND_RUN_CANCELLED",
@@ -1226,6 +1308,7 @@ impl EventKind {
             "EVENT_KIND_RUN_RESUMED" => Some(Self::RunResumed),
             "EVENT_KIND_RUN_RETRIED" => Some(Self::RunRetried),
             "EVENT_KIND_RUN_REOPENED" => Some(Self::RunReopened),
+            "EVENT_KIND_RUN_CONTINUED" => Some(Self::RunContinued),
             "EVENT_KIND_RUN_COMPLETED" => Some(Self::RunCompleted),
             "EVENT_KIND_RUN_FAILED" => Some(Self::RunFailed),
             "EVENT_KIND_RUN_CANCELLED" => Some(Self::RunCancelled),
@@ -4337,6 +4420,9 @@ pub struct PollActivityResponse {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// rises when the run continues in place; from 2 on paths begin with ~GENERATION/
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
     /// W3C tracestate that came with the start, to be sent on with traceparent
     #[prost(string, tag = "50")]
     pub tracestate: ::prost::alloc::string::String,
@@ -4577,6 +4663,18 @@ pub struct CompleteWorkflowRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompleteWorkflowResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ContinueRunRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// of the generation that begins
+    #[prost(message, optional, tag = "3")]
+    pub input: ::core::option::Option<Payload>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ContinueRunResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FailWorkflowRequest {
     #[prost(string, tag = "1")]
@@ -4829,7 +4927,7 @@ pub struct Report {
     pub lease: ::core::option::Option<LeaseRef>,
     #[prost(
         oneof = "report::Body",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
     )]
     pub body: ::core::option::Option<report::Body>,
 }
@@ -4867,6 +4965,8 @@ pub mod report {
         SignalAwaited(super::SignalAwaited),
         #[prost(message, tag = "17")]
         StartChild(::prost::alloc::boxed::Box<super::StartChild>),
+        #[prost(message, tag = "18")]
+        RunContinued(super::RunContinued),
         #[prost(message, tag = "19")]
         PromiseMade(super::PromiseMade),
         #[prost(message, tag = "20")]
@@ -5013,6 +5113,15 @@ pub struct RunCompleted {
     #[prost(message, repeated, tag = "2")]
     pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
 }
+/// The function ended and begins anew with this input: the same run, with an empty journal. The lease ends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunContinued {
+    #[prost(message, optional, tag = "1")]
+    pub input: ::core::option::Option<Payload>,
+    /// results that were not sent before: they are recorded together with it
+    #[prost(message, repeated, tag = "2")]
+    pub steps: ::prost::alloc::vec::Vec<StepRecorded>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFailed {
     #[prost(message, optional, tag = "1")]
@@ -5131,6 +5240,9 @@ pub struct Assign {
     /// their nominal time
     #[prost(message, optional, tag = "41")]
     pub scheduled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// rises when the run continues in place; from 2 on paths begin with ~GENERATION/
+    #[prost(uint32, tag = "42")]
+    pub generation: u32,
     /// W3C tracestate that came with the start, to be sent on with traceparent
     #[prost(string, tag = "50")]
     pub tracestate: ::prost::alloc::string::String,
@@ -5916,6 +6028,31 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "CompleteWorkflow"));
             self.inner.unary(req, path, codec).await
         }
+        /// The function ended and begins anew with another input, as the same run. The lease ends with it.
+        pub async fn continue_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ContinueRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ContinueRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/ContinueRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "ContinueRun"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Ends an execution with an error.
         pub async fn fail_workflow(
             &mut self,
@@ -6236,6 +6373,14 @@ pub mod worker_service_server {
             request: tonic::Request<super::CompleteWorkflowRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CompleteWorkflowResponse>,
+            tonic::Status,
+        >;
+        /// The function ended and begins anew with another input, as the same run. The lease ends with it.
+        async fn continue_run(
+            &self,
+            request: tonic::Request<super::ContinueRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ContinueRunResponse>,
             tonic::Status,
         >;
         /// Ends an execution with an error.
@@ -7087,6 +7232,51 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CompleteWorkflowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/ContinueRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct ContinueRunSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::ContinueRunRequest>
+                    for ContinueRunSvc<T> {
+                        type Response = super::ContinueRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ContinueRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::continue_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ContinueRunSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

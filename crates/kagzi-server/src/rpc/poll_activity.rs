@@ -74,6 +74,7 @@ pub async fn handle(
     let now = engine.clock().now();
     Ok(v1::PollActivityResponse {
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
+        generation: run.generation,
         scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
         run_id: run.id.to_string(),
         workflow_type: run.workflow_type.to_string(),

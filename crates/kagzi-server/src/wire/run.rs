@@ -45,6 +45,7 @@ pub fn run(run: Run, input: Option<Payload>, output: Option<Payload>) -> v1::Wor
         user_id: user(&run.labels),
         labels: labels(&run.labels),
         start_at: run.options.start_at.map(timestamp),
+        generation: run.generation,
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
         scheduled_at: run.options.scheduled.as_ref().map(|by| timestamp(by.at)),
     }

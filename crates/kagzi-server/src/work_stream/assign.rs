@@ -89,6 +89,7 @@ pub fn compose(services: &Services, assigned: Assigned) -> Vec<(Down, usize)> {
         former_traceparent: trace.former,
         tracestate: trace.tracestate,
         schedule_id: run.schedule().map(|id| id.to_string()).unwrap_or_default(),
+        generation: run.generation,
         scheduled_at: run.options.scheduled.as_ref().map(|by| wire::timestamp(by.at)),
     };
     let mut messages = vec![(Down::Assign(Box::new(assign)), bytes)];

@@ -48,6 +48,7 @@ pub fn bytes(report: &v1::Report) -> usize {
             Some(Body::ValueSet(set)) => payload(&set.value),
             Some(Body::StepsRecorded(recorded)) => results(&recorded.steps),
             Some(Body::RunCompleted(completed)) => payload(&completed.output) + results(&completed.steps),
+            Some(Body::RunContinued(continued)) => payload(&continued.input) + results(&continued.steps),
             Some(Body::StepFailed(failed)) => failure(&failed.failure),
             Some(Body::RunFailed(failed)) => failure(&failed.failure),
             Some(Body::StartChild(child)) => child.start.as_ref().map_or(0, |start| payload(&start.input)),
@@ -179,6 +180,11 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             let steps = completed.steps.into_iter().map(result).collect::<Result<_, _>>()?;
             let output = check::payload(limits(engine), "output", completed.output)?;
             Report::from(act::Complete { steps, output })
+        }
+        Body::RunContinued(continued) => {
+            let steps = continued.steps.into_iter().map(result).collect::<Result<_, _>>()?;
+            let input = check::payload(limits(engine), "input", continued.input)?;
+            Report::from(act::Continue { steps, input })
         }
         Body::RunFailed(failed) => {
             let step = if failed.step.is_empty() { None } else { Some(check::step(&failed.step, 0)?.path) };

@@ -1,6 +1,6 @@
 //! What every history must keep, event by event: one pass over all rows, a run at a time.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use kagzi_model::{Event, EventKind, Name, RunId};
 use kagzi_store::{StoreError, rows, rows::StoredRow};
@@ -12,14 +12,21 @@ const ENDS: &str = "I1 an ended run has one end since it was last reopened, and 
 const ENDED_AS: &str = "I1 a run ended as its history says";
 const RESULTS: &str = "I2 a step has at most one recorded result";
 const NUMBERS: &str = "I11 events are numbered without a gap";
+const GENERATION: &str = "I11 a run's living generation begins where its row says";
+const CARRIED: &str = "I14 a signal that a generation took along is there";
 const READABLE: &str = "I11 every event can be read";
 
-const STATUS: &str = "SELECT status FROM runs WHERE run_id = ?1";
+const STATUS: &str = "SELECT status, coalesce(first_seq, 1) FROM runs WHERE run_id = ?1";
 
 /// One run's history, as far as it was read.
 struct History {
     run: RunId,
     last_seq: u64,
+    /// Numbers without a gap. What lies before the living generation may have several.
+    stretches: Vec<Range<u64>>,
+    /// Where the last generation begins that is told of, and the events with the signals that it took along.
+    begins: u64,
+    carried: Vec<u64>,
     /// Since it was last reopened.
     ends: u64,
     /// As the status of the run that it ends.
@@ -51,12 +58,26 @@ pub fn complaints(db: &Db) -> Result<Vec<Complaint>, StoreError> {
 
 impl History {
     fn of(run: RunId) -> Self {
-        History { run, last_seq: 0, ends: 0, ended_as: None, results: HashSet::new(), broken: HashSet::new() }
+        History {
+            run,
+            last_seq: 0,
+            stretches: Vec::new(),
+            begins: 1,
+            carried: Vec::new(),
+            ends: 0,
+            ended_as: None,
+            results: HashSet::new(),
+            broken: HashSet::new(),
+        }
     }
 
     fn read(&mut self, row: &StoredRow<'_>) {
-        if rows::follows(self.last_seq, row.first_seq).is_err() {
-            self.broken.insert(NUMBERS);
+        let events = row.first_seq..row.first_seq + row.kinds.len() as u64;
+        match self.stretches.last_mut() {
+            Some(last) if rows::follows(last.end.saturating_sub(1), row.first_seq).is_ok() => {
+                last.end = events.end;
+            }
+            Some(_) | None => self.stretches.push(events),
         }
         self.last_seq = row.first_seq.saturating_sub(1);
         for line in row.lines() {
@@ -75,6 +96,11 @@ impl History {
                 self.broken.insert(RESULTS);
             }
             EventKind::RunReopened { .. } => self.ends = 0,
+            EventKind::RunContinued { unread, .. } => {
+                self.begins = event.seq;
+                self.carried = unread.iter().map(|signal| signal.received).collect();
+                self.results.clear();
+            }
             // A newer version wrote it. One that has a number of ours is damaged.
             EventKind::Unknown { number, .. }
                 if EventKind::KINDS.iter().any(|kind| kind.number == *number) =>
@@ -90,9 +116,25 @@ impl History {
         }
     }
 
+    fn judge_generation(&mut self, first_seq: u64) {
+        if self.stretches.last().is_none_or(|last| !last.contains(&first_seq)) {
+            self.broken.insert(NUMBERS);
+        }
+        if self.begins != first_seq {
+            self.broken.insert(GENERATION);
+        }
+        let is_there = |seq: &u64| self.stretches.iter().any(|stretch| stretch.contains(seq));
+        if !self.carried.iter().all(is_there) {
+            self.broken.insert(CARRIED);
+        }
+    }
+
     fn judge(mut self, db: &Db, found: &mut Vec<Complaint>) -> Result<(), StoreError> {
-        let status = db.first(STATUS, crate::value::bind![self.run], |row| row.get::<i64>(0))?;
-        let Some(status) = status else { return Ok(()) };
+        let row = db.first(STATUS, crate::value::bind![self.run], |row| {
+            Ok((row.get::<i64>(0)?, row.get::<u64>(1)?))
+        })?;
+        let Some((status, first_seq)) = row else { return Ok(()) };
+        self.judge_generation(first_seq);
         let ended = (4..=7).contains(&status);
         // What cannot be read may have been an end.
         if self.broken.is_empty() {

@@ -265,6 +265,10 @@ impl World {
                 let steps = if park { vec![result(step)] } else { Vec::new() };
                 lease.report(act::Complete { steps, output: Payload::new(&b"out\xfe"[..]) })
             }
+            "Continue" => {
+                let steps = if park { vec![result(step)] } else { Vec::new() };
+                lease.report(act::Continue { steps, input: Payload::new(&b"next\xfe"[..]) })
+            }
             "Fail" => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
             "StartChild" => {
                 let Command { act: Act::Start(start), .. } = self.start(now) else { unreachable!() };

@@ -24,7 +24,7 @@ impl Reads for MemoryReads {
         let run = tables.runs.get(&id).filter(|run| run.namespace == *namespace).cloned();
         Ok(run.map(|run| RunView {
             run,
-            input: tables.payload(id, &EventKind::RunStarted),
+            input: tables.input(id),
             output: tables.payload(id, &EventKind::RunCompleted),
         }))
     }

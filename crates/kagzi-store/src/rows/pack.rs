@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kagzi_model::{
-    Name, RunId, Timestamp,
+    EventKind, Name, RunId, Timestamp,
     event::{RecordFrame, wire::put_delimited},
 };
 
@@ -76,6 +76,10 @@ impl Packing {
         let (at, empty, full) = (*at, kinds.is_empty(), detail.len() > ROW_BYTES_MAX);
         let seq = first_seq + kinds.len() as u64;
         if *run != self.row.run || event.seq != seq || kinds.len() == ROW_EVENTS_MAX {
+            return false;
+        }
+        // A generation begins with a row of its own, so that all before it can go.
+        if !empty && matches!(event.kind, EventKind::RunContinued { .. }) {
             return false;
         }
         let add = event.payload.as_ref().map_or(0, |payload| payload.data.len());

@@ -13,6 +13,13 @@ impl<B: Backend> Turn<'_, B> {
         while !self.fold.failed.is_empty() || !self.fold.follow.is_empty() {
             self.start_handlers().await?;
             let follow = std::mem::take(&mut self.fold.follow);
+            if self.shared {
+                // Another server may have told the same parent of another child since it was loaded here. Its
+                // row is read and locked, so that the two wait for each other instead of colliding.
+                for command in follow.iter().filter(|command| !matches!(command.act, Act::Start(_))) {
+                    self.fold.evict(command.run.id);
+                }
+            }
             // In one go: the end of a parent may concern a hundred children.
             self.load(follow.iter()).await?;
             for command in follow {

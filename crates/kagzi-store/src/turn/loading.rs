@@ -33,7 +33,8 @@ impl<B: Backend> Turn<'_, B> {
             match &aggregate.unknown {
                 None => {
                     LaneStats::add(&self.stats.runs_loaded, 1);
-                    LaneStats::add(&self.stats.events_loaded, aggregate.last_seq);
+                    let living = aggregate.last_seq + 1 - aggregate.run.first_seq;
+                    LaneStats::add(&self.stats.events_loaded, living);
                     self.stats.aside.take_back(&AsideRow::Run(key));
                     self.fold.know(aggregate);
                 }

@@ -35,7 +35,7 @@ pub struct Run {
     pub reason: Option<Reason>,
     /// Why it is paused, cancelled or retrying, for people; or empty.
     pub status_detail: String,
-    /// What it was started with. Lists leave it out.
+    /// What it was started with, or what it continued with. Lists leave it out.
     pub input: Option<Payload>,
     /// What it returned. Lists leave it out.
     pub output: Option<Payload>,
@@ -45,6 +45,9 @@ pub struct Run {
     pub attempts: u32,
     /// How often a worker was given the run.
     pub dispatch_count: u32,
+    /// How often it began from the top with an input of its own, from 1: it rises when the run continues in
+    /// place.
+    pub generation: u32,
     /// When its sleep or its retry is over.
     pub wake_up_at: Option<SystemTime>,
     /// The worker that executes it.
@@ -181,6 +184,7 @@ impl Run {
             user_id: text(run.user_id),
             start_at: at(run.start_at),
             schedule_id: text(run.schedule_id),
+            generation: run.generation.max(1),
             scheduled_at: at(run.scheduled_at),
             run_id: run.run_id,
         }

@@ -260,6 +260,26 @@ impl<T: DeserializeOwned + Send + 'static> ChildHandle<T> {
     }
 }
 
+impl WorkflowContext {
+    /// A child that an earlier generation of this run has started, by its run id: where the run continues in
+    /// place, the id goes along in the input, and the child's end is told to the generation that asks.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn ordered(ctx: WorkflowContext, shipping: Option<String>) -> anyhow::Result<u32> {
+    ///     let Some(shipping) = shipping else {
+    ///         let child = ctx.child::<u32>("ship", "tea").start().await?;
+    ///         return ctx.continue_as_new(&Some(child.run_id()));
+    ///     };
+    ///     ctx.child_handle::<u32>(&shipping).result().await
+    /// }
+    /// ```
+    pub fn child_handle<T: DeserializeOwned + Send + 'static>(&self, run_id: &str) -> ChildHandle<T> {
+        let (context, workflow_type) = (self.clone(), "child".to_owned());
+        ChildHandle { context, workflow_type, run_id: run_id.to_owned(), reads: PhantomData }
+    }
+}
+
 /// Many children of one type that are waited for together. Made by [`WorkflowContext::children`].
 ///
 /// ```

@@ -42,7 +42,8 @@ pub struct WorkflowContext {
 
 impl WorkflowContext {
     pub(crate) fn new(run: Arc<RunState>) -> WorkflowContext {
-        WorkflowContext { run, scope: Scope::root() }
+        let scope = Scope::of_generation(run.generation);
+        WorkflowContext { run, scope }
     }
 
     /// Records a step: the future runs unless a result is already recorded. Whatever the run does next,
@@ -104,6 +105,25 @@ impl WorkflowContext {
     /// ```
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
         let called = self.call(SLEEP);
+        async move { run_sleep(called?, duration).await }
+    }
+
+    /// A sleep with a name of its own, which `kagzi run show` and `kagzi run why` tell people. It is part of
+    /// the sleep's identity, like the name of a step: a run that sleeps must find it again.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn subscribe(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     ctx.named_sleep("trial-period", Duration::from_secs(14 * 86_400)).await
+    /// }
+    /// ```
+    pub fn named_sleep(
+        &self,
+        name: &str,
+        duration: Duration,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let called = self.call(name);
         async move { run_sleep(called?, duration).await }
     }
 
@@ -331,10 +351,10 @@ impl WorkflowContext {
         }
         let mut turns = self.run.turns.lock();
         let slot = Slot::new(self.run.clone(), step, turns.told());
-        if let Some(Recorded { place, .. }) = &recorded
+        if let Some(Recorded { place, bytes, .. }) = &recorded
             && *place > 0
         {
-            turns.call_recorded(*place, &slot);
+            turns.call_recorded(*place, &slot, *bytes);
         }
         drop(turns);
         Called { slot, recorded }

@@ -16,6 +16,7 @@ pub(crate) type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any +
 
 /// What a failure calls the value that the function returned.
 const OUTPUT: &str = "the run's output";
+const NEXT_INPUT: &str = "the input of the next generation";
 
 /// A function that has ended.
 pub(crate) enum Ended<'a> {
@@ -37,17 +38,32 @@ pub(crate) fn end_of(run: &RunState, polled: Polled) -> Option<Ended<'_>> {
     Some(Ended::Now(match polled {
         Ok(Ok(output)) if run.uplink.codecs.is_empty() => completed(run.fitting(OUTPUT, output)),
         Ok(Ok(output)) => return Some(Ended::Encoding(Box::pin(encoded(run, output)))),
-        Ok(Err(error)) => {
-            let step = failure::step_of(&error);
-            let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
-            RunEnd::Failed { failure, step }
-        }
+        Ok(Err(error)) => match failure::next_input(&error) {
+            Some(input) if run.uplink.codecs.is_empty() => continued(run.fitting(NEXT_INPUT, input)),
+            Some(input) => return Some(Ended::Encoding(Box::pin(encoded_next(run, input)))),
+            None => {
+                let step = failure::step_of(&error);
+                let failure = run.without_large_details(failure::of_returned(error, &run.uplink.equipment));
+                RunEnd::Failed { failure, step }
+            }
+        },
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     }))
 }
 
 async fn encoded(run: &RunState, output: v1::Payload) -> RunEnd {
     completed(run.encode(OUTPUT, output).await)
+}
+
+async fn encoded_next(run: &RunState, input: v1::Payload) -> RunEnd {
+    continued(run.encode(NEXT_INPUT, input).await)
+}
+
+fn continued(sent: Result<v1::Payload, Box<v1::Failure>>) -> RunEnd {
+    match sent {
+        Ok(input) => RunEnd::Continued(input, Vec::new()),
+        Err(failure) => RunEnd::failed(*failure),
+    }
 }
 
 fn completed(sent: Result<v1::Payload, Box<v1::Failure>>) -> RunEnd {
@@ -65,6 +81,7 @@ impl Drop for Over<'_> {
         self.0.close_mailbox();
         let left = self.0.turns.lock().clear();
         drop(left);
+        self.0.missed.clear();
         let unpolled = std::mem::take(&mut *self.0.spawned.lock());
         drop(unpolled);
     }
@@ -75,7 +92,7 @@ impl Drop for Over<'_> {
 pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
     loop {
         let fallback = match &end {
-            RunEnd::Completed(..) | RunEnd::Blocked(_) => Fallback::Fail,
+            RunEnd::Completed(..) | RunEnd::Continued(..) | RunEnd::Blocked(_) => Fallback::Fail,
             RunEnd::Failed { .. } | RunEnd::Parked(..) => Fallback::Release,
             RunEnd::Released(_) => Fallback::GiveUp,
         };
@@ -109,6 +126,9 @@ fn body(end: RunEnd) -> report::Body {
     match end {
         RunEnd::Completed(output, steps) => {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
+        }
+        RunEnd::Continued(input, steps) => {
+            report::Body::RunContinued(v1::RunContinued { input: Some(input), steps })
         }
         RunEnd::Failed { failure, step } => {
             report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))

@@ -10,18 +10,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
 use kagzi_proto::v1::{self, report};
-use tokio::time::Sleep;
 
 use crate::run::context::WorkflowContext;
 use crate::run::ending::{Ended, Over, end_of, report_end};
 use crate::run::inside;
+use crate::run::journal::weights;
+use crate::run::missed::Told;
+use crate::run::next::{Answered, Next, OnItsWay};
+use crate::run::parts::Parts;
 use crate::run::slot::Slot;
+use crate::run::stall::{Stall, stalled};
 use crate::run::state::{RunEnd, RunState, refused};
-use crate::run::turns::{Answered, Next, OnItsWay};
 use crate::run::uplink::{Uplink, Verdict};
 use crate::worker::handlers::Handlers;
 use crate::{failure, limits};
@@ -34,11 +36,12 @@ pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>
     let handler = handlers.get(&assign.workflow_type);
     // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this
     // task.
+    let weights = weights(&assign.journal);
     let decoding = AssertUnwindSafe(async { Box::pin(uplink.codecs.decode_assign(&mut assign)).await });
     let decoded = decoding.catch_unwind().await;
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
-    let run = Arc::new(RunState::new(*assign, uplink));
+    let run = Arc::new(RunState::new(*assign, weights, uplink));
     let _over = Over(&run);
     let Some(handler) = handler else {
         let reason = format!("no handler for workflow type '{workflow_type}'");
@@ -77,7 +80,8 @@ async fn poll_to_end(run: &Arc<RunState>, function: Function) -> RunEnd {
     let mut executor = Executor {
         run,
         function: Some(function),
-        parts: FuturesUnordered::new(),
+        parts: Parts::default(),
+        told: None,
         flight: None,
         encoding: None,
         ended: None,
@@ -94,7 +98,9 @@ struct Executor<'a> {
     run: &'a Arc<RunState>,
     function: Option<Function>,
     /// Parts of the function that it gave to `ctx.spawn`.
-    parts: FuturesUnordered<BoxFuture<'static, ()>>,
+    parts: Parts,
+    /// Whose turn it is, until the function stands still.
+    told: Option<Arc<dyn Told>>,
     /// At most one report about what the function was told is on its way: two could be committed in the other
     /// order.
     flight: Option<Flight<'a>>,
@@ -116,13 +122,6 @@ enum Sent {
     Close,
 }
 
-/// The replay waits for a call that does not come.
-struct Stall {
-    place: u32,
-    warned: bool,
-    timer: Pin<Box<Sleep>>,
-}
-
 impl<'a> Executor<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RunEnd> {
         let function = self.run.function.clone();
@@ -136,6 +135,7 @@ impl<'a> Executor<'a> {
                 function.end();
                 return Poll::Pending;
             }
+            self.let_go();
             if self.ended.is_some() {
                 if self.flight.is_some() {
                     function.end();
@@ -169,6 +169,16 @@ impl<'a> Executor<'a> {
         Poll::Pending
     }
 
+    /// A run that begins anew takes along what nobody has heard: a signal that is on its way to a wait of the
+    /// function that has ended must be given back, so nothing of the function may be left by then.
+    fn let_go(&mut self) {
+        if matches!(self.ended, Some(RunEnd::Continued(..)))
+            && let Err(panic) = self.drop_function()
+        {
+            self.ended = Some(RunEnd::failed(failure::of_panic(&*panic)));
+        }
+    }
+
     fn poll_function(&mut self) {
         let Some(function) = &mut self.function else { return };
         let run = self.run;
@@ -178,14 +188,7 @@ impl<'a> Executor<'a> {
             let cx = &mut Context::from_waker(&run.waker);
             let polled = function.as_mut().poll(cx);
             if polled.is_pending() {
-                loop {
-                    self.parts.extend(std::mem::take(&mut *run.spawned.lock()));
-                    match self.parts.poll_next_unpin(cx) {
-                        Poll::Ready(Some(())) => {}
-                        Poll::Ready(None) | Poll::Pending if run.spawned.lock().is_empty() => break,
-                        Poll::Ready(None) | Poll::Pending => {}
-                    }
-                }
+                self.parts.poll(run);
             }
             polled
         }));
@@ -221,15 +224,14 @@ impl<'a> Executor<'a> {
                 // A failure that is retried and a sleep that is not over are nothing that the function hears
                 // of.
                 let ended = verdict.is_told();
-                let answered = self.run.turns.lock().answered(ended);
+                let answered = self.run.turns.lock().answered(ended, verdict.value_bytes());
                 match answered {
                     Answered::Settled(settled) => {
                         slot.answer(verdict);
                         settled
                     }
                     Answered::Unheard => {
-                        let step = Some(slot.step.clone());
-                        self.send(Sent::Close, report::Body::StepClosed(v1::StepClosed { step }));
+                        self.send_close(&slot);
                         // Nothing is sent before it is polled.
                         return self.hear(cx);
                     }
@@ -246,6 +248,14 @@ impl<'a> Executor<'a> {
 
     fn stand_still(&mut self, cx: &mut Context<'_>) -> Standstill {
         self.run.function.looks();
+        if let Some(told) = self.told.take() {
+            told.pass();
+        }
+        if let Some(missed) = self.run.missed.oldest() {
+            missed.clone().offer();
+            self.told = Some(missed);
+            return Standstill::Goes;
+        }
         let on_its_way = match &self.flight {
             None => OnItsWay::Nothing,
             Some(Flight { what: Sent::Results(_), .. }) => OnItsWay::Results,
@@ -257,6 +267,7 @@ impl<'a> Executor<'a> {
             Next::Release(slot) => {
                 self.stall = None;
                 slot.release();
+                self.told = Some(slot);
                 return Standstill::Goes;
             }
             Next::Live(settled) => {
@@ -264,9 +275,16 @@ impl<'a> Executor<'a> {
                 settled.iter().for_each(Wake::wake_by_ref);
                 return Standstill::Goes;
             }
-            Next::Stalled(place) => return self.stalled(place, cx),
+            Next::Stalled(place) => {
+                let given_up = stalled(self.run, &mut self.stall, place, cx);
+                return given_up.map_or(Standstill::Waits, Standstill::Ends);
+            }
             Next::Ask(slot, body) => {
                 self.send(Sent::Ask(slot), body);
+                return Standstill::Goes;
+            }
+            Next::Close(slot) => {
+                self.send_close(&slot);
                 return Standstill::Goes;
             }
             Next::Send(results) => {
@@ -300,60 +318,33 @@ impl<'a> Executor<'a> {
         self.send(Sent::Results(count), body);
     }
 
+    fn send_close(&mut self, slot: &Slot) {
+        let step = Some(slot.step.clone());
+        self.send(Sent::Close, report::Body::StepClosed(v1::StepClosed { step }));
+    }
+
     fn send(&mut self, what: Sent, body: report::Body) {
         self.flight = Some(Flight { what, verdict: Box::pin(self.run.submit(body)) });
     }
 
-    /// The function stands still, and what is recorded next was not called: its code has changed, or it waits
-    /// for something that is no operation, a timer of its own or a channel.
-    fn stalled(&mut self, place: u32, cx: &mut Context<'_>) -> Standstill {
-        let (path, evidence) = {
-            let journal = self.run.journal.lock();
-            (journal.at(place), journal.evidence())
-        };
-        if let Some(evidence) = evidence {
-            return Standstill::Ends(RunEnd::Blocked(evidence));
-        }
-        // The run's own two: nobody else could ever wake the function.
-        if Arc::strong_count(&self.run.function) <= FUNCTION_WAKERS + 1 {
-            let message =
-                format!("recorded {path} next, but the workflow did not call it: its code has changed");
-            return Standstill::Ends(RunEnd::Blocked(message));
-        }
-        if self.stall.as_ref().is_none_or(|stall| stall.place != place) {
-            let timer = Box::pin(tokio::time::sleep(limits::STALL_WARNED_AFTER));
-            self.stall = Some(Stall { place, warned: false, timer });
-        }
-        let Some(stall) = &mut self.stall else { return Standstill::Waits };
-        while stall.timer.as_mut().poll(cx).is_ready() {
-            if stall.warned {
-                let message = format!(
-                    "recorded {path} next, but for {} s the workflow has waited for something else that is \
-                     not recorded; \
-                     a timer, a channel or a request belongs into a step, ctx.sleep or ctx.timeout",
-                    limits::STALL_MAX.as_secs()
-                );
-                return Standstill::Ends(RunEnd::Blocked(message));
-            }
-            tracing::warn!(run = %self.run.lease.run_id, step = %path, "a replay waits for something that \
-                is not recorded");
-            stall.warned = true;
-            stall.timer = Box::pin(tokio::time::sleep(limits::STALL_MAX - limits::STALL_WARNED_AFTER));
-        }
-        Standstill::Waits
-    }
-
     /// The end, once what the function was told before is sent.
     fn end(&mut self) -> Option<RunEnd> {
+        let unheard = self.run.turns.lock().take_unheard();
+        if let (Some(RunEnd::Continued(..)), Some(slot)) = (&self.ended, unheard) {
+            self.send_close(&slot);
+            return None;
+        }
         let mut turns = self.run.turns.lock();
         let held = match self.ended.as_mut()? {
-            RunEnd::Completed(_, steps) => match turns.take_held_if_small(limits::TRAILING_BYTES_MAX) {
-                Some(small) => {
-                    steps.extend(small);
-                    Vec::new()
+            RunEnd::Completed(_, steps) | RunEnd::Continued(_, steps) => {
+                match turns.take_held_if_small(limits::TRAILING_BYTES_MAX) {
+                    Some(small) => {
+                        steps.extend(small);
+                        Vec::new()
+                    }
+                    None => turns.take_held(),
                 }
-                None => turns.take_held(),
-            },
+            }
             RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
             RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(..) | RunEnd::Released(_) => {
                 Vec::new()
@@ -386,9 +377,6 @@ impl Drop for Executor<'_> {
         }
     }
 }
-
-/// Who holds the function's waker besides whoever the function waits for: the run, and the waker made of it.
-const FUNCTION_WAKERS: usize = 2;
 
 enum Standstill {
     /// Something changed.

@@ -26,10 +26,19 @@ pub(crate) struct Recorded {
     pub(crate) entry: JournalEntry,
     /// Its place among all that the function was told of, from 1; 0 = it has not ended.
     pub(crate) place: u32,
+    /// What its result weighs in the history.
+    pub(crate) bytes: u64,
 }
 
 impl Journal {
+    #[cfg(test)]
     pub(crate) fn new(recorded: Vec<JournalEntry>) -> Journal {
+        let weights = weights(&recorded);
+        Journal::weighed(recorded, weights)
+    }
+
+    /// With what the entries weighed before they were decoded.
+    pub(crate) fn weighed(recorded: Vec<JournalEntry>, weights: Vec<u64>) -> Journal {
         let mut journal =
             Journal { entries: HashMap::new(), told: Vec::new(), positions: HashMap::new(), evidence: None };
         if recorded.is_empty() {
@@ -37,14 +46,14 @@ impl Journal {
         }
         journal.entries.reserve(recorded.len());
         let mut ended: Vec<(u32, String)> = Vec::new();
-        for entry in recorded {
+        for (entry, bytes) in recorded.into_iter().zip(weights) {
             let StepRef { path, position } = entry.step.clone().unwrap_or_default();
             let scope = scope_of(&path).to_owned();
             journal.positions.entry(scope).or_default().insert(position, path.clone());
             if has_ended(&entry) {
                 ended.push((entry.order, path.clone()));
             }
-            journal.entries.insert(path, Recorded { entry, place: 0 });
+            journal.entries.insert(path, Recorded { entry, place: 0, bytes });
         }
         // Stable: a server that does not say the order lists them in the order in which they were recorded.
         ended.sort_by_key(|(order, _)| *order);
@@ -103,6 +112,11 @@ impl Journal {
         let without = || format!("recorded {path}, but the workflow ended without it");
         Some(self.evidence.clone().unwrap_or_else(without))
     }
+}
+
+/// What the results of these weigh.
+pub(crate) fn weights(recorded: &[JournalEntry]) -> Vec<u64> {
+    recorded.iter().map(|entry| entry.result.as_ref().map_or(0, |result| result.data.len() as u64)).collect()
 }
 
 /// A sleep has ended for the function when it was told so, not when its time has come.

@@ -37,14 +37,25 @@ struct Calls {
 }
 
 impl Scope {
+    #[cfg(test)]
     pub(crate) fn root() -> Arc<Scope> {
-        Arc::new(Scope { prefix: String::new(), calls: Mutex::default(), invalid: None })
+        Scope::of_generation(1)
+    }
+
+    /// Where the paths of a run begin. A run that continued in place has steps of the same names again: they
+    /// are other steps, and their idempotency keys are others too.
+    pub(crate) fn of_generation(generation: u32) -> Arc<Scope> {
+        let prefix = if generation < 2 { String::new() } else { format!("~{generation}/") };
+        Arc::new(Scope { prefix, calls: Mutex::default(), invalid: None })
     }
 
     /// A scope below this one. The second of a name is `name#2`: two that shared their counters would
     /// hand out paths by whichever step came first.
     pub(crate) fn child(&self, name: &str) -> Arc<Scope> {
         let name = &*escaped(name);
+        // What begins so is a generation.
+        let tilde = name.strip_prefix('~').map(|rest| format!("%7E{rest}"));
+        let name = tilde.as_deref().unwrap_or(name);
         let invalid = self.invalid.clone().or_else(|| check(name).err());
         let occurrence = count(&mut self.calls.lock().scopes, name);
         let mut prefix = self.path(name, occurrence);
@@ -197,6 +208,15 @@ mod tests {
         assert_eq!(called(&root, "a\nb\u{85}").0, "a%0Ab%C2%85");
         assert_eq!(called(&root.child("sku/7"), "charge").0, "sku%2F7/charge");
         assert_eq!(called(&root, "a/b").0, "a%2Fb#2");
+    }
+
+    #[test]
+    fn a_later_generation_has_paths_of_its_own_and_no_scope_looks_like_one() {
+        let second = Scope::of_generation(2);
+
+        assert_eq!(called(&second, "charge"), ("~2/charge".into(), 0));
+        assert_eq!(called(&second.child("item-7"), "charge"), ("~2/item-7/charge".into(), 0));
+        assert_eq!(called(&Scope::root().child("~2"), "charge"), ("%7E2/charge".into(), 0));
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl WorkflowContext {
     /// }
     /// ```
     pub fn spawn<T: Send + 'static>(&self, part: impl Future<Output = T> + Send + 'static) -> Spawned<T> {
-        let (handle, part) = spawn(part);
         let run = self.run_state();
+        let (handle, part) = spawn(run, part);
         run.spawned.lock().push(part);
         run.function.call();
         handle

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
@@ -11,6 +11,7 @@ use kagzi_proto::v1::{self, StepRef};
 use parking_lot::Mutex;
 
 use crate::run::inside;
+use crate::run::missed::{Look, Told, Turn};
 use crate::run::state::RunState;
 use crate::run::uplink::Verdict;
 
@@ -25,6 +26,8 @@ pub(crate) struct FunctionWaker {
     busy: AtomicBool,
     /// The executor is to look again, although nothing changed for the function.
     look: AtomicBool,
+    /// Whose waker a part of the function is being polled with; 0 = none.
+    part: AtomicUsize,
     executor: AtomicWaker,
 }
 
@@ -66,6 +69,20 @@ impl FunctionWaker {
         }
     }
 
+    /// A part that was given to `ctx.spawn` is polled with this waker from now on.
+    pub(crate) fn polls_part(&self, waker: Option<&Waker>) {
+        self.part.store(waker.map_or(0, |waker| waker.data().addr()), Ordering::SeqCst);
+    }
+
+    /// The waker is the function's or its part's own, or one that wakes nobody (`now_or_never`): between the
+    /// function and whoever is polled with it there is no list of whom to poll next.
+    pub(crate) fn is_direct(self: &Arc<Self>, waker: &Waker) -> bool {
+        let polled_with = waker.data().addr();
+        polled_with == Arc::as_ptr(self).addr()
+            || polled_with == 0
+            || polled_with == self.part.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn call(&self) {
         if !self.woken.swap(true, Ordering::SeqCst) && !self.busy.load(Ordering::SeqCst) {
             self.executor.wake();
@@ -94,12 +111,14 @@ pub(crate) struct Slot {
 
 #[derive(Default)]
 struct State {
-    /// Who polled last, unless it was the function directly.
+    /// Who polled last, unless it was the function itself.
     poller: Option<Waker>,
+    /// It was polled by somebody who keeps a list of whom to poll next.
+    listed_elsewhere: bool,
     /// Woken and not polled since: how often the function had been polled by then.
     woken_after: Option<u64>,
     phase: Phase,
-    released: bool,
+    turn: Turn,
     listed: Option<List>,
     heard: Option<Verdict>,
     gathering: Option<Gathering>,
@@ -168,26 +187,51 @@ impl Slot {
         self.state.lock().listed = None;
     }
 
-    /// Makes the operation ready.
+    /// Makes the operation ready until the function stands still.
     pub(crate) fn release(self: &Arc<Self>) {
-        self.state.lock().released = true;
+        self.state.lock().turn = Turn::Here(self.run.missed.number());
         self.wake_by_ref();
     }
 
-    /// The server's answer to what it asked.
+    /// The server's answer to what it asked. The function hears of it in its turn, or not at all.
     pub(crate) fn answer(self: &Arc<Self>, verdict: Verdict) {
+        let told = verdict.is_told();
         self.state.lock().heard = Some(verdict);
-        self.wake_by_ref();
+        if !told {
+            self.wake_by_ref();
+        }
+    }
+
+    fn look(self: &Arc<Self>) -> bool {
+        let look = {
+            let mut state = self.state.lock();
+            let directly = !state.listed_elsewhere;
+            state.turn.look(directly)
+        };
+        match look {
+            Look::NotYet => {}
+            Look::Ready => self.run.missed.taken(),
+            Look::Later(number) => self.run.missed.note(number, self.clone()),
+        }
+        look == Look::Ready
     }
 
     /// Returns in its turn.
-    pub(crate) async fn released(&self) {
-        poll_fn(|_| if self.state.lock().released { Poll::Ready(()) } else { Poll::Pending }).await;
+    pub(crate) async fn released(self: &Arc<Self>) {
+        poll_fn(|_| if self.look() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
     /// Returns with the answer.
-    pub(crate) async fn heard(&self) -> Verdict {
-        poll_fn(|_| self.state.lock().heard.take().map_or(Poll::Pending, Poll::Ready)).await
+    pub(crate) async fn heard(self: &Arc<Self>) -> Verdict {
+        poll_fn(|_| {
+            let told = self.state.lock().heard.as_ref().map(Verdict::is_told);
+            match told {
+                None => Poll::Pending,
+                Some(true) if !self.look() => Poll::Pending,
+                Some(_) => self.state.lock().heard.take().map_or(Poll::Pending, Poll::Ready),
+            }
+        })
+        .await
     }
 
     /// It was woken, and the function has been polled to a standstill since without polling it: it is kept
@@ -200,6 +244,7 @@ impl Slot {
     fn polled_by(self: &Arc<Self>, poller: &Waker) {
         let mut state = self.state.lock();
         state.woken_after = None;
+        state.listed_elsewhere = !self.run.function.is_direct(poller);
         if poller.will_wake(&self.run.waker) {
             state.poller = None;
         } else if !state.poller.as_ref().is_some_and(|known| known.will_wake(poller)) {
@@ -227,6 +272,23 @@ impl Slot {
             operation.as_mut().poll(&mut Context::from_waker(&waker))
         })
         .await
+    }
+}
+
+impl Told for Slot {
+    fn offer(self: Arc<Self>) {
+        let waits = self.state.lock().turn.offer();
+        if waits {
+            self.wake_by_ref();
+        }
+    }
+
+    fn pass(&self) {
+        self.state.lock().turn.pass();
+    }
+
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::run::journal::Journal;
 use crate::run::mailbox::Mailbox;
+use crate::run::missed::Missed;
 use crate::run::published::Published;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
@@ -30,10 +31,14 @@ pub(crate) struct RunState {
     pub(crate) scheduled: Option<(String, SystemTime)>,
     /// Which execution of the run this is, from 1.
     pub(crate) attempt: u32,
+    /// Rises when the run continues in place, from 1.
+    pub(crate) generation: u32,
     /// For steps that set none; None = no limit.
     pub(crate) step_timeout: Option<Duration>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) turns: Mutex<Turns>,
+    /// Those that nobody looked at in their turn.
+    pub(crate) missed: Missed,
     /// Tells whether the function was woken, and the waker made of it that the function is polled with.
     pub(crate) function: Arc<FunctionWaker>,
     pub(crate) waker: Waker,
@@ -57,6 +62,8 @@ pub(crate) struct RunState {
 pub(crate) enum RunEnd {
     /// With the results that were not sent before.
     Completed(v1::Payload, Vec<v1::StepRecorded>),
+    /// It begins anew with this input, with the results that were not sent before.
+    Continued(v1::Payload, Vec<v1::StepRecorded>),
     /// With the path of the step whose error the function returned, if it was one.
     Failed { failure: v1::Failure, step: String },
     /// Until one of these is due, or the last of them.
@@ -74,13 +81,13 @@ impl RunEnd {
 }
 
 impl RunState {
-    pub(crate) fn new(assign: v1::Assign, uplink: Uplink) -> RunState {
+    pub(crate) fn new(assign: v1::Assign, weights: Vec<u64>, uplink: Uplink) -> RunState {
         let step_concurrency_max = match assign.step_concurrency_max {
             0 => limits::STEP_CONCURRENCY_DEFAULT,
             max => max,
         };
         let step_timeout = retry_policy::from_millis(assign.start_to_close_timeout_ms);
-        let journal = Journal::new(assign.journal);
+        let journal = Journal::weighed(assign.journal, weights);
         let turns = Turns::new(journal.told_len(), step_concurrency_max as usize);
         let function = Arc::new(FunctionWaker::default());
         // It is polled a first time without having been woken by anybody.
@@ -94,9 +101,11 @@ impl RunState {
                 .and_then(|at| SystemTime::try_from(at).ok())
                 .map(|at| (assign.schedule_id, at)),
             attempt: assign.attempts.saturating_add(1),
+            generation: assign.generation.max(1),
             step_timeout: Some(step_timeout).filter(|timeout| !timeout.is_zero()),
             journal: Mutex::new(journal),
             turns: Mutex::new(turns),
+            missed: Missed::default(),
             waker: Waker::from(function.clone()),
             function,
             spawned: Mutex::default(),
@@ -134,6 +143,7 @@ impl RunState {
             | report::Body::ValueSet(_)
             | report::Body::StartChild(_)
             | report::Body::RunCompleted(_)
+            | report::Body::RunContinued(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}

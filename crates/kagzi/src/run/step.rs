@@ -274,7 +274,10 @@ where
             }
             Err(failure) => run.without_large_details(*failure),
         };
-        trace::failed(&span, &failure.message);
+        let not_yet = failure.code == codes::NOT_YET;
+        if !not_yet {
+            trace::failed(&span, &failure.message);
+        }
 
         context.progress.flush().await;
         let failed = v1::StepFailed {
@@ -290,6 +293,9 @@ where
                 let failed = attempt.max(failed);
                 let delay_ms = retry_policy::millis(delay);
                 span.in_scope(|| {
+                    if not_yet {
+                        return tracing::debug!(delay_ms, "looks again later");
+                    }
                     tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, \
                         will be retried");
                 });

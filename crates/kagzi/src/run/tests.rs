@@ -3,6 +3,7 @@
 mod changed_races;
 mod dropped_asks;
 mod foreign_waits;
+mod generations;
 mod long_journals;
 mod on_retry;
 mod parallel_steps;
@@ -14,3 +15,4 @@ mod scripted_server;
 mod standstill;
 mod step_failures;
 mod trailing;
+mod unordered_streams;

@@ -13,13 +13,15 @@ use std::task::Poll;
 
 use kagzi_proto::v1::{self, report};
 
+use crate::run::next::{Answered, Next, OnItsWay};
 use crate::run::slot::{List, Phase, Slot};
 use crate::run::state::RunState;
 
 /// The turns of one run.
 pub(crate) struct Turns {
-    /// Recorded ends that were called and wait for their turn, by their place in the record.
-    recorded: HashMap<u32, Arc<Slot>>,
+    /// Recorded ends that were called and wait for their turn, by their place in the record, each with what it
+    /// weighs.
+    recorded: HashMap<u32, (Arc<Slot>, u64)>,
     /// The next one to tell, and the last.
     next: u32,
     last: u32,
@@ -28,9 +30,14 @@ pub(crate) struct Turns {
     queue: VecDeque<Place>,
     /// Whose ask is on its way.
     asked: Option<Arc<Slot>>,
+    /// Whose ask was answered by something that the function is told of next.
+    /// With the bytes of its value.
+    answered: Option<(Arc<Slot>, u64)>,
     /// How much the function was told of, and how much of it is durable.
     told: u64,
     durable: u64,
+    /// How much it has heard of, and what that weighs: the same in every replay, at the same line of its code.
+    heard: Heard,
     /// Results that the function was told of and that were not sent.
     held: Vec<v1::StepRecorded>,
     held_bytes: usize,
@@ -46,6 +53,20 @@ pub(crate) struct Turns {
     permits_max: usize,
 }
 
+/// What a function has heard of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) ends: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Heard {
+    fn hear(&mut self, bytes: u64) {
+        self.ends += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// Something to tell the function.
 struct Place {
     slot: Arc<Slot>,
@@ -59,38 +80,6 @@ enum Told {
     Asks(report::Body),
 }
 
-/// The one report about what the function is told that the server has not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnItsWay {
-    Nothing,
-    Results,
-    Ask,
-}
-
-/// What follows the answer to an ask.
-pub(crate) enum Answered {
-    /// These waited for it.
-    Settled(Vec<Arc<Slot>>),
-    /// The function dropped the operation before it could hear, and the record has it: that must be taken
-    /// out.
-    Unheard,
-}
-
-/// What the executor does when the function stands still.
-pub(crate) enum Next {
-    /// This operation has its turn.
-    Release(Arc<Slot>),
-    /// This is sent, and the operation hears the answer.
-    Ask(Arc<Slot>, report::Body),
-    /// These results are sent.
-    Send(Vec<v1::StepRecorded>),
-    /// The replay is over; these waited for that.
-    Live(Vec<Arc<Slot>>),
-    /// The function should have called what is recorded at this place; 0 = something that has not ended.
-    Stalled(u32),
-    Nothing,
-}
-
 impl Turns {
     pub(crate) fn new(recorded_len: u32, permits_max: usize) -> Turns {
         Turns {
@@ -100,8 +89,10 @@ impl Turns {
             live: false,
             queue: VecDeque::new(),
             asked: None,
+            answered: None,
             told: 0,
             durable: 0,
+            heard: Heard::default(),
             held: Vec::new(),
             held_bytes: 0,
             open: BTreeMap::new(),
@@ -117,9 +108,13 @@ impl Turns {
         self.told
     }
 
-    /// A call whose end is recorded at this place.
-    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>) {
-        self.recorded.insert(place, slot.clone());
+    pub(crate) fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// A call whose end is recorded at this place, with a result of so many bytes.
+    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>, bytes: u64) {
+        self.recorded.insert(place, (slot.clone(), bytes));
     }
 
     pub(crate) fn open(&mut self, slot: &Arc<Slot>) -> u64 {
@@ -140,7 +135,8 @@ impl Turns {
             self.queue.retain(|place| !Arc::ptr_eq(&place.slot, slot));
         }
         // What the code calls from here on builds on having dropped this, whatever the answer will be.
-        if self.asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, slot)) {
+        let mut asked = self.asked.iter().chain(self.answered.iter().map(|(answered, _)| answered));
+        if asked.any(|asked| Arc::ptr_eq(asked, slot)) {
             self.told += 1;
         }
     }
@@ -228,9 +224,12 @@ impl Turns {
         let clear = on_its_way == OnItsWay::Nothing;
         if !self.live {
             if self.next <= self.last {
-                let Some(slot) = self.recorded.remove(&self.next) else { return Next::Stalled(self.next) };
+                let Some((slot, bytes)) = self.recorded.remove(&self.next) else {
+                    return Next::Stalled(self.next);
+                };
                 self.next += 1;
                 self.told += 1;
+                self.heard.hear(bytes);
                 return Next::Release(slot);
             }
             if !called {
@@ -239,6 +238,13 @@ impl Turns {
             self.live = true;
             self.durable = self.told;
             return Next::Live(self.take_settled());
+        }
+        if let Some((slot, bytes)) = self.answered.take() {
+            if slot.phase() == Phase::Dropped {
+                return Next::Close(slot);
+            }
+            self.heard.hear(bytes);
+            return Next::Release(slot);
         }
         // Until the answer is there nobody knows whether that comes first.
         if on_its_way == OnItsWay::Ask {
@@ -250,6 +256,7 @@ impl Turns {
                     return Next::Nothing;
                 };
                 self.told += 1;
+                self.heard.hear(recorded.result.as_ref().map_or(0, |result| result.data.len() as u64));
                 self.held_bytes += prost::Message::encoded_len(&recorded);
                 self.held.push(recorded);
                 Next::Release(slot)
@@ -289,18 +296,26 @@ impl Turns {
         self.take_settled()
     }
 
-    /// The ask was answered. `ended`: by something that the function is told of, and that is durable.
-    pub(crate) fn answered(&mut self, ended: bool) -> Answered {
-        let dropped = self.asked.take().is_some_and(|slot| slot.phase() == Phase::Dropped);
+    /// The ask was answered. `ended`: by something that the function is told of, and that is durable, with a
+    /// value of so many bytes.
+    pub(crate) fn answered(&mut self, ended: bool, bytes: u64) -> Answered {
+        let asked = self.asked.take();
+        let dropped = asked.as_ref().is_some_and(|slot| slot.phase() == Phase::Dropped);
         match (dropped, ended) {
             (true, true) => Answered::Unheard,
             (true, false) => Answered::Settled(self.closed()),
             (false, true) => {
+                self.answered = asked.map(|asked| (asked, bytes));
                 self.told += 1;
                 Answered::Settled(self.closed())
             }
             (false, false) => Answered::Settled(Vec::new()),
         }
+    }
+
+    /// An answer that the function will not hear any more.
+    pub(crate) fn take_unheard(&mut self) -> Option<Arc<Slot>> {
+        self.answered.take().map(|(slot, _)| slot)
     }
 
     /// The record knows of everything that the function was told of or has dropped.
@@ -320,7 +335,7 @@ impl Turns {
     ///
     /// Where all of them are one gathering, the last of them wakes the run.
     pub(crate) fn waits(&self) -> Option<(Vec<String>, v1::Wake)> {
-        if !self.live || !self.queue.is_empty() || !self.held.is_empty() {
+        if !self.live || !self.queue.is_empty() || !self.held.is_empty() || self.answered.is_some() {
             return None;
         }
         let mut waits = Vec::new();

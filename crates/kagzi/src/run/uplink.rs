@@ -66,6 +66,17 @@ impl Verdict {
             Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => false,
         }
     }
+
+    /// What the value weighs that the function is told; a failure is none.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match self {
+            Verdict::Waited(waited) if waited.failure.is_none() => {
+                waited.signal.as_ref().map_or(0, |signal| signal.data.len() as u64)
+            }
+            Verdict::Waited(_) | Verdict::ChildBegan(_) | Verdict::Committed | Verdict::Final { .. } => 0,
+            Verdict::Retry { .. } | Verdict::Sleeping { .. } | Verdict::Refused { .. } => 0,
+        }
+    }
 }
 
 /// The way up. Cheap to clone, one per worker.

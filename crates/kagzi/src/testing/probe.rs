@@ -96,6 +96,7 @@ pub(crate) fn in_words(body: &report::Body) -> String {
         Body::StartChild(child) => format!("child '{}' was started", path(&child.step)),
         Body::LabelSet(set) => format!("label '{}' was set", set.name),
         Body::RunCompleted(_) => "the run completed".to_owned(),
+        Body::RunContinued(_) => "the run continued in place".to_owned(),
         Body::RunFailed(_) => "the run failed".to_owned(),
         Body::RunParked(_) => "the run was parked".to_owned(),
         Body::RunReleased(_) => "the run was given back".to_owned(),

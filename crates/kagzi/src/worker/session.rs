@@ -290,6 +290,7 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
         | Body::StepsRecorded(_)
         | Body::StepClosed(_) => None,
         Body::RunCompleted(_)
+        | Body::RunContinued(_)
         | Body::RunFailed(_)
         | Body::RunParked(_)
         | Body::RunReleased(_)

@@ -1,15 +1,6 @@
-//! Random workflow programs. Each call of a step hands it a fingerprint of everything that its branch has
-//! seen so far, the step returns it, and the program compares: a replay that took another path, or that
-//! paired a result with another call, is found at the next step.
+//! What random workflow programs are made of.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::future::{BoxFuture, FutureExt, join_all};
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use kagzi::workflow::{NonRetryableError, Raced};
-use kagzi::{RetryPolicy, WorkflowContext};
 
 /// A small generator of random numbers, always the same for a seed.
 pub struct Random(u64);
@@ -56,6 +47,12 @@ pub enum Node {
     },
     Label,
     Value,
+    /// Waits for somebody's word, for so long.
+    Signal {
+        ms: u64,
+    },
+    /// Starts another run.
+    Child(Family),
     Sequence(Vec<Node>),
     Join(Vec<Node>),
     Select(Vec<Node>),
@@ -69,12 +66,39 @@ pub enum Node {
         items: Vec<Node>,
         body: Box<Node>,
     },
+    /// The same, and the first ones that end are each replaced by another item before the body begins.
+    Growing {
+        items: Vec<Node>,
+        body: Box<Node>,
+    },
+    /// So many at once, until this many have ended.
+    Gather {
+        at_once: usize,
+        enough: usize,
+        nodes: Vec<Node>,
+    },
     /// The second runs while the first was spawned.
     Spawn(Box<(Node, Node)>),
     /// Looked at once and dropped.
     Dropped(Box<Node>),
     /// Looked at once, then the second is executed, then the first is waited for.
     Kept(Box<(Node, Node)>),
+}
+
+/// What becomes of a run that a program starts.
+#[derive(Debug, Clone)]
+pub enum Family {
+    Awaited,
+    Timed {
+        ms: u64,
+    },
+    /// Awaited after a step.
+    Started,
+    Detached,
+    /// Several at once.
+    Many {
+        count: u64,
+    },
 }
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -92,10 +116,40 @@ pub fn program(seed: u64, operations: usize) -> Node {
     Node::Sequence(nodes)
 }
 
+/// A program of unordered streams whose items do several things at once, while their loop's body awaits
+/// something else.
+pub fn streams(seed: u64, operations: usize) -> Node {
+    let mut random = Random::new(seed);
+    let mut nodes = Vec::new();
+    while nodes.iter().map(Node::operations).sum::<usize>() < operations {
+        let items = (0..2 + random.below(3)).map(|_| at_once(&mut random)).collect();
+        let body = Box::new(node(&mut random, 0));
+        nodes.push(match random.below(2) {
+            0 => Node::Unordered { items, body },
+            _ => Node::Growing { items, body },
+        });
+    }
+    Node::Sequence(nodes)
+}
+
+fn at_once(random: &mut Random) -> Node {
+    let nodes: Vec<_> = (0..2 + random.below(2)).map(|_| node(random, 0)).collect();
+    match random.below(5) {
+        0 => Node::Join(nodes),
+        1 => Node::Select(nodes),
+        2 => Node::Timeout { ms: [1, 5, 40][random.below(3) as usize], node: Box::new(Node::Join(nodes)) },
+        3 => {
+            let spawned = Node::Spawn(Box::new((node(random, 0), node(random, 0))));
+            Node::Timeout { ms: 40, node: Box::new(spawned) }
+        }
+        _ => Node::Join(vec![Node::Sequence(nodes), node(random, 0)]),
+    }
+}
+
 fn node(random: &mut Random, depth: u32) -> Node {
     let name = NAMES[random.below(NAMES.len() as u64) as usize];
     if depth == 0 || random.below(3) == 0 {
-        return match random.below(12) {
+        return match random.below(16) {
             0..=3 => Node::Step { name, pauses: random.below(4) },
             4 | 5 => Node::Retried { name, failures: 1 + random.below(2) as u32 },
             6 => Node::Plain { name },
@@ -103,7 +157,15 @@ fn node(random: &mut Random, depth: u32) -> Node {
             8 => Node::Progress,
             9 => Node::Sleep { ms: [0, 1, 5, 40][random.below(4) as usize] },
             10 => Node::Label,
-            _ => Node::Value,
+            11 => Node::Value,
+            14 | 15 => Node::Child(match random.below(6) {
+                0 | 1 => Family::Awaited,
+                2 => Family::Timed { ms: [0, 5, 3_600_000][random.below(3) as usize] },
+                3 => Family::Started,
+                4 => Family::Detached,
+                _ => Family::Many { count: 2 + random.below(3) },
+            }),
+            _ => Node::Signal { ms: [0, 1, 40][random.below(3) as usize] },
         };
     }
     let several = |random: &mut Random| {
@@ -111,7 +173,7 @@ fn node(random: &mut Random, depth: u32) -> Node {
         (0..count).map(|_| node(random, depth - 1)).collect::<Vec<_>>()
     };
     let two = |random: &mut Random| Box::new((node(random, depth - 1), node(random, depth - 1)));
-    match random.below(9) {
+    match random.below(11) {
         0 => Node::Sequence(several(random)),
         1 => Node::Join(several(random)),
         2 => Node::Select(several(random)),
@@ -123,6 +185,15 @@ fn node(random: &mut Random, depth: u32) -> Node {
         5 => Node::Unordered { items: several(random), body: Box::new(node(random, depth - 1)) },
         6 => Node::Spawn(two(random)),
         7 => Node::Dropped(Box::new(node(random, depth - 1))),
+        9 => {
+            let nodes = several(random);
+            let number = |random: &mut Random| 1 + random.below(nodes.len() as u64) as usize;
+            Node::Gather { at_once: number(random), enough: number(random), nodes }
+        }
+        8 => {
+            let small = |random: &mut Random| node(random, depth.saturating_sub(2));
+            Node::Growing { items: vec![small(random), small(random)], body: Box::new(small(random)) }
+        }
         _ => Node::Kept(two(random)),
     }
 }
@@ -132,7 +203,10 @@ impl Node {
     pub fn operations(&self) -> usize {
         match self {
             Node::Step { .. } | Node::Retried { .. } | Node::Plain { .. } | Node::Failed { .. } => 1,
-            Node::Progress | Node::Sleep { .. } | Node::Label | Node::Value => 1,
+            Node::Progress | Node::Sleep { .. } | Node::Label | Node::Value | Node::Signal { .. } => 1,
+            Node::Child(Family::Awaited | Family::Timed { .. } | Family::Detached) => 1,
+            Node::Child(Family::Started) => 3,
+            Node::Child(Family::Many { count }) => *count as usize,
             Node::Sequence(nodes) | Node::Join(nodes) | Node::Select(nodes) => {
                 nodes.iter().map(Node::operations).sum()
             }
@@ -140,6 +214,14 @@ impl Node {
             Node::Timeout { node, .. } => 1 + node.operations(),
             Node::Unordered { items, body } => {
                 items.iter().map(Node::operations).sum::<usize>() + items.len() * body.operations()
+            }
+            Node::Growing { items, body } => {
+                2 * (items.iter().map(Node::operations).sum::<usize>() + items.len() * body.operations())
+            }
+            Node::Gather { enough, nodes, .. } => {
+                let mut operations: Vec<_> = nodes.iter().map(Node::operations).collect();
+                operations.sort_unstable();
+                operations.into_iter().take(*enough).sum()
             }
             Node::Dropped(node) => node.operations(),
         }
@@ -156,192 +238,21 @@ impl Node {
             Node::Sleep { .. } => ("sleep", vec![]),
             Node::Label => ("label", vec![]),
             Node::Value => ("value", vec![]),
+            Node::Signal { .. } => ("signal", vec![]),
+            Node::Child(_) => ("child", vec![]),
             Node::Sequence(nodes) => ("sequence", nodes.iter().collect()),
             Node::Join(nodes) => ("join", nodes.iter().collect()),
             Node::Select(nodes) => ("select", nodes.iter().collect()),
             Node::Race(two) => ("race", vec![&two.0, &two.1]),
             Node::Timeout { node, .. } => ("timeout", vec![node]),
             Node::Unordered { items, body } => ("unordered", items.iter().chain([&**body]).collect()),
+            Node::Growing { items, body } => ("growing", items.iter().chain([&**body]).collect()),
+            Node::Gather { nodes, .. } => ("gather", nodes.iter().collect()),
             Node::Spawn(two) => ("spawn", vec![&two.0, &two.1]),
             Node::Dropped(node) => ("dropped", vec![node]),
             Node::Kept(two) => ("kept", vec![&two.0, &two.1]),
         };
         *counts.entry(name).or_default() += 1;
         below.into_iter().for_each(|node| node.count(counts));
-    }
-}
-
-fn mixed(seen: u64, what: u64) -> u64 {
-    (seen ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
-}
-
-/// The run fails with this panic when a result is not the one of its call.
-#[track_caller]
-fn paired(seen: u64, returned: u64) -> u64 {
-    assert!(returned == seen, "MISPAIRED: a step that was given {seen:x} returned {returned:x}");
-    mixed(seen, 1)
-}
-
-fn policy() -> RetryPolicy {
-    let quick = Duration::from_millis(2);
-    RetryPolicy { initial_interval: Some(quick), maximum_interval: Some(quick), ..RetryPolicy::default() }
-        .maximum_attempts(100)
-        // A worker that dies costs seconds of the engine's clock, and a program has many retries.
-        .run_retries_max(10_000)
-        .run_retry_budget(Duration::from_secs(365 * 24 * 3600))
-        .retry_timeout(Duration::from_secs(365 * 24 * 3600))
-}
-
-/// Executes the program; `seen` is what the branch knows.
-pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'static, anyhow::Result<u64>> {
-    async move {
-        match &*node {
-            Node::Step { name, pauses } => {
-                let pauses = *pauses;
-                let code = move |_| async move {
-                    for _ in 0..pauses {
-                        tokio::task::yield_now().await;
-                    }
-                    Ok(seen)
-                };
-                Ok(paired(seen, ctx.step(name).retry_policy(policy()).run(code).await?))
-            }
-            Node::Retried { name, failures } => {
-                let failures = *failures;
-                let step = ctx.step(name).retry_policy(policy());
-                let code = move |step: kagzi::StepContext| async move {
-                    tokio::task::yield_now().await;
-                    anyhow::ensure!(step.attempt() > failures, "not yet");
-                    Ok(seen)
-                };
-                Ok(paired(seen, step.run(code).await?))
-            }
-            Node::Plain { name } => {
-                let code = async move {
-                    tokio::task::yield_now().await;
-                    Ok(seen)
-                };
-                Ok(paired(seen, ctx.run(name, code).await?))
-            }
-            Node::Failed { name } => {
-                let code = async move { Err::<u64, _>(NonRetryableError::new(format!("{seen:x}")).into()) };
-                let error = ctx.run(name, code).await.expect_err("the step fails for good");
-                let failed = error.downcast_ref::<kagzi::workflow::StepError>().expect("a failed step");
-                let said = failed.message.rsplit(' ').next().unwrap_or_default();
-                assert!(said == format!("{seen:x}"), "MISPAIRED: {said} is not {seen:x}");
-                Ok(mixed(seen, 2))
-            }
-            Node::Progress => {
-                let code = move |step: kagzi::StepContext| async move {
-                    step.heartbeat(&1);
-                    tokio::task::yield_now().await;
-                    Ok(seen)
-                };
-                Ok(paired(seen, ctx.step("progress").retry_policy(policy()).run(code).await?))
-            }
-            Node::Sleep { ms } => {
-                ctx.sleep(Duration::from_millis(*ms)).await?;
-                Ok(mixed(seen, 3))
-            }
-            Node::Label => {
-                ctx.set_label("seen", &format!("{seen:x}")).await?;
-                Ok(mixed(seen, 4))
-            }
-            Node::Value => Ok(mixed(seen, ctx.random().await?)),
-            Node::Sequence(nodes) => {
-                let mut seen = seen;
-                for node in nodes {
-                    seen = execute(ctx.clone(), Arc::new(node.clone()), seen).await?;
-                }
-                Ok(seen)
-            }
-            Node::Join(nodes) => {
-                let ended = join_all(branches(&ctx, nodes, seen)).await;
-                ended.into_iter().try_fold(seen, |seen, ended| Ok(mixed(seen, ended?)))
-            }
-            Node::Select(nodes) => {
-                let mut branches: Vec<_> = branches(&ctx, nodes, seen).collect();
-                let third = branches.pop().expect("two or three branches");
-                let second = branches.pop().expect("two or three branches");
-                let first = branches.pop();
-                let first = async {
-                    match first {
-                        Some(first) => first.await,
-                        None => std::future::pending().await,
-                    }
-                };
-                let (which, ended) = kagzi::select! {
-                    ended = first => (1, ended?),
-                    ended = second => (2, ended?),
-                    ended = third => (3, ended?),
-                };
-                Ok(mixed(mixed(seen, which), ended))
-            }
-            Node::Race(two) => {
-                let mut branches = branches(&ctx, [&two.0, &two.1], seen);
-                let (first, second) = (branches.next().expect("two"), branches.next().expect("two"));
-                match ctx.race(first, second).await {
-                    Raced::First(ended) => Ok(mixed(mixed(seen, 1), ended?)),
-                    Raced::Second(ended) => Ok(mixed(mixed(seen, 2), ended?)),
-                }
-            }
-            Node::Timeout { ms, node } => {
-                let inner = execute(ctx.clone(), Arc::new((**node).clone()), seen);
-                match ctx.timeout(Duration::from_millis(*ms), inner).await? {
-                    Some(ended) => Ok(mixed(seen, ended)),
-                    None => Ok(mixed(seen, 5)),
-                }
-            }
-            Node::Unordered { items, body } => {
-                let items = (0_u64..).zip(branches(&ctx, items, seen));
-                let mut items: FuturesUnordered<_> =
-                    items.map(|(at, item)| item.map(move |ended| (at, ended))).collect();
-                let mut seen = seen;
-                while let Some((at, ended)) = items.next().await {
-                    seen = mixed(mixed(seen, at), ended?);
-                    seen = execute(ctx.clone(), Arc::new((**body).clone()), seen).await?;
-                }
-                Ok(seen)
-            }
-            Node::Spawn(two) => {
-                let spawned = ctx.spawn(execute(ctx.scope("spawned"), Arc::new(two.0.clone()), seen));
-                let beside = execute(ctx.clone(), Arc::new(two.1.clone()), seen).await?;
-                Ok(mixed(beside, spawned.await?))
-            }
-            Node::Dropped(node) => {
-                let looked = execute(ctx.clone(), Arc::new((**node).clone()), seen).now_or_never();
-                Ok(mixed(seen, u64::from(looked.is_some())))
-            }
-            Node::Kept(two) => {
-                let mut kept = execute(ctx.clone(), Arc::new(two.0.clone()), seen);
-                let looked = (&mut kept).now_or_never();
-                let other = execute(ctx.clone(), Arc::new(two.1.clone()), mixed(seen, 6)).await?;
-                let kept = match looked {
-                    Some(kept) => kept?,
-                    None => kept.await?,
-                };
-                Ok(mixed(other, kept))
-            }
-        }
-    }
-    .boxed()
-}
-
-fn branches<'a>(
-    ctx: &'a WorkflowContext,
-    nodes: impl IntoIterator<Item = &'a Node> + 'a,
-    seen: u64,
-) -> impl Iterator<Item = BoxFuture<'static, anyhow::Result<u64>>> + 'a {
-    let nodes = (100_u64..).zip(nodes);
-    nodes.map(move |(at, node)| execute(ctx.clone(), Arc::new(node.clone()), mixed(seen, at)))
-}
-
-/// The workflow of one program.
-pub fn workflow(
-    program: Arc<Node>,
-) -> impl Fn(WorkflowContext, ()) -> BoxFuture<'static, anyhow::Result<String>> + Clone {
-    move |ctx, ()| {
-        let program = program.clone();
-        async move { Ok(format!("{:x}", execute(ctx, program, 7).await?)) }.boxed()
     }
 }

@@ -218,6 +218,7 @@ impl WorkerService for Script {
         complete_step: CompleteStepRequest -> CompleteStepResponse,
         fail_step: FailStepRequest -> FailStepResponse,
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,
+        continue_run: ContinueRunRequest -> ContinueRunResponse,
         fail_workflow: FailWorkflowRequest -> FailWorkflowResponse,
         await_signal: AwaitSignalRequest -> AwaitSignalResponse,
         start_child: StartChildRequest -> StartChildResponse,

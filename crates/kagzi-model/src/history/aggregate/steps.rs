@@ -153,7 +153,9 @@ impl Aggregate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Command, EventKind, Payload, Run, RunId, RunOptions, StartRun, decide};
+    use crate::{
+        Command, EventKind, Failure, Payload, Run, RunId, RunOptions, StartRun, codes::NOT_YET, decide,
+    };
 
     fn started() -> Run {
         let id = RunId(uuid::Uuid::from_u128(1));
@@ -170,6 +172,27 @@ mod tests {
             signals: Vec::new(),
         });
         decide(Timestamp(1), None, None, &start).unwrap().run.unwrap()
+    }
+
+    /// A step that looks again and again is one step, and takes no retry from the others.
+    #[test]
+    fn a_thousand_looks_are_one_step_and_no_retry_of_the_run() {
+        let mut seen = Aggregate::new(started(), 0);
+        for attempt in 1..=1_000 {
+            let looked = EventKind::StepFailed {
+                step: "paid".into(),
+                position: 0,
+                attempt,
+                failure: Failure::new(NOT_YET, "not yet"),
+                retry_at: Some(Timestamp(i64::from(attempt) + 60_000)),
+                finality: None,
+                elapsed_ms: 1,
+            };
+            seen.absorb(Timestamp(i64::from(attempt)), &looked);
+        }
+
+        assert_eq!((seen.steps.len(), seen.open_steps().count()), (1, 1));
+        assert_eq!((seen.retries, seen.retry_ms), (0, 0));
     }
 
     /// What a claim visits is what is open, however much was recorded before.
