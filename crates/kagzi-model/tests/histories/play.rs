@@ -450,6 +450,7 @@ fn child_of_anybody() -> StartRun {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     }
 }
 
