@@ -95,6 +95,7 @@ fn start() -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     })
 }
 

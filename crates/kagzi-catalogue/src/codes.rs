@@ -33,6 +33,8 @@ failure_codes! {
     QUARANTINED "Workers were lost over the run again and again: it is paused for a person, and its handler \
                  is told."
     RUN_GONE "The run whose failure a handler handles is no longer kept."
+    PROMISE_TIMED_OUT "Nobody completed a promise in its time."
+    PROMISE_SILENT "Whoever works on a promise has stopped to give signs of life."
     CHILD_NOT_STARTED "A child could not be started: its id belongs to another run, or it was refused."
     CHILD_CLOSED "A child was told to end because its parent had ended."
     HISTORY_TOO_LARGE "The payloads in the history of the run would be larger than 128 MiB together."

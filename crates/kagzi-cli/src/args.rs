@@ -1,8 +1,8 @@
 use crate::address::Address;
 use crate::output::Format;
 use crate::{
-    backup, bench, completions, config, demo, dev, ns, queue, restore, run, schedule, serve, top, verify,
-    worker,
+    backup, bench, completions, config, demo, dev, ns, promise, queue, restore, run, schedule, serve, top,
+    verify, worker,
 };
 use clap::{Args, Parser, Subcommand};
 
@@ -58,6 +58,9 @@ pub enum Verb {
     /// See how full the queues are; pause, resume and limit them.
     #[command(subcommand)]
     Queue(queue::Verb),
+    /// Complete what a run has promised to itself, with the token that its code gave out.
+    #[command(subcommand)]
+    Promise(promise::Verb),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),

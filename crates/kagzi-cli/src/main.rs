@@ -16,6 +16,7 @@ mod logs;
 mod ns;
 mod paging;
 mod payload;
+mod promise;
 mod queue;
 mod reach;
 mod restore;
@@ -54,6 +55,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Dev(args) => dev::perform(args).await,
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
+        Verb::Promise(verb) => promise::perform(verb, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,

@@ -1,8 +1,9 @@
 //! `kagzi run …`: one file per verb.
 
+mod ask;
 mod cancel;
 mod event;
-mod find;
+pub mod find;
 mod history;
 pub mod label;
 mod list;
@@ -19,6 +20,7 @@ mod step;
 mod steps;
 mod terminate;
 mod tree;
+mod value;
 mod view;
 mod wait;
 pub mod wait_loop;
@@ -46,6 +48,10 @@ pub enum Verb {
     Tree(tree::Args),
     /// Tell a run something that its code waits for.
     Signal(signal::Args),
+    /// Ask a run's code something and print its answer.
+    Ask(ask::Args),
+    /// Show what a run has published under a name.
+    Value(value::Args),
     /// Cancel a run.
     Cancel(cancel::Args),
     /// Give a run up: it ends as FAILED at once, and its failure handler runs.
@@ -74,6 +80,8 @@ pub async fn perform(verb: Verb, session: &Session) -> anyhow::Result<()> {
         Verb::Why(args) => why::perform(args, session).await,
         Verb::Tree(args) => tree::perform(args, session).await,
         Verb::Signal(args) => signal::perform(args, session).await,
+        Verb::Ask(args) => ask::perform(args, session).await,
+        Verb::Value(args) => value::perform(args, session).await,
         Verb::Cancel(args) => cancel::perform(args, session).await,
         Verb::Terminate(args) => terminate::perform(args, session).await,
         Verb::Resume(args) => resume::perform(args, session).await,

@@ -1,8 +1,8 @@
 //! Why a run is where it is, in one true sentence.
 
 use kagzi_model::{
-    Name, Parked, Reason, Run, RunId, State, Timestamp, Wait, Wake, WorkerStatus, ago, child_of, in_time,
-    moment,
+    Name, PROMISE_CHANNEL, Parked, Reason, Run, RunId, State, Timestamp, Wait, Wake, WorkerStatus, ago,
+    child_of, in_time, moment,
 };
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
@@ -157,10 +157,17 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
             let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
             let until = if when.is_empty() { String::new() } else { format!(", until {when}") };
             let others = if *others == 0 { String::new() } else { format!(" (and for {others} others)") };
-            format!(
-                "it waits for a signal on '{channel}'{since}{until}{others}; send one with: \
-                 kagzi run signal {id} {channel} JSON"
-            )
+            match channel.strip_prefix(PROMISE_CHANNEL) {
+                Some(name) => format!(
+                    "it waits for promise '{name}'{since}{until}{others}; complete it with its token, or \
+                     with: kagzi promise complete --run {id} {name} JSON"
+                ),
+                None => format!(
+                    "it waits for a signal on '{channel}'{since}{until}{others}; send one with: \
+                     kagzi run signal {id} {channel} JSON, or where its code answers requests: \
+                     kagzi run ask {id} {channel} JSON"
+                ),
+            }
         }
         (Wait::Child { channel, .. }, _) => {
             let child = child_of(channel).map_or_else(String::new, |child| child.to_string());

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{debug, info};
 
-use crate::{SessionEvent, SweepStats, cut_off::CutOff, journals::Journals, running::Running};
+use crate::{SessionEvent, SweepStats, ask::Askers, cut_off::CutOff, journals::Journals, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the
 /// store first.
@@ -25,6 +25,7 @@ pub struct Hub {
     sessions: Mutex<HashMap<WorkerId, (u64, mpsc::UnboundedSender<SessionEvent>)>>,
     pub(crate) running: Running,
     pub(crate) cut_off: CutOff,
+    pub(crate) askers: Askers,
     /// Journals of long runs that are kept for their next assignment.
     pub(crate) journals: Journals,
     /// What the sweeps of this server did.
@@ -213,6 +214,7 @@ impl Observer for Hub {
         log_end(&finished);
         self.running.forget(id);
         self.journals.forget(id);
+        self.askers.ring(id);
         *self.outcomes.lock().entry(finished.run.state.status().name()).or_default() += 1;
         let waiting = {
             let mut waiters = self.waiters.lock();
@@ -237,6 +239,7 @@ impl Observer for Hub {
 
     fn ended_elsewhere(&self, runs: &[RunId]) {
         runs.iter().for_each(|run| self.running.forget(*run));
+        runs.iter().for_each(|run| self.askers.ring(*run));
         // Dropping the senders wakes the waiters, which then read for themselves.
         let mut waiters = self.waiters.lock();
         for run in runs {
@@ -246,6 +249,7 @@ impl Observer for Hub {
     }
 
     fn commit_unanswered(&self) {
+        self.askers.ring_all();
         let mut waiters = self.waiters.lock();
         waiters.by_run.clear();
         waiters.live.clear();
@@ -262,6 +266,10 @@ impl Observer for Hub {
     fn lease_lost(&self, lost: LostLease) {
         self.running.forget(lost.run);
         self.tell(lost.worker, SessionEvent::Lost(lost));
+    }
+
+    fn replied(&self, run: RunId) {
+        self.askers.ring(run);
     }
 
     fn signalled(&self, notice: SignalNotice) {

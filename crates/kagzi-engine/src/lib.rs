@@ -3,6 +3,7 @@
 //! [`Engine`] is what a transport calls. Behind it: the [`Hub`] passes committed facts to whoever waits for
 //! them, the sweeps do the housekeeping, [`explain`] says why a run does not move.
 
+mod ask;
 mod assigned;
 mod controls;
 mod cut_off;
@@ -22,6 +23,7 @@ mod told;
 mod wait;
 mod workers;
 
+pub use ask::Answered;
 pub use assigned::Assigned;
 pub use engine::{Delivery, Engine};
 pub use error::EngineError;

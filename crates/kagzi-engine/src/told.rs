@@ -1,6 +1,6 @@
 //! How a wait stands, with what it took: the record has the signal in an event of its own.
 
-use kagzi_model::{Failure, Millis, Payload, RunKey, Waited};
+use kagzi_model::{Failure, Millis, Name, Payload, RunKey, Waited};
 
 use crate::{Engine, EngineError};
 
@@ -12,10 +12,12 @@ pub enum Told {
         remaining_ms: Option<Millis>,
     },
     Taken {
+        id: Name,
         signal: Payload,
         failure: Option<Failure>,
     },
     Elapsed,
+    Silent,
     Closed,
 }
 
@@ -28,12 +30,13 @@ impl Engine {
                 let now = self.clock().now();
                 Told::Waiting { remaining_ms: until.map(|until| until.remaining_ms(now)) }
             }
-            Waited::Taken { seq, failure } => {
+            Waited::Taken { seq, id, failure } => {
                 let found = self.store().payloads(&run.namespace, run.id, &[seq]).await?;
                 let signal = found.into_iter().next().map(|(_, payload)| payload);
-                Told::Taken { signal: signal.unwrap_or_else(|| Payload::new(&b""[..])), failure }
+                Told::Taken { id, signal: signal.unwrap_or_else(|| Payload::new(&b""[..])), failure }
             }
             Waited::Elapsed => Told::Elapsed,
+            Waited::Silent => Told::Silent,
             Waited::Closed => Told::Closed,
         })
     }

@@ -113,6 +113,7 @@ impl Stage {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         };
         let run = start.id;
         self.engine.start_runs(vec![start]).await.unwrap().remove(0).unwrap();

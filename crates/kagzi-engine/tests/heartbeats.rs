@@ -21,6 +21,7 @@ fn start(n: usize) -> StartRun {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     }
 }
 

@@ -51,6 +51,7 @@ impl Stage {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         };
         self.engine.start_runs(vec![start]).await.unwrap().remove(0).unwrap();
     }

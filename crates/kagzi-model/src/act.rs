@@ -3,6 +3,7 @@
 
 pub use crate::decide::{
     await_signal::AwaitSignal,
+    beat_promise::BeatPromise,
     begin_step::BeginStep,
     block::Block,
     cancel::Cancel,
@@ -10,10 +11,12 @@ pub use crate::decide::{
     claim::Claim,
     close_step::CloseStep,
     complete::Complete,
+    complete_promise::CompletePromise,
     continue_run::Continue,
     expire::Expire,
     fail::Fail,
     fail_step::FailStep,
+    make_promise::MakePromise,
     note_handler::NoteHandler,
     orphan::{Loss, Orphan},
     park::Park,
@@ -25,6 +28,7 @@ pub use crate::decide::{
     resume::Resume,
     retry::Retry,
     set_label::SetLabel,
+    set_value::SetValue,
     signal::Signal,
     sleep::Sleep,
     sleep_over::SleepOver,

@@ -125,6 +125,10 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// Makes a promise that somebody outside completes.
+        MakePromise(Box<act::MakePromise>),
+        /// Publishes a value of the run.
+        SetValue(Box<act::SetValue>),
         /// Starts another run.
         StartChild(Box<act::StartChild>),
         /// Sets a label of the run.
@@ -159,6 +163,10 @@ acts! {
         Retry(act::Retry),
         /// Tells the run something.
         Signal(Box<act::Signal>),
+        /// Completes a promise, or says that it has failed.
+        CompletePromise(Box<act::CompletePromise>),
+        /// Says that whoever works on a promise lives.
+        BeatPromise(act::BeatPromise),
     }
 }
 
@@ -199,7 +207,7 @@ impl Command {
     /// Bytes of the payloads that it carries, for whoever bounds what may wait.
     pub fn payload_bytes(&self) -> usize {
         match &self.act {
-            Act::Start(start) => start.input.data.len(),
+            Act::Start(start) => start.payload_bytes(),
             Act::Report { report, .. } => report.payload_bytes(),
             Act::Order { order, .. } => order.payload_bytes(),
             Act::Duty(duty) => duty.payload_bytes(),
@@ -269,6 +277,13 @@ impl LeaseRef {
     }
 }
 
+impl StartRun {
+    /// Bytes of the input and of the signals.
+    pub fn payload_bytes(&self) -> usize {
+        self.input.data.len() + self.signals.iter().map(Rule::payload_bytes).sum::<usize>()
+    }
+}
+
 /// Names a step: its path is its identity, its position detects changed code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRef {
@@ -304,6 +319,8 @@ pub struct StartRun {
     pub deadline_at: Option<Timestamp>,
     pub options: RunOptions,
     pub labels: Labels,
+    /// What the run is told with its start: the new one, or the one that has the business id already.
+    pub signals: Vec<act::Signal>,
 }
 
 #[cfg(test)]

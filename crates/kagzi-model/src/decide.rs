@@ -10,6 +10,7 @@
 //! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
 pub mod await_signal;
+pub mod beat_promise;
 pub mod begin_step;
 pub mod block;
 pub mod cancel;
@@ -17,6 +18,7 @@ pub mod child_ended;
 pub mod claim;
 pub mod close_step;
 pub mod complete;
+pub mod complete_promise;
 pub mod continue_run;
 mod ending;
 pub mod expire;
@@ -24,6 +26,7 @@ pub mod fail;
 pub mod fail_step;
 mod history_bound;
 mod lease_guard;
+pub mod make_promise;
 pub mod note_handler;
 pub mod orphan;
 pub mod park;
@@ -35,6 +38,7 @@ pub mod renew;
 pub mod resume;
 pub mod retry;
 pub mod set_label;
+pub mod set_value;
 pub mod signal;
 pub mod sleep;
 pub mod sleep_over;
@@ -86,9 +90,9 @@ fn reported(now: Timestamp, seen: &Aggregate, epoch: u64, report: &Report) -> Re
         return Ok(Change::nothing(reply));
     }
     let lease = lease_guard::held(seen, epoch)?;
-    // Words of progress are left out when there is no room, which is their own rule. And a run whose history
-    // is full can always begin an empty one.
-    if !matches!(report, Report::Progress(_) | Report::Continue(_)) {
+    // Words of progress and values are left out when there is no room, which is their own rule. And a run
+    // whose history is full can always begin an empty one.
+    if !matches!(report, Report::Progress(_) | Report::SetValue(_) | Report::Continue(_)) {
         history_bound::check(seen, report.payload_bytes())?;
     }
     match report.decide(now, seen, lease) {

@@ -226,6 +226,22 @@ events! {
         };
     }
 
+    "Promises and values" {
+        /// Whoever works on a promise said that he lives. Not every sign is written down.
+        31 PromiseBeat "promise_beat" {
+            1 name: Name,
+            /// the promise is over then, unless there is another sign
+            2 until: Timestamp,
+        };
+
+        /// The code published a value that others read without a worker; the last one of a name counts.
+        32 ValueSet "value_set" payload "the value" {
+            1 name: Name,
+            /// how often the code had set this name
+            2 number: u64,
+        };
+    }
+
     "Steps, sleeps and waits" {
         /// An attempt began. Written for steps that other languages begin by RPC, and for steps that run
         /// long; the SDK's ordinary steps have none.
@@ -291,6 +307,21 @@ events! {
             2 position: u32,
             3 name: Name,
             4 value: Name,
+        };
+
+        /// The code made a promise that somebody outside completes. The call has a step's identity.
+        30 PromiseMade "promise_made" step(step) payload "the secret of its token" {
+            1 step: Name,
+            2 position: u32,
+            3 name: Name,
+            /// of the secret; whoever shows the secret may complete this promise
+            4 token_hash: Name,
+            /// absent when it has no time
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            5 until: Option<Timestamp>,
+            /// how often whoever works on it says that he lives
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            6 heartbeat_ms: Option<u64>,
         };
 
         /// The code waits for a signal; its wait has a step's identity.
@@ -432,6 +463,7 @@ impl EventKind {
             | EventKind::SleepScheduled { .. }
             | EventKind::SleepOver { .. }
             | EventKind::LabelSet { .. }
+            | EventKind::PromiseMade { .. }
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
@@ -446,6 +478,8 @@ impl EventKind {
             | EventKind::RunTimedOut { .. } => true,
             EventKind::RunStarted
             | EventKind::SignalReceived { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::StepStarted { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }

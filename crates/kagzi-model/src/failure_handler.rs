@@ -56,6 +56,7 @@ fn start(
             ..RunOptions::default()
         },
         labels: Labels::default(),
+        signals: Vec::new(),
     };
     let event = EventKind::HandlerStarted { handler: id, workflow_type: workflow_type.clone(), task_queue };
     Some((Command::start(start), event))

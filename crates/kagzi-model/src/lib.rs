@@ -25,6 +25,7 @@ mod name;
 mod namespace;
 mod payload;
 mod preset;
+mod promise;
 mod rejection;
 mod reply;
 mod reserved;
@@ -58,13 +59,14 @@ pub use history::{
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
-pub use mail::{Mail, TakenSignal, Unread, UnreadSignal};
+pub use mail::{Mail, REPLY, TakenSignal, Unread, UnreadSignal};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
     NamespaceField,
 };
 pub use payload::Payload;
+pub use promise::{PROMISE_CHANNEL, Promise, promise_channel};
 pub use rejection::Rejection;
 pub use reply::{
     Answer, Asleep, Attempted, Begin, Blocked, ChildBegan, Claimed, Done, Ordered, Reclaimed, Reply,

@@ -54,6 +54,16 @@ pub const REQUESTS_KEPT: usize = 8;
 pub const UNREAD_MAX: usize = 1_000;
 /// Ends of children that no wait has taken and that a run takes along when it continues in place.
 pub const ENDS_KEPT: usize = 1_000;
+/// Signals that one start may carry.
+pub const START_SIGNALS_MAX: usize = 100;
+/// Names of values that one run may publish.
+pub const VALUES_MAX: usize = 100;
+/// Largest published value, in bytes: every change of it is kept.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Shortest time between two signs of life that a promise may ask for.
+pub const PROMISE_HEARTBEAT_MS_MIN: i64 = 1_000;
+/// Longest name of a promise: with what stands before it, it must fit into a channel.
+pub const PROMISE_NAME_BYTES_MAX: usize = 200;
 /// Signals that were taken and that a run remembers when it continues in place, to recognise a repeat.
 pub const TAKEN_KEPT: usize = 1_000;
 /// Steps of one run that may run or wait at once.

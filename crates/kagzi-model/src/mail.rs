@@ -6,9 +6,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Name, Timestamp, is_child_channel,
+    Failure, Name, Promise, Timestamp, is_child_channel,
     limits::{ENDS_KEPT, TAKEN_KEPT},
 };
+
+/// How the paths of steps begin that are answers to somebody's requests.
+pub const REPLY: &str = "~reply/";
 
 /// The mail of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,6 +21,10 @@ pub struct Mail {
     unread_len: usize,
     /// Every step that waited for a signal, or still does.
     waits: HashMap<Name, Known>,
+    /// By name.
+    pub(crate) promises: HashMap<Name, Promise>,
+    /// How often the code has set each of its values, by name.
+    values: HashMap<Name, u64>,
 }
 
 /// What is known of a wait.
@@ -173,9 +180,9 @@ impl Mail {
         self.channels.get(channel).into_iter().flat_map(|channel| &channel.waiting)
     }
 
-    /// The event that holds what this wait has taken.
-    pub fn taken(&self, step: &Name) -> Option<u64> {
-        self.waits.get(step)?.took.as_ref().map(|taken| taken.seq)
+    /// What this wait has taken.
+    pub fn taken(&self, step: &Name) -> Option<&Unread> {
+        self.waits.get(step)?.took.as_ref()
     }
 
     pub(crate) fn receive(&mut self, channel: &Name, signal: Unread) {
@@ -183,6 +190,27 @@ impl Mail {
         let channel = self.channels.entry(channel.clone()).or_default();
         channel.seen.insert(signal.id.clone(), signal.seq);
         channel.unread.push_back(signal);
+    }
+
+    /// How often the code has set each of its values, by name.
+    pub fn values(&self) -> &HashMap<Name, u64> {
+        &self.values
+    }
+
+    pub(crate) fn set_value(&mut self, name: &Name, number: u64) {
+        self.values.insert(name.clone(), number);
+    }
+
+    /// A wait is over by itself at another time.
+    pub(crate) fn wait_until(&mut self, step: &Name, until: Option<Timestamp>) {
+        if let Some(known) = self.waits.get_mut(step) {
+            known.until = until;
+        }
+    }
+
+    /// The channel on which this step waits or waited.
+    pub fn channel_of(&self, step: &Name) -> Option<&Name> {
+        self.waits.get(step).map(|known| &known.channel)
     }
 
     /// The step is a wait for a signal.

@@ -257,6 +257,7 @@ mod tests {
             input: Payload::new(&b""[..]),
             deadline_at,
             labels: Default::default(),
+            signals: Vec::new(),
             options: RunOptions { retry, timeouts, ..RunOptions::default() },
         }
     }

@@ -73,6 +73,17 @@ pub enum Rejection {
     )]
     TooManyWaits { run: RunId, max: usize },
 
+    #[error(
+        "run {run} has no promise '{name}' that this opens; see what it waits for with: kagzi run why {run}"
+    )]
+    PromiseUnknown { run: RunId, name: Name },
+
+    #[error("run {run} has a promise '{name}' already: names of promises are unique in a run")]
+    PromiseExists { run: RunId, name: Name },
+
+    #[error("run {run} has {max} values, the most that are allowed; '{name}' would be one more")]
+    TooManyValues { run: RunId, name: Name, max: usize },
+
     #[error("run {run} has started {max} runs, the most that are allowed; split it, or continue it in place")]
     TooManyChildren { run: RunId, max: usize },
 
@@ -130,6 +141,9 @@ impl Rejection {
             | Rejection::ChannelClosed { .. }
             | Rejection::TooManySignals { .. }
             | Rejection::TooManyWaits { .. }
+            | Rejection::PromiseUnknown { .. }
+            | Rejection::PromiseExists { .. }
+            | Rejection::TooManyValues { .. }
             | Rejection::TooManyChildren { .. }
             | Rejection::LineageTooDeep { .. }
             | Rejection::NotDue { .. }

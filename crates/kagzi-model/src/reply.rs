@@ -1,7 +1,7 @@
 //! What the sender of an accepted command is told: one type per question, and one enum for those who carry
 //! them.
 
-use crate::{Failure, Finality, Millis, Rejection, RunId, Status, Timestamp};
+use crate::{Failure, Finality, Millis, Name, Rejection, RunId, Status, Timestamp};
 
 /// Declares the enum of all replies, and how each type gets in and out of it.
 macro_rules! replies {
@@ -122,11 +122,13 @@ pub enum Asleep {
 pub enum Waited {
     /// Nothing has come; by itself it is over then.
     Until(Option<Timestamp>),
-    /// It took a signal, which the event with this number holds; with a failure where what was waited for has
-    /// failed.
-    Taken { seq: u64, failure: Option<Failure> },
+    /// It took the signal with this id, which the event with this number holds; with a failure where what was
+    /// waited for has failed.
+    Taken { seq: u64, id: Name, failure: Option<Failure> },
     /// Its time is over.
     Elapsed,
+    /// The signs of life that it demands have stopped.
+    Silent,
     /// Nothing more comes on its channel.
     Closed,
 }

@@ -30,6 +30,7 @@ impl Story {
             deadline_at: None,
             options: RunOptions { retry, ..RunOptions::default() },
             labels: Default::default(),
+            signals: Vec::new(),
         });
         let now = Timestamp::from_millis(1_000_000);
         let run = decide(now, None, None, &start).unwrap().run.unwrap();

@@ -65,6 +65,9 @@ reasons! {
     StepNotFound "STEP_NOT_FOUND" NotFound
         "The run has no such step, or the step no such attempt."
         "Look at the step's path."
+    PromiseNotFound "PROMISE_NOT_FOUND" NotFound
+        "The run has no such promise, or the token is not its token."
+        "Look at the token, at the run and at the name. Nothing was written."
     WorkerNotFound "WORKER_NOT_FOUND" NotFound
         "The registry has no such worker, or it went offline."
         "A worker registers again; a person looks at the id."
@@ -77,6 +80,9 @@ reasons! {
     ServiceNotFound "SERVICE_NOT_FOUND" NotFound
         "The health of a service was asked for that this server does not have."
         "Ask with an empty name, or with the name of a service of `kagzi.v1`."
+    PromiseExists "PROMISE_EXISTS" AlreadyExists
+        "The run has a promise of this name already."
+        "Names of promises are unique in a run: choose another one."
     BusinessIdTaken "BUSINESS_ID_TAKEN" AlreadyExists
         "Another run has the business id: one with another input, type or queue, or any run that the reuse \
          policy \
@@ -104,6 +110,9 @@ reasons! {
     StepDecided "STEP_DECIDED" FailedPrecondition
         "The step was recorded before with another outcome."
         "Read the journal and go on from there."
+    RunEndedUnanswered "RUN_ENDED_UNANSWERED" FailedPrecondition
+        "The run ended without an answer to this request; `status` says how."
+        "Ask another run, or look at this one's output."
     ChannelClosed "CHANNEL_CLOSED" FailedPrecondition
         "The run's code takes nothing more on this channel. Nothing was written."
         "Start another run, or use another channel."
@@ -151,6 +160,9 @@ reasons! {
         "Split the run."
     TooManyLabels "TOO_MANY_LABELS" ResourceExhausted
         "The run has as many labels as it may have."
+        "Use fewer names."
+    TooManyValues "TOO_MANY_VALUES" ResourceExhausted
+        "The run has as many values as it may have."
         "Use fewer names."
     TooManySignals "TOO_MANY_SIGNALS" ResourceExhausted
         "The run has as many signals that it has not taken as it may have. Nothing was written."

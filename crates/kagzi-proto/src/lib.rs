@@ -4,13 +4,17 @@
 pub mod codes;
 mod encoded;
 mod idempotency_key;
+mod promise_token;
 pub mod refusal;
+mod reply_path;
 pub mod words;
 
 pub use codes::{PAYLOAD_TOO_LARGE, Reason};
 pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, WORKFLOW_FAILED, key_id};
 pub use idempotency_key::{IDEMPOTENCY_KEY_BYTES_MAX, idempotency_key};
+pub use promise_token::PromiseToken;
 pub use refusal::Refusal;
+pub use reply_path::{REJECTED, REPLY, reply_path};
 
 /// Messages, clients and servers of package `kagzi.v1`.
 pub use kagzi::v1;

@@ -1,9 +1,12 @@
 //! One file per RPC. Each reads its request, asks the engine and writes its answer.
 
+pub mod ask_workflow_run;
 pub mod await_signal;
 pub mod backfill_schedule;
+pub mod beat_promise;
 pub mod begin_step;
 pub mod cancel_workflow_run;
+pub mod complete_promise;
 pub mod complete_step;
 pub mod complete_workflow;
 pub mod continue_run;
@@ -18,6 +21,7 @@ pub mod explain_workflow_run;
 pub mod fail_step;
 pub mod fail_workflow;
 pub mod get_namespace;
+pub mod get_run_value;
 pub mod get_schedule;
 pub mod get_server_info;
 pub mod get_step_attempt;
@@ -32,6 +36,7 @@ pub mod list_schedules;
 pub mod list_step_attempts;
 pub mod list_workers;
 pub mod list_workflow_runs;
+pub mod make_promise;
 pub mod next_schedule_times;
 pub mod pause_queue;
 pub mod pause_schedule;
@@ -48,6 +53,7 @@ pub mod retry_workflow_run;
 pub mod schedule_sleep;
 pub mod schedule_spec;
 pub mod set_label;
+pub mod set_value;
 pub mod signal_workflow_run;
 pub mod start_child;
 pub mod start_workflow;

@@ -109,6 +109,15 @@ service! {
             self.until_stopped(rpc::wait_workflow_run::handle(&self.engine, request.into_inner())).await
         }
 
+        async fn ask_workflow_run(
+            &self,
+            request: Request<v1::AskWorkflowRunRequest>,
+        ) -> Result<Response<v1::AskWorkflowRunResponse>, Status> {
+            let (metadata, _, request) = request.into_parts();
+            let asked = caller::of(&metadata, rpc::ask_workflow_run::handle(&self.engine, request));
+            self.until_stopped(asked).await
+        }
+
         type WatchRunStream = watch::Outgoing<v1::WatchRunResponse>;
 
         async fn watch_run(
@@ -140,6 +149,9 @@ service! {
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
     signal_workflow_run(SignalWorkflowRunRequest) -> SignalWorkflowRunResponse,
+    complete_promise(CompletePromiseRequest) -> CompletePromiseResponse,
+    beat_promise(BeatPromiseRequest) -> BeatPromiseResponse,
+    get_run_value(GetRunValueRequest) -> GetRunValueResponse,
     terminate_workflow_run(TerminateWorkflowRunRequest) -> TerminateWorkflowRunResponse,
     retry_workflow_run(RetryWorkflowRunRequest) -> RetryWorkflowRunResponse,
     restart_workflow_run(RestartWorkflowRunRequest) -> RestartWorkflowRunResponse,
@@ -181,6 +193,8 @@ service! {
     report_step_progress(ReportStepProgressRequest) -> ReportStepProgressResponse,
     complete_step(CompleteStepRequest) -> CompleteStepResponse,
     set_label(SetLabelRequest) -> SetLabelResponse,
+    set_value(SetValueRequest) -> SetValueResponse,
+    make_promise(MakePromiseRequest) -> MakePromiseResponse,
     fail_step(FailStepRequest) -> FailStepResponse,
     complete_workflow(CompleteWorkflowRequest) -> CompleteWorkflowResponse,
     continue_run(ContinueRunRequest) -> ContinueRunResponse,

@@ -50,9 +50,13 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
         Rejection::StaleEpoch { run, current, .. } => refusal.with("run_id", run).with("epoch", current),
         Rejection::TooManySteps { run, max, .. }
         | Rejection::TooManyLabels { run, max, .. }
+        | Rejection::TooManyValues { run, max, .. }
         | Rejection::TooManySignals { run, max }
         | Rejection::TooManyChildren { run, max }
         | Rejection::TooManyWaits { run, max } => refusal.with("run_id", run).with("limit", max),
+        Rejection::PromiseUnknown { run, name } | Rejection::PromiseExists { run, name } => {
+            refusal.with("run_id", run).with("promise", name)
+        }
         Rejection::LineageTooDeep { run, max } => refusal.with("run_id", run).with("limit", max),
         Rejection::ChannelClosed { run, channel } => refusal.with("run_id", run).with("channel", channel),
         Rejection::HistoryTooLarge { run, max, .. } => refusal.with("run_id", run).with("limit", max),
@@ -87,6 +91,9 @@ fn reason(rejection: &Rejection) -> Reason {
         Rejection::TooManySteps { .. } => Reason::TooManySteps,
         Rejection::HistoryTooLarge { .. } => Reason::HistoryTooLarge,
         Rejection::TooManyLabels { .. } => Reason::TooManyLabels,
+        Rejection::PromiseUnknown { .. } => Reason::PromiseNotFound,
+        Rejection::PromiseExists { .. } => Reason::PromiseExists,
+        Rejection::TooManyValues { .. } => Reason::TooManyValues,
         Rejection::ChannelClosed { .. } => Reason::ChannelClosed,
         Rejection::TooManySignals { .. } => Reason::TooManySignals,
         Rejection::TooManyWaits { .. } => Reason::TooManyWaits,

@@ -92,6 +92,7 @@ fn start() -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     })
 }
 

@@ -47,7 +47,7 @@ pub async fn a_signal_that_comes_early_waits_for_its_wait(stage: Stage) {
     assert_eq!(stage.ok(signal(&stage, run, "approved", "ada")).await, TOLD);
     let reply = stage.ok(wait(&lease, "ok", "approved", None)).await;
 
-    let Reply::Waited(Waited::Taken { seq, failure: None }) = reply else { panic!("{reply:?}") };
+    let Reply::Waited(Waited::Taken { seq, failure: None, .. }) = reply else { panic!("{reply:?}") };
     let held = stage.events(run).await.into_iter().find(|event| event.seq == seq).unwrap();
     assert_eq!(held.payload.map(|payload| payload.data), Some("ada".into()));
     assert_eq!(taken(&stage, run).await, [("ok".to_owned(), "ada".to_owned())]);

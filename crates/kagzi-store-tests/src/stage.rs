@@ -144,6 +144,7 @@ impl Stage {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         }
     }
 

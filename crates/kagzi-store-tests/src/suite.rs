@@ -147,6 +147,23 @@ macro_rules! conformance {
                 a_signal_in_the_commit_of_a_takeover_is_taken_by_the_heir_alone,
                 a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted,
             }
+            promises {
+                a_promise_is_completed_once_early_or_late,
+                a_parked_run_goes_on_in_the_commit_that_completes_its_promise,
+                who_has_no_right_to_a_promise_learns_and_changes_nothing,
+                the_time_of_a_promise_counts_from_when_it_was_made,
+                a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_them,
+                the_last_value_counts_and_a_replay_sets_nothing_again,
+            }
+            start_signals {
+                a_new_run_is_told_in_the_commit_of_its_start,
+                a_run_that_is_there_is_told_and_goes_on_in_one_commit_whatever_its_input,
+                a_hundred_starts_with_a_signal_make_one_run_that_is_told_a_hundred_times,
+                the_same_start_again_tells_nothing_twice,
+                where_one_signal_is_refused_none_is_told,
+                an_ended_run_refuses_unless_a_new_one_may_take_its_id,
+                a_start_that_conflicts_tells_nothing,
+            }
             generations {
                 a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,
                 a_new_generation_has_an_empty_record_and_old_leases_write_nothing_into_it,
@@ -324,6 +341,9 @@ macro_rules! conformance {
 macro_rules! durability {
     ($factory:expr) => {
         $crate::tests_of_claims! { $factory;
+            kept_promises {
+                a_promise_and_a_value_are_still_there_after_a_restart,
+            }
             kept_signals {
                 a_repeat_is_recognised_before_and_after_it_was_taken_and_after_a_restart,
                 a_run_that_waits_is_found_by_its_reason_and_is_still_there_after_a_restart,

@@ -146,6 +146,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         });
         Aggregate::new(decide(Timestamp(1), None, None, &start).unwrap().run.unwrap(), 0)
     }

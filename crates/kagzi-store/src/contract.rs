@@ -140,6 +140,8 @@ pub trait Observer: Send + Sync + 'static {
     fn paused(&self, _run: RunId) {}
     /// Something was told to a run that a worker executes: a wait in its code may ask for it. A hint.
     fn signalled(&self, _notice: SignalNotice) {}
+    /// The run has answered a request: whoever waits for it should look.
+    fn replied(&self, _run: RunId) {}
     /// A deadline, step timeout or lease now ends at this time, perhaps before any that was known.
     fn sweep_due(&self, _at: Timestamp) {}
     /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a

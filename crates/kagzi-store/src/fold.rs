@@ -5,8 +5,8 @@ mod touched;
 pub use touched::{LeaseMove, Touched};
 
 use kagzi_model::{
-    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, Rejection, Reply, Report, Run,
-    RunId, StartRun, State, Timestamp, decide,
+    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, REPLY, Rejection, Reply,
+    Report, Run, RunId, StartRun, State, Timestamp, decide,
 };
 
 use crate::{
@@ -165,6 +165,10 @@ impl<'a> Fold<'a> {
                     None => None,
                     Some(taken) => match (self.cache.get(taken.id), &taken.run) {
                         (Some(entry), _) => Some(&entry.aggregate),
+                        // What it is told would be refused after the start was answered.
+                        (None, Some(Ok(run))) if !start.signals.is_empty() && !run.state.finished() => {
+                            return unreadable(taken, "its history cannot be read");
+                        }
                         (None, Some(Ok(run))) => {
                             row = Aggregate::new((**run).clone(), 0);
                             Some(&row)
@@ -277,6 +281,13 @@ impl<'a> Fold<'a> {
                 if !self.touched.notices.contains(&notice) {
                     self.touched.notices.push(notice);
                 }
+            }
+            // Only a run that was ever told something answers anybody.
+            if entry.aggregate.mail.is_some()
+                && let EventKind::StepCompleted { step, .. } = &kind
+                && step.starts_with(REPLY)
+            {
+                self.touched.replied.push(id);
             }
             if let EventKind::RunContinued { generation, unread, .. } = &kind {
                 entry.give_input(payload.clone());

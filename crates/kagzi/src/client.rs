@@ -6,18 +6,24 @@
 //! | wait for its result | [`RunHandle::result`] |
 //! | stop, retry or look at one | [`RunHandle`] |
 //! | find runs | [`Client::runs`] |
+//! | tell or ask a run something | [`RunHandle::signal`], [`RunHandle::ask`] |
+//! | complete a promise | [`Client::promise`] |
+//! | read what a run publishes | [`RunHandle::value`] |
 
+mod ask;
 pub(crate) mod builder;
 mod calls;
 mod conversation;
 pub(crate) mod handle;
 mod outage;
 mod patience;
+mod promise;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod signal;
 pub(crate) mod start;
 mod start_many;
+mod value;
 pub(crate) mod watch;
 pub(crate) mod wire;
 
@@ -37,13 +43,16 @@ pub use crate::page::{Page, Total};
 pub use crate::payload::Payload;
 use crate::schedule::{ScheduleBuilder, ScheduleHandle, Schedules};
 use crate::workflow::typed::{AnyInput, Starts};
+pub use ask::Ask;
 pub use builder::ClientBuilder;
 pub(crate) use calls::{Calls, Repeat, Server};
 pub use handle::{Explanation, RunHandle, Stopped};
+pub use promise::{Completed, PromiseHandle};
 pub use run::{Reason, Run, RunStatus};
 pub use runs::Runs;
 pub use signal::{Signal, Signalled};
 pub use start::{IdReuse, StartBuilder, Timeouts};
+pub use value::Published;
 pub use watch::Changes;
 pub use wire::OutgoingCall;
 use wire::{Interceptors, rpc};

@@ -84,6 +84,9 @@ pub enum Error {
     /// The run has ended, but not well.
     #[error(transparent)]
     RunFailed(Box<RunFailed>),
+    /// The code of a run said no to a request.
+    #[error(transparent)]
+    Rejected(Box<AskRejected>),
     /// The run waits for a person, so its result may never come.
     #[error(transparent)]
     RunPaused(Box<RunPaused>),
@@ -204,6 +207,31 @@ impl RunPaused {
     }
 }
 
+/// The code of a run said no to a request: see [`RunHandle::ask`](crate::client::RunHandle::ask).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("run {run_id} rejected the request: {message} ({code})")]
+#[non_exhaustive]
+pub struct AskRejected {
+    /// Which run.
+    pub run_id: String,
+    /// For programs, e.g. `REJECTED`, or a code of your own.
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+impl AskRejected {
+    pub(crate) fn new(run_id: &str, code: String, message: String) -> AskRejected {
+        AskRejected { run_id: run_id.to_owned(), code, message }
+    }
+}
+
+impl From<AskRejected> for Error {
+    fn from(rejected: AskRejected) -> Error {
+        Error::Rejected(Box::new(rejected))
+    }
+}
+
 impl From<RunFailed> for Error {
     fn from(failed: RunFailed) -> Error {
         Error::RunFailed(Box::new(failed))
@@ -261,6 +289,7 @@ impl Error {
             | Error::InvalidWorker(_)
             | Error::Store { .. }
             | Error::RunFailed(_)
+            | Error::Rejected(_)
             | Error::RunPaused(_) => None,
         }
     }
@@ -281,6 +310,7 @@ impl Error {
             | Error::InvalidWorker(_)
             | Error::Store { .. }
             | Error::RunFailed(_)
+            | Error::Rejected(_)
             | Error::RunPaused(_) => false,
         }
     }

@@ -122,6 +122,11 @@ pub(crate) const WAIT_POLL: Duration = Duration::from_secs(30);
 pub(crate) const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
 /// How long one call of a client waits for its answer, and for how long it is repeated while nobody answers.
+/// One poll for the answer to a request: shorter than a call may take.
+pub(crate) const ASK_POLL: Duration = Duration::from_secs(20);
+/// Names of values that one run may publish, and the largest of them, in bytes.
+pub(crate) const VALUES_MAX: usize = 100;
+pub(crate) const VALUE_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const CALL_RETRY_FOR: Duration = Duration::from_secs(10);
 /// How much longer than it asked for a long poll waits for its answer.

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 
 pub use crate::addresses::Addresses;
 pub use crate::cancellation::CancellationToken;
+use crate::client::Client;
 use crate::client::wire::Interceptors;
 use crate::codec::Codecs;
 use crate::connection::Connection;
@@ -133,6 +134,10 @@ impl Worker {
             return Err(Error::InvalidWorker(format!("workflow type '{twice}' is registered twice")));
         }
         let signals = if self.handle_signals { Signals::listen()? } else { Signals::none() };
+        let mut equipment = self.equipment;
+        let client = Client::new(self.connection.clone(), self.interceptors.clone());
+        let namespace = self.registration.namespace_id.clone();
+        equipment.set_client(client.namespace(namespace).with_codecs(self.codecs.clone()));
         // A channel that was made elsewhere is served where it was made, and so must be whoever uses it.
         let network = matches!(self.connection, Connection::Network(_));
         let setup = Setup {
@@ -144,7 +149,7 @@ impl Worker {
             drain_timeout: self.drain_timeout,
             codecs: self.codecs,
             interceptors: self.interceptors,
-            equipment: Arc::new(self.equipment),
+            equipment: Arc::new(equipment),
             #[cfg(feature = "testing")]
             probe: self.probe,
         };

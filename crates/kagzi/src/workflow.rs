@@ -10,6 +10,9 @@
 //! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
 //! | do several things at once | [`WorkflowContext::gather`], [`WorkflowContext::race`], [`WorkflowContext::spawn`], [`WorkflowContext::scope`] |
 //! | go on for ever | [`WorkflowContext::continue_as_new`], [`WorkflowContext::should_continue`] |
+//! | wait for somebody | [`WorkflowContext::signal`], [`WorkflowContext::promise`] |
+//! | answer requests | [`WorkflowContext::requests`] |
+//! | publish how far it is | [`WorkflowContext::set_value`] |
 //! | handle the failure of another run | [`WorkflowFailedEvent`] |
 
 pub(crate) mod typed;
@@ -21,7 +24,9 @@ pub use crate::run::context::WorkflowContext;
 pub use crate::run::continue_as_new::ContinueAsNew;
 pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};
 pub use crate::run::poll::PollBuilder;
+pub use crate::run::promise::{NewPromise, Promise};
 pub use crate::run::race::Raced;
+pub use crate::run::request::{Request, Requests};
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};
 pub use crate::run::spawn::Spawned;
 pub use crate::run::step::StepContext;

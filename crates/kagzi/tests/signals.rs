@@ -241,3 +241,27 @@ async fn every_number_is_taken_once_and_in_order_although_workers_die_after_ever
         assert_eq!(trial.history.run().output::<Vec<u64>>().unwrap(), in_order);
     }
 }
+
+#[tokio::test]
+async fn a_start_tells_the_run_that_is_there_or_the_new_one() {
+    let engine = engine().await;
+    let cart = |item: &str| engine.client().workflow("cart", "q", ()).id("cart-1").signal("item", item);
+
+    let first = cart("tea").await.unwrap();
+    engine.settle().await;
+    let second = cart("milk").await.unwrap();
+    assert!(!first.already_existed() && second.already_existed());
+    assert_eq!(first.run_id(), second.run_id());
+    let again =
+        |()| engine.client().workflow("cart", "q", ()).id("cart-1").signal_once("item", "one", "cups");
+    again(()).await.unwrap();
+    again(()).await.unwrap();
+
+    first.signal("checkout", &()).await.unwrap();
+    first.signal("paid", &()).await.unwrap();
+    assert_eq!(first.result::<Vec<String>>().await.unwrap(), ["tea", "milk", "cups"]);
+    let late = cart("late").await.err().unwrap();
+    assert!(late.to_string().contains("ended"), "{late}");
+    let refused = engine.client().workflow("cart", "q", ()).signal("~own", &1).await.err().unwrap();
+    assert!(refused.to_string().contains("engine's own"), "{refused}");
+}

@@ -49,13 +49,13 @@ impl Rule for AwaitSignal {
         let until = match known.map(|known| &known.state) {
             Some(StepState::Done(end)) => return told_before(seen, step, end).map(Change::nothing),
             Some(StepState::Waiting(wait)) if wait.channel() == Some(channel) => Some(wait.due_at()),
-            // A child ends once, so whoever asks for its end again is told the same.
+            // A child ends once, and a promise fails once, so whoever asks for it again is told the same.
             Some(StepState::Waiting(Wait::Retry { failure, .. }))
-                if is_child_channel(channel) && mail.is_some_and(|mail| mail.taken(&path).is_some()) =>
+                if is_told_once(seen, channel) && mail.is_some_and(|mail| mail.taken(&path).is_some()) =>
             {
-                let seq = mail.and_then(|mail| mail.taken(&path)).unwrap_or_default();
+                let seq = mail.and_then(|mail| mail.taken(&path)).map_or(0, |taken| taken.seq);
                 let (id, failure) = (Name::from("again"), Some(failure.clone()));
-                let reply = Waited::Taken { seq, failure: failure.clone() };
+                let reply = Waited::Taken { seq, id: id.clone(), failure: failure.clone() };
                 let (received, channel) = (Some(seq), channel.clone());
                 let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
                 return Ok(Change::event(event, None, reply));
@@ -73,7 +73,7 @@ impl Rule for AwaitSignal {
         };
         if let Some(signal) = mail.and_then(|mail| mail.next(channel)) {
             let (received, id, failure) = (Some(signal.seq), signal.id.clone(), signal.failure.clone());
-            let reply = Waited::Taken { seq: signal.seq, failure: failure.clone() };
+            let reply = Waited::Taken { seq: signal.seq, id: id.clone(), failure: failure.clone() };
             let channel = channel.clone();
             let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
             let change = Change::event(event, None, reply);
@@ -85,7 +85,12 @@ impl Rule for AwaitSignal {
         }
         let mut change = Change::nothing(Waited::Until(None));
         let is_new = until.is_none();
-        let until = until.unwrap_or_else(|| timeout_ms.map(|ms| now.plus_ms(ms.clamp(0, WAIT_MS_MAX))));
+        // A promise's time counts from when it was made.
+        let promise = mail.and_then(|mail| mail.promise_on(channel));
+        let until = until.unwrap_or_else(|| match promise {
+            Some(promise) => promise.due_at(),
+            None => timeout_ms.map(|ms| now.plus_ms(ms.clamp(0, WAIT_MS_MAX))),
+        });
         if is_new || dropped {
             let (step, channel) = (path.clone(), channel.clone());
             change.events.push((EventKind::WaitBegan { step, position, channel, until }, None));
@@ -96,11 +101,17 @@ impl Rule for AwaitSignal {
         }
         if until.is_some_and(|until| until <= now) {
             change.events.push((EventKind::SleepOver { step: path }, None));
-            return Ok(change.replying(Waited::Elapsed));
+            let silent = promise.is_some_and(|promise| promise.is_silent_at(now));
+            return Ok(change.replying(if silent { Waited::Silent } else { Waited::Elapsed }));
         }
         let change = change.replying(Waited::Until(until));
         Ok(if *park { park::after_events(now, seen, change) } else { change })
     }
+}
+
+/// Nothing more comes on this channel once something has come.
+fn is_told_once(seen: &Aggregate, channel: &Name) -> bool {
+    is_child_channel(channel) || seen.mail.as_deref().is_some_and(|mail| mail.promise_on(channel).is_some())
 }
 
 /// What a wait that is over came to.
@@ -109,10 +120,17 @@ pub fn told_before(seen: &Aggregate, step: &StepRef, end: &StepEnd) -> Result<Wa
     let taken = mail.and_then(|mail| mail.taken(&step.path));
     let closed = mail.is_some_and(|mail| mail.was_last_call(&step.path));
     match (end, taken) {
-        (StepEnd::Elapsed, _) => Ok(Waited::Elapsed),
-        (StepEnd::Recorded, Some(seq)) => Ok(Waited::Taken { seq, failure: None }),
-        (StepEnd::Failed { failure, .. }, Some(seq)) => {
-            Ok(Waited::Taken { seq, failure: Some(failure.clone()) })
+        (StepEnd::Elapsed, _) => {
+            let promise = mail.and_then(|mail| mail.promise_on(mail.channel_of(&step.path)?));
+            let silent = promise.is_some_and(|promise| promise.silent);
+            Ok(if silent { Waited::Silent } else { Waited::Elapsed })
+        }
+        (StepEnd::Recorded, Some(taken)) => {
+            Ok(Waited::Taken { seq: taken.seq, id: taken.id.clone(), failure: None })
+        }
+        (StepEnd::Failed { failure, .. }, Some(taken)) => {
+            let failure = Some(failure.clone());
+            Ok(Waited::Taken { seq: taken.seq, id: taken.id.clone(), failure })
         }
         (StepEnd::Recorded, None) if closed => Ok(Waited::Closed),
         (StepEnd::Labelled, _) | (StepEnd::Recorded | StepEnd::Failed { .. }, None) => {

@@ -77,6 +77,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         };
         let run = start::decide(Timestamp(1), None, None, &start).unwrap().run.unwrap();
         let (worker, since, until) = (WorkerId(uuid::Uuid::from_u128(2)), Timestamp(1), Timestamp(9));

@@ -40,6 +40,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         });
         let run = decide(NOW, None, None, &start).unwrap().run.unwrap();
         let worker = WorkerId(Uuid::from_u128(2));

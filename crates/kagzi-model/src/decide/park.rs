@@ -87,6 +87,21 @@ pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> C
     parked(now, &then, change, awaited)
 }
 
+/// `change` may have moved the time at which a wait is over by itself: a run that is parked in its steps is
+/// due with the earliest of them as they stand now.
+pub fn due_anew<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> Change<R> {
+    let Some(parked) = seen.run.state.parked().filter(|parked| parked.step.is_some()) else { return change };
+    let mut then = seen.open_part();
+    then.apply(now, &change);
+    let steps: Vec<&Step> = then.open_steps().collect();
+    if let Some(shown) = shown(&steps).filter(|_| parked.wait.channel().is_some()) {
+        let at = earliest_of(&steps).map(|(_, at)| at);
+        let state = waiting_for_somebody(shown, at, others(&steps), parked.wake);
+        change.run = Some(Run { state, ..seen.run.clone() });
+    }
+    change
+}
+
 /// `change`, and then ready for a worker at once: a step failed for good, and the function must hear of it.
 pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -> Change<R> {
     let run = change.run.take().unwrap_or_else(|| seen.run.clone());

@@ -1,5 +1,6 @@
 //! Signal: somebody tells a run something, once per channel and id.
 
+use super::history_bound;
 use crate::{
     Aggregate, Author, Change, EventKind, Failure, Name, Payload, Rejection, Rule, Run, Signalled, State,
     StepState, Timestamp, limits::UNREAD_MAX,
@@ -41,6 +42,7 @@ impl Rule for Signal {
                 return Err(Rejection::TooManySignals { run: run.id, max: UNREAD_MAX });
             }
         }
+        history_bound::check(seen, payload.data.len())?;
         let told = Told { channel, id, payload: Some(payload.clone()), failure: failure.clone() };
         Ok(deliver(now, seen, told).replying(Signalled { already: false }))
     }

@@ -1,10 +1,11 @@
-//! Start: one run per business id.
+//! Start: one run per business id. What it tells its run with the start is told to the run that has the id.
 
 use std::sync::Arc;
 
+use super::history_bound;
 use crate::{
-    Aggregate, Change, EventKind, IdReuse, Name, Payload, Rejection, Run, RunOptions, StartRun, Started,
-    State, Status, Timestamp,
+    Aggregate, Author, Change, EventKind, IdReuse, Mail, Name, Payload, Rejection, Rule, Run, RunKey,
+    RunOptions, StartRun, Started, State, Status, Timestamp, act, limits::UNREAD_MAX,
 };
 
 /// Creates the run; the same request again gets the run that is there, another request under the id a
@@ -43,10 +44,45 @@ pub fn decide(
     if taken.run.task_queue != start.task_queue {
         return conflict("task queue");
     }
+    // A start that tells its run something is sent again and again, each time with what is to be told: the
+    // input is for the first of them.
+    if !start.signals.is_empty() {
+        return tell(now, taken, &start.signals);
+    }
     if taken_input.is_some_and(|input| *input != start.input) {
         return conflict("input");
     }
     Ok(Change::nothing(Started { run: taken.run.id, existed: true }))
+}
+
+/// Tells the run that is there, in the same commit: all of it, or nothing where any of it is refused.
+fn tell(now: Timestamp, taken: &Aggregate, signals: &[act::Signal]) -> Result<Change<Started>, Rejection> {
+    let run = &taken.run;
+    let by = Author::new("start", "");
+    let mut change = Change::nothing(Started { run: run.id, existed: true });
+    let mut bytes = 0;
+    for signal in signals.iter().filter(|signal| signal.repeat(now, taken).is_none()) {
+        signal.decide(now, taken, &by)?;
+        bytes += signal.payload_bytes();
+        let key = RunKey::new(run.namespace.clone(), run.id);
+        change.follow.push(key.order(by.clone(), signal.clone()));
+    }
+    let unread = taken.mail.as_deref().map_or(0, Mail::unread_len);
+    if !change.follow.is_empty() && unread + change.follow.len() > UNREAD_MAX {
+        return Err(Rejection::TooManySignals { run: run.id, max: UNREAD_MAX });
+    }
+    history_bound::check(taken, bytes)?;
+    Ok(change)
+}
+
+/// What a new run is told, behind its first event. Each counts once per channel and id.
+fn told_first(signals: &[act::Signal]) -> impl Iterator<Item = (EventKind, Option<Payload>)> {
+    let same = |a: &act::Signal, b: &act::Signal| (&a.channel, &a.id) == (&b.channel, &b.id);
+    let first = move |(at, signal): &(usize, &act::Signal)| !signals[..*at].iter().any(|a| same(a, signal));
+    signals.iter().enumerate().filter(first).map(|(_, signal)| {
+        let act::Signal { channel, id, payload, failure } = signal.clone();
+        (EventKind::SignalReceived { channel, id, failure }, Some(payload))
+    })
 }
 
 fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
@@ -78,6 +114,7 @@ fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
         labels: start.labels.clone(),
     };
     let reply = Started { run: run.id, existed: false };
-    let event = (EventKind::RunStarted, Some(start.input.clone()));
-    Change { run: Some(run), events: vec![event], reply, follow: vec![] }
+    let mut events = vec![(EventKind::RunStarted, Some(start.input.clone()))];
+    events.extend(told_first(&start.signals));
+    Change { run: Some(run), events, reply, follow: vec![] }
 }

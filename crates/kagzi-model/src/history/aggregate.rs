@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{ProgressKept, Projection};
 use crate::{
-    Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Run, RunId, Step, StepEnd,
-    StepState, Timestamp, Unread, Wait, child_channel,
+    Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Promise, Run, RunId, Step,
+    StepEnd, StepState, Timestamp, Unread, Wait, child_channel,
     codes::{NOT_YET, WORKER_LOST},
     limits::{IDLE_PARK_MS, IDLE_PARKS_FREE, IDLE_PARKS_MAX},
     only_told,
@@ -186,10 +186,26 @@ impl Aggregate {
                 );
                 self.moved = true;
             }
-            EventKind::SleepOver { step } => self.wake(step),
+            EventKind::SleepOver { step } => self.wake(at, step),
             EventKind::LabelSet { step, position, .. } => {
                 self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Labelled));
             }
+            EventKind::PromiseMade { step, position, name, token_hash, until, heartbeat_ms } => {
+                self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Labelled));
+                let promise = Promise::new(at, step, token_hash, *until, *heartbeat_ms);
+                self.mail_mut().make_promise(name, promise);
+            }
+            EventKind::PromiseBeat { name, until } => {
+                let (waits, due_at) = self.mail_mut().beat(name, *until);
+                for path in waits {
+                    if let Some(step) = self.steps.get_mut(&path)
+                        && let StepState::Waiting(Wait::Signal { until, .. }) = &mut step.state
+                    {
+                        *until = due_at;
+                    }
+                }
+            }
+            EventKind::ValueSet { name, number } => self.mail_mut().set_value(name, *number),
             EventKind::RunClaimed { slept, .. } => {
                 self.moved = false;
                 // What an earlier worker was running when it lost the run begins anew.
@@ -207,7 +223,7 @@ impl Aggregate {
                     step.state = StepState::Waiting(Wait::Retry { at, failure });
                     true
                 });
-                slept.iter().for_each(|step| self.wake(step));
+                slept.iter().for_each(|step| self.wake(at, step));
             }
             EventKind::StepClosed { step, .. } => self.close(at, step),
             EventKind::RunParked { due_at, closes, opens, .. } => {

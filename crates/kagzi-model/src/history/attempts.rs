@@ -166,6 +166,9 @@ impl Projection for Attempts {
             | EventKind::HandlerStarted { .. }
             | only_told!()
             | EventKind::Unknown { .. }
+            | EventKind::PromiseMade { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::LabelSet { .. } => {}
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{JournalEntry, JournalState, Projection, Sources, project};
 use crate::{
     Event, EventKind, Failure, Finality, Name, Payload, RunId, Timestamp, child_channel, codes::CHILD_CLOSED,
-    only_told,
+    only_told, promise_channel,
 };
 
 /// The journal in the order in which the steps were first recorded.
@@ -26,6 +26,8 @@ pub struct Journal {
     index: HashMap<Name, usize>,
     /// Every wait for a signal: its channel, its time, and the event that holds what it has taken.
     waits: HashMap<Name, (Name, Option<Timestamp>, Option<u64>)>,
+    /// The channels of promises that demand signs of life, and when each is over.
+    watched: HashMap<Name, Option<Timestamp>>,
     /// Signals that no wait has taken, by the number of their event.
     unread: BTreeMap<u64, (Name, Payload)>,
     /// Those of them that lie before this generation: their payloads are needed once a wait takes them.
@@ -86,7 +88,7 @@ impl Projection for Journal {
             EventKind::SleepScheduled { step, position, until } => {
                 self.set(step, *position, 0, JournalState::Sleeping { until: *until });
             }
-            EventKind::SleepOver { step } => self.wake(step),
+            EventKind::SleepOver { step } => self.wake(event.at, step),
             EventKind::SignalReceived { channel, .. } => {
                 let signal = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
                 self.unread.insert(event.seq, (channel.clone(), signal));
@@ -97,7 +99,7 @@ impl Projection for Journal {
                 self.waits.insert(step.clone(), (channel.clone(), until, None));
                 self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
             }
-            EventKind::WaitEnded { step, position, channel, received, failure, .. } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
                 let known = self.waits.entry(step.clone()).or_insert_with(|| (channel.clone(), None, None));
                 known.2 = Some(received.unwrap_or(event.seq));
                 let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);
@@ -124,6 +126,9 @@ impl Projection for Journal {
                     self.set(step, *position, 1, state);
                     self.missing.remove(&source);
                 }
+                if let Some(entry) = self.find(step) {
+                    entry.signal = Some(id.clone());
+                }
                 self.tell(step);
             }
             // Over without a value, like a wait whose time has come.
@@ -136,6 +141,19 @@ impl Projection for Journal {
                 let result = Payload::new(&b""[..]);
                 self.set(step, *position, 1, JournalState::Completed { result });
                 self.tell(step);
+            }
+            EventKind::PromiseMade { step, position, name, until, heartbeat_ms, .. } => {
+                let result = event.payload.clone().unwrap_or_else(|| Payload::new(&b""[..]));
+                let entry = self.set(step, *position, 1, JournalState::Completed { result });
+                entry.sources.result = Some(event.seq);
+                self.note_missing(event, Some(step));
+                if heartbeat_ms.is_some() {
+                    self.watched.insert(promise_channel(name), *until);
+                }
+                self.tell(step);
+            }
+            EventKind::RunClaimed { slept, .. } => {
+                slept.iter().for_each(|step| self.wake(event.at, step));
             }
             EventKind::ChildStarted { step, position, child, awaited, until, .. } => {
                 let state = if *awaited {
@@ -151,7 +169,6 @@ impl Projection for Journal {
                 }
             }
             EventKind::ChildrenClosed { children } => self.closed.extend(children),
-            EventKind::RunClaimed { slept, .. } => slept.iter().for_each(|step| self.wake(step)),
             EventKind::RunResumed { .. } => self.retry_now(event.at),
             EventKind::RunRetried { forgives, .. } => {
                 self.retry_now(event.at);
@@ -182,6 +199,8 @@ impl Projection for Journal {
             }
             EventKind::StepClosed { step, .. } => self.take_out(step, event.at),
             EventKind::StepStarted { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::RunParked { .. }
             | EventKind::RunReleased { .. }
             | EventKind::LeaseLost { .. }
@@ -294,6 +313,8 @@ impl Journal {
                 state,
                 order: 0,
                 progress: None,
+                silent: false,
+                signal: None,
                 child: None,
                 sources,
             };
@@ -309,8 +330,11 @@ impl Journal {
         entry
     }
 
-    fn wake(&mut self, path: &Name) {
+    fn wake(&mut self, at: Timestamp, path: &Name) {
+        let promise = self.waits.get(path).and_then(|(channel, ..)| self.watched.get(channel));
+        let silent = promise.is_some_and(|until| until.is_none_or(|until| until > at));
         if let Some(entry) = self.find(path) {
+            entry.silent = silent;
             entry.state = JournalState::Slept;
             self.tell(path);
         }
@@ -329,7 +353,7 @@ impl Journal {
             let until = if took.is_some() { until } else { until.map(|_| at) };
             let state = JournalState::Waiting { channel: channel.clone(), until, is_there: false };
             let former = std::mem::replace(&mut entry.state, state);
-            entry.sources.result = None;
+            (entry.sources.result, entry.signal, entry.silent) = (None, None, false);
             if let Some(seq) = took {
                 if let Some(whose) = self.missing.get_mut(&seq) {
                     *whose = None;

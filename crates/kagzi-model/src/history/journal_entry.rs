@@ -14,6 +14,10 @@ pub struct JournalEntry {
     pub order: u32,
     /// What an unfinished attempt said about how far it was.
     pub progress: Option<Payload>,
+    /// A wait for a promise ended because its signs of life stopped.
+    pub silent: bool,
+    /// The id of the signal that a wait took.
+    pub signal: Option<Name>,
     /// The run that the step has started, if it started one.
     pub child: Option<RunId>,
     /// The events whose payloads are the result and the progress: an outline has the numbers and not the

@@ -139,6 +139,9 @@ impl Projection for Timeline {
             | EventKind::StepClosed { step, .. } => self.step(step).end(at),
             EventKind::StepProgressed { step, .. } => drop(self.step(step)),
             EventKind::LabelSet { .. }
+            | EventKind::PromiseMade { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::SignalReceived { .. }
             | EventKind::ChannelClosed { .. }
             | EventKind::ChildStarted { awaited: false, .. }

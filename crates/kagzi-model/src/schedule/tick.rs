@@ -178,6 +178,7 @@ pub(super) fn start(schedule: &Schedule, id: RunId, at: Timestamp) -> StartRun {
             ..plan.options.clone()
         },
         labels: plan.labels.clone(),
+        signals: Vec::new(),
     }
 }
 

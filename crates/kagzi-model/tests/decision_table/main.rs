@@ -194,6 +194,11 @@ fn event(kind: &EventKind) -> String {
             format!(" {step} with {id}{held}{how}")
         }
         EventKind::ChannelClosed { step, channel, .. } => format!(" {step} on {channel}"),
+        EventKind::PromiseMade { name, until, .. } => {
+            format!(" {name} until {}", until.map_or("ever".to_owned(), after))
+        }
+        EventKind::PromiseBeat { name, until } => format!(" {name} until {}", after(*until)),
+        EventKind::ValueSet { name, number } => format!(" {name} #{number}"),
         EventKind::RunContinued { unread, .. } => match unread.len() {
             0 => String::new(),
             count => format!(" with {count} unread"),
@@ -241,6 +246,7 @@ fn reply(reply: &Reply) -> String {
         }
         Reply::Waited(Waited::Taken { seq, .. }) => format!("takes what event {seq} holds"),
         Reply::Waited(Waited::Elapsed) => "its time is over".to_owned(),
+        Reply::Waited(Waited::Silent) => "its signs of life have stopped".to_owned(),
         Reply::Waited(Waited::Closed) => "nothing more comes".to_owned(),
         Reply::ChildBegan(ChildBegan { child, waited }) => {
             let waited =

@@ -2,8 +2,8 @@
 
 use kagzi_model::{
     Aggregate, Author, ClosePolicy, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef,
-    Name, OnFailure, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State, StepRef,
-    StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel,
+    Name, OnFailure, Order, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State,
+    StepRef, StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel,
 };
 use uuid::Uuid;
 
@@ -116,7 +116,15 @@ fn signalled(state: impl Fn(Wait) -> State, until: Option<Timestamp>) -> Aggrega
     let mut seen = aggregate(state(Wait::Signal { channel: channel.clone(), until }));
     let began = EventKind::WaitBegan { step: "ok".into(), position: 3, channel, until };
     let received = EventKind::SignalReceived { channel: "orders".into(), id: "tea".into(), failure: None };
-    [began, received].iter().for_each(|kind| seen.absorb(NOW.plus_ms(-3_000), kind));
+    let promised = EventKind::PromiseMade {
+        step: "~promise/payment".into(),
+        position: 4,
+        name: "payment".into(),
+        token_hash: "hash".into(),
+        until: None,
+        heartbeat_ms: Some(2_000),
+    };
+    [began, received, promised].iter().for_each(|kind| seen.absorb(NOW.plus_ms(-3_000), kind));
     seen
 }
 
@@ -250,6 +258,8 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Sleep and park", sleep(true)),
         ("SleepOver", lease.report(act::SleepOver { step: "nap".into() })),
         ("SetLabel", set_label(&lease, step("new", 3))),
+        ("MakePromise", make_promise(&lease, step("new", 3))),
+        ("SetValue", set_value(&lease)),
         ("Complete", lease.report(act::Complete { steps: Vec::new(), output: output.clone() })),
         ("Complete with a last result", lease.report(act::Complete { steps: vec![last.clone()], output })),
         ("Continue", lease.report(act::Continue { steps: Vec::new(), input: input() })),
@@ -283,6 +293,7 @@ fn start_child(lease: &LeaseRef, step: StepRef, awaited: bool) -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     });
     let (close, timeout_ms) = (ClosePolicy::Cancel, Some(60_000));
     lease.report(act::StartChild { step, start, close, awaited, told: true, timeout_ms, park: false })
@@ -322,6 +333,31 @@ fn signal(channel: &str, id: &str) -> Command {
     let (payload, failure) = (Payload::new(&b"yes"[..]), None);
     let signal = act::Signal { channel: channel.into(), id: id.into(), payload, failure };
     RunKey::new(namespace(), RUN).order(Author::new("tester", ""), signal)
+}
+
+fn order(order: impl Into<Order>) -> Command {
+    RunKey::new(namespace(), RUN).order(Author::new("tester", ""), order)
+}
+
+fn complete_promise(name: &str, token_hash: Option<&str>) -> Command {
+    let (payload, failure) = (Payload::new(&b"paid"[..]), None);
+    let token_hash = token_hash.map(Name::from);
+    order(act::CompletePromise { name: name.into(), token_hash, payload, failure })
+}
+
+fn make_promise(lease: &LeaseRef, step: StepRef) -> Command {
+    lease.report(act::MakePromise {
+        step,
+        name: "receipt".into(),
+        token_hash: "hash".into(),
+        secret: Payload::new(&b"secret"[..]),
+        timeout_ms: Some(700),
+        heartbeat_ms: None,
+    })
+}
+
+fn set_value(lease: &LeaseRef) -> Command {
+    lease.report(act::SetValue { name: "progress".into(), number: 1, value: Payload::new(&b"half"[..]) })
 }
 
 fn set_label(lease: &LeaseRef, step: StepRef) -> Command {
@@ -372,6 +408,10 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ),
         ("Signal", signal("approved", "s-1")),
         ("Signal, told before", signal("orders", "tea")),
+        ("CompletePromise", complete_promise("payment", None)),
+        ("CompletePromise, its token", complete_promise("payment", Some("hash"))),
+        ("CompletePromise, a wrong token", complete_promise("payment", Some("other"))),
+        ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
         ("ChildEnded", child_ended(CHILD, "end:7", false)),
         ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
         (
@@ -399,6 +439,7 @@ pub fn start_commands() -> Vec<(&'static str, Command)> {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     };
     let start = |change: fn(&mut StartRun)| {
         let mut start = same.clone();
@@ -549,6 +590,7 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("AwaitSignal, other position", await_signal(&lease(), at(9), "approved", None)),
         ("AwaitSignal and park", last_call(&lease(), at(0), true)),
         ("SetLabel", set_label(&lease(), at(0))),
+        ("MakePromise", make_promise(&lease(), at(0))),
         ("CloseStep", lease().report(act::CloseStep { step: at(0) })),
         ("CloseStep, other position", lease().report(act::CloseStep { step: at(9) })),
         ("Park for it", lease().report(act::Park { waits: vec!["it".into()], wake: Default::default() })),

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 const RUN: RunId = RunId(Uuid::from_u128(1));
-const CHANNELS: [&str; 2] = ["approved", "orders"];
+const CHANNELS: [&str; 3] = ["approved", "orders", "~promise/payment"];
+const PROMISE: &str = "payment";
 const PATHS: [&str; 4] = ["charge", "ship", "nap", "item-1/charge"];
 
 /// One move. Everything that depends on the state of the run is filled in when it is played.
@@ -37,6 +38,12 @@ pub enum Move {
     Terminate,
     Resume,
     Reopen,
+    /// Somebody completes a promise, or says that it has failed.
+    Promise {
+        fails: bool,
+    },
+    /// Whoever works on it lives.
+    Beat,
     /// One of its children ends, perhaps for the second time.
     ChildEnds {
         which: usize,
@@ -64,6 +71,8 @@ pub enum What {
     BeginStep { step: usize, moved: bool, timeout_ms: Option<i64> },
     Progress { step: usize },
     SetLabel { step: usize, value: u8 },
+    MakePromise { step: usize, timeout_ms: Option<i64>, heartbeat_ms: Option<i64> },
+    SetValue { number: u64 },
     RecordStep { step: usize, moved: bool, attempt: Attempt },
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
@@ -109,6 +118,8 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         14 => (epoch.clone(), what()).prop_map(|(epoch, what)| Move::Write { epoch, what }),
         2 => (epoch, any::<bool>()).prop_map(|(epoch, cut_off)| Move::Orphan { epoch, cut_off }),
         2 => Just(Move::Expire),
+        1 => any::<bool>().prop_map(|fails| Move::Promise { fails }),
+        2 => Just(Move::Beat),
         1 => Just(Move::Resume),
         4 => (0..CHANNELS.len(), 0..6_u8, prop::bool::weighted(0.2))
             .prop_map(|(channel, id, fails)| Move::Signal { channel, id, fails }),
@@ -144,6 +155,10 @@ fn what() -> impl Strategy<Value = What> {
         8 => (step(), moved, prop::option::of(0..8_000i64))
             .prop_map(|(step, moved, timeout_ms)| What::BeginStep { step, moved, timeout_ms }),
         2 => step().prop_map(|step| What::Progress { step }),
+        4 => (step(), prop::option::of(0..9_000i64), prop::option::of(1..5_000i64)).prop_map(
+            |(step, timeout_ms, heartbeat_ms)| What::MakePromise { step, timeout_ms, heartbeat_ms }
+        ),
+        2 => (1..5u64).prop_map(|number| What::SetValue { number }),
         4 => (step(), 0..3u8).prop_map(|(step, value)| What::SetLabel { step, value }),
         8 => (step(), moved, attempt())
             .prop_map(|(step, moved, attempt)| What::RecordStep { step, moved, attempt }),
@@ -201,6 +216,7 @@ impl Play {
             deadline_at: deadline_ms.map(|ms| now.plus_ms(ms)),
             options: RunOptions { run_retry: run_retry.then(RetryPolicy::default), ..RunOptions::default() },
             labels: Default::default(),
+            signals: Vec::new(),
         };
         let change = decide(now, None, None, &Command::start(start)).expect("nothing is in the way");
         let seen = Aggregate::new(change.run.clone().expect("a start makes a run"), 0);
@@ -265,6 +281,19 @@ impl Play {
             }
             Move::Resume => {
                 RunKey::new(namespace, run).order(Author::new("tester", ""), act::Resume { request: None })
+            }
+            Move::Promise { fails } => {
+                let complete = act::CompletePromise {
+                    name: PROMISE.into(),
+                    token_hash: None,
+                    payload: Payload::new(&b"paid"[..]),
+                    failure: fails.then(|| Failure::new("DECLINED", "no")),
+                };
+                RunKey::new(namespace, run).order(Author::new("tester", ""), complete)
+            }
+            Move::Beat => {
+                let beat = act::BeatPromise { name: PROMISE.into(), token_hash: None };
+                RunKey::new(namespace, run).order(Author::new("tester", ""), beat)
             }
             Move::ChildEnds { which, fails } => {
                 let started = self.events.iter().filter_map(|event| match &event.kind {
@@ -358,6 +387,19 @@ impl Play {
                 let sleeping = self.seen.steps.values().filter(asleep).map(|step| step.path.clone()).min();
                 lease.report(act::SleepOver { step: sleeping.unwrap_or_else(|| Name::from(PATHS[*step])) })
             }
+            What::MakePromise { step: index, timeout_ms, heartbeat_ms } => lease.report(act::MakePromise {
+                step: step(*index, false),
+                name: PROMISE.into(),
+                token_hash: "hash".into(),
+                secret: Payload::new(&b"secret"[..]),
+                timeout_ms: *timeout_ms,
+                heartbeat_ms: *heartbeat_ms,
+            }),
+            What::SetValue { number } => lease.report(act::SetValue {
+                name: "progress".into(),
+                number: *number,
+                value: Payload::new(&b"half"[..]),
+            }),
             What::SetLabel { step: index, value } => lease.report(act::SetLabel {
                 step: step(*index, false),
                 name: "stage".into(),
@@ -408,6 +450,7 @@ fn child_of_anybody() -> StartRun {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     }
 }
 

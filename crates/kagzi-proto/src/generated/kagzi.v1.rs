@@ -151,6 +151,12 @@ pub struct JournalEntry {
     /// when WAITING: what it waits for has come and was not taken; ask for it
     #[prost(bool, tag = "10")]
     pub signalled: bool,
+    /// of the signal that a wait took
+    #[prost(string, tag = "13")]
+    pub signal_id: ::prost::alloc::string::String,
+    /// a wait for a promise is over because its signs of life stopped
+    #[prost(bool, tag = "12")]
+    pub silent: bool,
 }
 /// A run as clients see it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -541,7 +547,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 37, 20, 21, 24, 3, 17, 4, 5, 6, 7, 22, 25, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 37, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -585,6 +591,10 @@ pub mod event_detail {
         HandlerEnded(super::HandlerEndedEvent),
         #[prost(message, tag = "24")]
         SignalReceived(super::SignalReceivedEvent),
+        #[prost(message, tag = "31")]
+        PromiseBeat(super::PromiseBeatEvent),
+        #[prost(message, tag = "32")]
+        ValueSet(super::ValueSetEvent),
         #[prost(message, tag = "3")]
         StepStarted(super::StepStartedEvent),
         #[prost(message, tag = "17")]
@@ -599,6 +609,8 @@ pub mod event_detail {
         SleepOver(super::SleepOverEvent),
         #[prost(message, tag = "22")]
         LabelSet(super::LabelSetEvent),
+        #[prost(message, tag = "30")]
+        PromiseMade(super::PromiseMadeEvent),
         #[prost(message, tag = "25")]
         WaitBegan(super::WaitBeganEvent),
         #[prost(message, tag = "26")]
@@ -929,6 +941,24 @@ pub mod signal_received_event {
         pub details: ::prost::alloc::string::String,
     }
 }
+/// Whoever works on a promise said that he lives. Not every sign is written down.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PromiseBeatEvent {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// the promise is over then, unless there is another sign
+    #[prost(int64, tag = "2")]
+    pub until: i64,
+}
+/// The code published a value that others read without a worker; the last one of a name counts.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ValueSetEvent {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// how often the code had set this name
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+}
 /// An attempt began. Written for steps that other languages begin by RPC, and for steps that run long; the
 /// SDK's ordinary steps have none.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1066,6 +1096,25 @@ pub struct LabelSetEvent {
     #[prost(string, tag = "4")]
     pub value: ::prost::alloc::string::String,
 }
+/// The code made a promise that somebody outside completes. The call has a step's identity.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PromiseMadeEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub position: u32,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// of the secret; whoever shows the secret may complete this promise
+    #[prost(string, tag = "4")]
+    pub token_hash: ::prost::alloc::string::String,
+    /// absent when it has no time
+    #[prost(int64, tag = "5")]
+    pub until: i64,
+    /// how often whoever works on it says that he lives
+    #[prost(uint64, tag = "6")]
+    pub heartbeat_ms: u64,
+}
 /// The code waits for a signal; its wait has a step's identity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitBeganEvent {
@@ -1187,6 +1236,8 @@ pub enum EventKind {
     HandlerStarted = 20,
     HandlerEnded = 21,
     SignalReceived = 24,
+    PromiseBeat = 31,
+    ValueSet = 32,
     StepStarted = 3,
     StepProgressed = 17,
     StepCompleted = 4,
@@ -1194,6 +1245,7 @@ pub enum EventKind {
     SleepScheduled = 6,
     SleepOver = 7,
     LabelSet = 22,
+    PromiseMade = 30,
     WaitBegan = 25,
     WaitEnded = 26,
     ChannelClosed = 27,
@@ -1226,6 +1278,8 @@ impl EventKind {
             Self::HandlerStarted => "EVENT_KIND_HANDLER_STARTED",
             Self::HandlerEnded => "EVENT_KIND_HANDLER_ENDED",
             Self::SignalReceived => "EVENT_KIND_SIGNAL_RECEIVED",
+            Self::PromiseBeat => "EVENT_KIND_PROMISE_BEAT",
+            Self::ValueSet => "EVENT_KIND_VALUE_SET",
             Self::StepStarted => "EVENT_KIND_STEP_STARTED",
             Self::StepProgressed => "EVENT_KIND_STEP_PROGRESSED",
             Self::StepCompleted => "EVENT_KIND_STEP_COMPLETED",
@@ -1233,6 +1287,7 @@ impl EventKind {
             Self::SleepScheduled => "EVENT_KIND_SLEEP_SCHEDULED",
             Self::SleepOver => "EVENT_KIND_SLEEP_OVER",
             Self::LabelSet => "EVENT_KIND_LABEL_SET",
+            Self::PromiseMade => "EVENT_KIND_PROMISE_MADE",
             Self::WaitBegan => "EVENT_KIND_WAIT_BEGAN",
             Self::WaitEnded => "EVENT_KIND_WAIT_ENDED",
             Self::ChannelClosed => "EVENT_KIND_CHANNEL_CLOSED",
@@ -1262,6 +1317,8 @@ impl EventKind {
             "EVENT_KIND_HANDLER_STARTED" => Some(Self::HandlerStarted),
             "EVENT_KIND_HANDLER_ENDED" => Some(Self::HandlerEnded),
             "EVENT_KIND_SIGNAL_RECEIVED" => Some(Self::SignalReceived),
+            "EVENT_KIND_PROMISE_BEAT" => Some(Self::PromiseBeat),
+            "EVENT_KIND_VALUE_SET" => Some(Self::ValueSet),
             "EVENT_KIND_STEP_STARTED" => Some(Self::StepStarted),
             "EVENT_KIND_STEP_PROGRESSED" => Some(Self::StepProgressed),
             "EVENT_KIND_STEP_COMPLETED" => Some(Self::StepCompleted),
@@ -1269,6 +1326,7 @@ impl EventKind {
             "EVENT_KIND_SLEEP_SCHEDULED" => Some(Self::SleepScheduled),
             "EVENT_KIND_SLEEP_OVER" => Some(Self::SleepOver),
             "EVENT_KIND_LABEL_SET" => Some(Self::LabelSet),
+            "EVENT_KIND_PROMISE_MADE" => Some(Self::PromiseMade),
             "EVENT_KIND_WAIT_BEGAN" => Some(Self::WaitBegan),
             "EVENT_KIND_WAIT_ENDED" => Some(Self::WaitEnded),
             "EVENT_KIND_CHANNEL_CLOSED" => Some(Self::ChannelClosed),
@@ -1327,6 +1385,25 @@ pub struct StartWorkflowRequest {
     /// what to do when another run has the business id
     #[prost(enumeration = "IdReuse", tag = "30")]
     pub id_reuse: i32,
+    /// What the run is told with its start, in the same commit. Where a run of this type and queue has the
+    /// business id, that one is told, its input is not compared, and an ended one refuses; at most 100.
+    #[prost(message, repeated, tag = "31")]
+    pub signals: ::prost::alloc::vec::Vec<StartSignal>,
+}
+/// A signal that a start carries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartSignal {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    /// The sender's own name for it, which counts once on its channel. Empty = made from the request id, if
+    /// there is one; else the server makes one, and a repeat is another signal.
+    #[prost(string, tag = "2")]
+    pub signal_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub payload: ::core::option::Option<Payload>,
+    /// set when what is waited for has failed
+    #[prost(message, optional, tag = "4")]
+    pub failure: ::core::option::Option<Failure>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartWorkflowResponse {
@@ -1571,6 +1648,112 @@ pub struct SignalWorkflowRunResponse {
     pub already_delivered: bool,
     #[prost(string, tag = "2")]
     pub signal_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskWorkflowRunRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub run: ::core::option::Option<RunRef>,
+    /// a name in the run; those that begin with ~ are the engine's own
+    #[prost(string, tag = "3")]
+    pub channel: ::prost::alloc::string::String,
+    /// The asker's own name for this request, which counts once on its channel. Empty = the server makes one,
+    /// and a repeat is another request.
+    #[prost(string, tag = "4")]
+    pub ask_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub payload: ::core::option::Option<Payload>,
+    /// 0 = the server's longest, 60 s; ask again with the same id to wait longer
+    #[prost(int64, tag = "6")]
+    pub timeout_ms: i64,
+}
+/// A run that ends without an answer is an error, RUN_ENDED_UNANSWERED.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskWorkflowRunResponse {
+    /// false = not within the timeout; ask again with the same id
+    #[prost(bool, tag = "1")]
+    pub answered: bool,
+    #[prost(message, optional, tag = "2")]
+    pub reply: ::core::option::Option<Payload>,
+    /// set instead of reply when the code said no
+    #[prost(message, optional, tag = "3")]
+    pub rejected: ::core::option::Option<Failure>,
+    #[prost(string, tag = "4")]
+    pub ask_id: ::prost::alloc::string::String,
+    /// the id came before on this channel; the payload was not looked at
+    #[prost(bool, tag = "5")]
+    pub already_asked: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CompletePromiseRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// the right to complete this one promise
+    #[prost(string, tag = "2")]
+    pub token: ::prost::alloc::string::String,
+    /// instead of token, with the right to tell the run anything
+    #[prost(message, optional, tag = "3")]
+    pub run: ::core::option::Option<RunRef>,
+    /// of the promise, with run
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub payload: ::core::option::Option<Payload>,
+    /// set when it has failed: the wait for it ends with this error
+    #[prost(message, optional, tag = "6")]
+    pub failure: ::core::option::Option<Failure>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CompletePromiseResponse {
+    /// it was completed or failed before; nothing was written
+    #[prost(bool, tag = "1")]
+    pub already_completed: bool,
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeatPromiseRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub token: ::prost::alloc::string::String,
+    /// instead of token, with name
+    #[prost(message, optional, tag = "3")]
+    pub run: ::core::option::Option<RunRef>,
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeatPromiseResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRunValueRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub run: ::core::option::Option<RunRef>,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRunValueResponse {
+    /// false = the run has published nothing under this name
+    #[prost(bool, tag = "1")]
+    pub is_set: bool,
+    #[prost(message, optional, tag = "2")]
+    pub value: ::core::option::Option<Payload>,
+    #[prost(message, optional, tag = "3")]
+    pub set_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// of the event that holds it
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+    /// where the run stands
+    #[prost(enumeration = "WorkflowStatus", tag = "5")]
+    pub status: i32,
+    #[prost(string, tag = "6")]
+    pub run_id: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TerminateWorkflowRunRequest {
@@ -2276,6 +2459,107 @@ pub mod workflow_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Asks a run something on a channel, once per ask id, and waits for the answer of its code, which is
+        /// recorded: asked again with the same id, the same answer comes.
+        pub async fn ask_workflow_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AskWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AskWorkflowRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/AskWorkflowRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "AskWorkflowRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Completes a promise of a run, or says that it has failed; the first word counts.
+        pub async fn complete_promise(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CompletePromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CompletePromiseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/CompletePromise",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "CompletePromise"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says that whoever works on a promise lives.
+        pub async fn beat_promise(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeatPromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeatPromiseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/BeatPromise",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "BeatPromise"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads what a run has published last under a name; no worker is asked.
+        pub async fn get_run_value(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetRunValueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetRunValueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/GetRunValue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "GetRunValue"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
         pub async fn terminate_workflow_run(
             &mut self,
@@ -2616,6 +2900,39 @@ pub mod workflow_service_server {
             request: tonic::Request<super::SignalWorkflowRunRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SignalWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Asks a run something on a channel, once per ask id, and waits for the answer of its code, which is
+        /// recorded: asked again with the same id, the same answer comes.
+        async fn ask_workflow_run(
+            &self,
+            request: tonic::Request<super::AskWorkflowRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AskWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Completes a promise of a run, or says that it has failed; the first word counts.
+        async fn complete_promise(
+            &self,
+            request: tonic::Request<super::CompletePromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CompletePromiseResponse>,
+            tonic::Status,
+        >;
+        /// Says that whoever works on a promise lives.
+        async fn beat_promise(
+            &self,
+            request: tonic::Request<super::BeatPromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeatPromiseResponse>,
+            tonic::Status,
+        >;
+        /// Reads what a run has published last under a name; no worker is asked.
+        async fn get_run_value(
+            &self,
+            request: tonic::Request<super::GetRunValueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetRunValueResponse>,
             tonic::Status,
         >;
         /// Ends a run as FAILED at once, as an operator's decision; its failure handler is started.
@@ -3139,6 +3456,188 @@ pub mod workflow_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SignalWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/AskWorkflowRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct AskWorkflowRunSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::AskWorkflowRunRequest>
+                    for AskWorkflowRunSvc<T> {
+                        type Response = super::AskWorkflowRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AskWorkflowRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::ask_workflow_run(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AskWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/CompletePromise" => {
+                    #[allow(non_camel_case_types)]
+                    struct CompletePromiseSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::CompletePromiseRequest>
+                    for CompletePromiseSvc<T> {
+                        type Response = super::CompletePromiseResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CompletePromiseRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::complete_promise(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CompletePromiseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/BeatPromise" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeatPromiseSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::BeatPromiseRequest>
+                    for BeatPromiseSvc<T> {
+                        type Response = super::BeatPromiseResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeatPromiseRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::beat_promise(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeatPromiseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/GetRunValue" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetRunValueSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::GetRunValueRequest>
+                    for GetRunValueSvc<T> {
+                        type Response = super::GetRunValueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetRunValueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::get_run_value(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetRunValueSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4264,6 +4763,53 @@ pub struct AwaitSignalResponse {
     #[prost(bool, tag = "2")]
     pub parked: bool,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MakePromiseRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    /// the call's own identity
+    #[prost(message, optional, tag = "3")]
+    pub step: ::core::option::Option<StepRef>,
+    /// unique in the run
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+    /// from now on, whenever the code waits for it; unset = no time
+    #[prost(int64, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<i64>,
+    /// how often whoever works on it says that he lives; unset = never
+    #[prost(int64, optional, tag = "6")]
+    pub heartbeat_ms: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MakePromiseResponse {
+    /// the right to complete this one promise
+    #[prost(string, tag = "1")]
+    pub token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetValueRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub lease: ::core::option::Option<LeaseRef>,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// at most 64 KiB
+    #[prost(message, optional, tag = "4")]
+    pub value: ::core::option::Option<Payload>,
+    /// How often the code has set this name; one that is not above the last is left alone, so that a replay
+    /// changes nothing. 0 = it is set in any case.
+    #[prost(uint64, tag = "5")]
+    pub number: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetValueResponse {
+    /// nothing was written
+    #[prost(bool, tag = "1")]
+    pub already_set: bool,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartChildRequest {
     #[prost(string, tag = "1")]
@@ -4381,7 +4927,7 @@ pub struct Report {
     pub lease: ::core::option::Option<LeaseRef>,
     #[prost(
         oneof = "report::Body",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
     )]
     pub body: ::core::option::Option<report::Body>,
 }
@@ -4421,6 +4967,10 @@ pub mod report {
         StartChild(::prost::alloc::boxed::Box<super::StartChild>),
         #[prost(message, tag = "18")]
         RunContinued(super::RunContinued),
+        #[prost(message, tag = "19")]
+        PromiseMade(super::PromiseMade),
+        #[prost(message, tag = "20")]
+        ValueSet(super::ValueSet),
     }
 }
 /// A long step says how far it is; the next attempt can read it.
@@ -4496,6 +5046,39 @@ pub struct SignalAwaited {
     /// if nothing is there, take nothing more: whoever sends later is refused
     #[prost(bool, tag = "4")]
     pub last_call: bool,
+}
+/// The workflow makes a promise. The call has a step's identity.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PromiseMade {
+    #[prost(message, optional, tag = "1")]
+    pub step: ::core::option::Option<StepRef>,
+    /// unique in the run
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// SHA-256 of the token's secret, in hexadecimal digits
+    #[prost(string, tag = "3")]
+    pub token_hash: ::prost::alloc::string::String,
+    /// kept for replays; codecs may encrypt it
+    #[prost(message, optional, tag = "4")]
+    pub secret: ::core::option::Option<Payload>,
+    /// from now on; unset = no time
+    #[prost(int64, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<i64>,
+    /// how often whoever works on it says that he lives; unset = never
+    #[prost(int64, optional, tag = "6")]
+    pub heartbeat_ms: ::core::option::Option<i64>,
+}
+/// The workflow publishes a value.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ValueSet {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// how often the code has set this name
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+    /// at most 64 KiB
+    #[prost(message, optional, tag = "3")]
+    pub value: ::core::option::Option<Payload>,
 }
 /// The workflow starts another run, in the commit that records it. See StartChildRequest.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4751,6 +5334,9 @@ pub struct Waited {
     /// when TAKEN and the signal says that what was waited for has failed
     #[prost(message, optional, tag = "4")]
     pub failure: ::core::option::Option<Failure>,
+    /// when TAKEN
+    #[prost(string, tag = "5")]
+    pub signal_id: ::prost::alloc::string::String,
 }
 /// The child exists.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4846,6 +5432,8 @@ pub enum WaitOutcome {
     Elapsed = 3,
     /// nothing more comes on its channel
     Closed = 4,
+    /// the signs of life that a promise demands have stopped
+    Silent = 5,
 }
 impl WaitOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4859,6 +5447,7 @@ impl WaitOutcome {
             Self::Taken => "WAIT_OUTCOME_TAKEN",
             Self::Elapsed => "WAIT_OUTCOME_ELAPSED",
             Self::Closed => "WAIT_OUTCOME_CLOSED",
+            Self::Silent => "WAIT_OUTCOME_SILENT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4869,6 +5458,7 @@ impl WaitOutcome {
             "WAIT_OUTCOME_TAKEN" => Some(Self::Taken),
             "WAIT_OUTCOME_ELAPSED" => Some(Self::Elapsed),
             "WAIT_OUTCOME_CLOSED" => Some(Self::Closed),
+            "WAIT_OUTCOME_SILENT" => Some(Self::Silent),
             _ => None,
         }
     }
@@ -5538,6 +6128,57 @@ pub mod worker_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkerService", "AwaitSignal"));
             self.inner.unary(req, path, codec).await
         }
+        /// Makes a promise that somebody outside completes, and hands out its token; wait for it with AwaitSignal on
+        /// the channel ~promise/NAME.
+        pub async fn make_promise(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MakePromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::MakePromiseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/MakePromise",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "MakePromise"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Publishes a value of a run, for whoever reads it with GetRunValue.
+        pub async fn set_value(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetValueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetValueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkerService/SetValue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkerService", "SetValue"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
         pub async fn start_child(
             &mut self,
@@ -5764,6 +6405,23 @@ pub mod worker_service_server {
             request: tonic::Request<super::AwaitSignalRequest>,
         ) -> std::result::Result<
             tonic::Response<super::AwaitSignalResponse>,
+            tonic::Status,
+        >;
+        /// Makes a promise that somebody outside completes, and hands out its token; wait for it with AwaitSignal on
+        /// the channel ~promise/NAME.
+        async fn make_promise(
+            &self,
+            request: tonic::Request<super::MakePromiseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::MakePromiseResponse>,
+            tonic::Status,
+        >;
+        /// Publishes a value of a run, for whoever reads it with GetRunValue.
+        async fn set_value(
+            &self,
+            request: tonic::Request<super::SetValueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetValueResponse>,
             tonic::Status,
         >;
         /// Starts another run, in the commit that records it; where the run waits for its end, the lease ends.
@@ -6754,6 +7412,96 @@ pub mod worker_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AwaitSignalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/MakePromise" => {
+                    #[allow(non_camel_case_types)]
+                    struct MakePromiseSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::MakePromiseRequest>
+                    for MakePromiseSvc<T> {
+                        type Response = super::MakePromiseResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MakePromiseRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::make_promise(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = MakePromiseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkerService/SetValue" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetValueSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::UnaryService<super::SetValueRequest>
+                    for SetValueSvc<T> {
+                        type Response = super::SetValueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetValueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::set_value(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetValueSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -43,6 +43,7 @@ async fn a_waiting_run_is_seen_in_its_queue_with_its_age() {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Labels::default(),
+        signals: Vec::new(),
     };
     metrics.engine.start_runs(vec![start]).await.unwrap();
 

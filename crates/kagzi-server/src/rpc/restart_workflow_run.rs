@@ -42,6 +42,7 @@ pub async fn handle(
             ..(*former.options).clone()
         },
         labels: former.labels,
+        signals: Vec::new(),
     };
     let repeatable = start_workflow::repeatable(&start);
     let outcomes = engine.start_runs(vec![start]).await;

@@ -2,12 +2,14 @@
 
 use kagzi_engine::{Engine, EngineError};
 use kagzi_model::{
-    IdReuse, Name, OnFailure, REQUESTED, Reply, RunOptions, StartRun, Started, Timestamp, USER_LABEL,
-    limits::NAME_BYTES_MAX, moment,
+    IdReuse, Name, OnFailure, REQUESTED, Reply, RunOptions, StartRun, Started, Timestamp, USER_LABEL, act,
+    limits::{NAME_BYTES_MAX, START_SIGNALS_MAX},
+    moment,
 };
 use kagzi_proto::v1;
 use kagzi_store::Outcome;
 use tonic::Status;
+use uuid::Uuid;
 
 use crate::{
     check::{self, PayloadLimits, invalid},
@@ -21,9 +23,11 @@ pub async fn handle(
     request: v1::StartWorkflowRequest,
     trace: Option<Name>,
 ) -> Result<v1::StartWorkflowResponse, Status> {
+    // Signals that nobody named are others when they are sent again.
+    let named = !request.request_id.is_empty() || request.signals.iter().all(|it| !it.signal_id.is_empty());
     let mut start = read(engine, limits(engine), request)?;
     start.options.trace = trace;
-    let repeatable = repeatable(&start);
+    let repeatable = repeatable(&start) && named;
     let mut outcomes = engine.start_runs(vec![start]).await.map_err(|error| unstarted(error, repeatable))?;
     answer(outcomes.pop().expect("one start has one outcome"))
 }
@@ -70,6 +74,7 @@ pub fn read(
     if let Some(user) = check::optional_name("user_id", &request.user_id)? {
         labels = labels.with(Name::from(USER_LABEL), user);
     }
+    let signals = signals(limits, beginning.request.as_ref(), request.signals)?;
     Ok(StartRun {
         namespace: check::namespace(&request.namespace_id)?,
         id,
@@ -93,7 +98,33 @@ pub fn read(
             ..RunOptions::default()
         },
         labels,
+        signals,
     })
+}
+
+/// What the run is told with its start. Without an id of its own a signal has one by which a repeat of the
+/// same request is recognised, where the request has a name.
+fn signals(
+    limits: PayloadLimits,
+    request: Option<&Name>,
+    signals: Vec<v1::StartSignal>,
+) -> Result<Vec<act::Signal>, Status> {
+    if signals.len() > START_SIGNALS_MAX {
+        let rule = format_args!("a start carries at most {START_SIGNALS_MAX} signals");
+        return Err(invalid("signals", signals.len(), rule));
+    }
+    let read = |(number, signal): (usize, v1::StartSignal)| {
+        let named = check::optional_name("signals.signal_id", &signal.signal_id)?;
+        let id = named.unwrap_or_else(|| match request {
+            Some(request) => Name::from(format!("{request}#{number}")),
+            None => Name::from(Uuid::now_v7().to_string()),
+        });
+        let channel = check::channel(&signal.channel)?;
+        let payload = check::payload(limits, "signals.payload", signal.payload)?;
+        let failure = signal.failure.map(|failure| wire::read_failure(Some(failure)));
+        Ok(act::Signal { channel, id, payload, failure })
+    };
+    signals.into_iter().enumerate().map(read).collect()
 }
 
 /// What every start may say about itself.

@@ -19,9 +19,14 @@ pub fn event(event: Event) -> v1::RunEvent {
         step,
         attempt,
         detail_json: event.kind.to_json(),
-        payload: event.payload.map(payload),
+        payload: event.payload.filter(|_| !is_secret(&event.kind)).map(payload),
         detail: detail(&event.kind),
     }
+}
+
+/// Whoever reads a history may not have the right to complete its promises.
+fn is_secret(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::PromiseMade { .. })
 }
 
 /// What an event says. `event.proto` is written from the same declaration as the record that databases store,

@@ -11,10 +11,12 @@ pub fn journal_entry(entry: JournalEntry, now: Timestamp) -> v1::JournalEntry {
         step: Some(step),
         attempts: entry.attempts,
         order: entry.order,
+        silent: entry.silent,
         child_run_id: entry.child.map(|child| child.to_string()).unwrap_or_default(),
         ..v1::JournalEntry::default()
     };
     wire.progress = entry.progress.map(payload);
+    wire.signal_id = entry.signal.map_or_else(String::new, |id| id.to_string());
     match entry.state {
         JournalState::Begun => wire.set_status(StepStatus::Running),
         JournalState::Completed { result } => {

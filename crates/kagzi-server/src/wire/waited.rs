@@ -12,12 +12,14 @@ pub fn waited(told: Told) -> v1::Waited {
             wire.set_outcome(WaitOutcome::Waiting);
             wire.remaining_ms = remaining_ms;
         }
-        Told::Taken { signal, failure: why } => {
+        Told::Taken { id, signal, failure: why } => {
             wire.set_outcome(WaitOutcome::Taken);
+            wire.signal_id = id.to_string();
             wire.signal = Some(payload(signal));
             wire.failure = why.as_ref().map(failure);
         }
         Told::Elapsed => wire.set_outcome(WaitOutcome::Elapsed),
+        Told::Silent => wire.set_outcome(WaitOutcome::Silent),
         Told::Closed => wire.set_outcome(WaitOutcome::Closed),
     }
     wire

@@ -12,7 +12,13 @@ use kagzi_proto::{
 use kagzi_store::Outcome;
 use tonic::Status;
 
-use crate::{check, rpc::start_child, services::limits, status::from_rejection, wire};
+use crate::{
+    check,
+    rpc::{complete_promise::promise_name, start_child},
+    services::limits,
+    status::from_rejection,
+    wire,
+};
 
 /// About what a report weighs beside its payloads.
 const REPORT_BYTES: usize = 256;
@@ -38,6 +44,8 @@ pub fn bytes(report: &v1::Report) -> usize {
         + match &report.body {
             Some(Body::StepRecorded(recorded)) => payload(&recorded.result),
             Some(Body::StepProgressed(progressed)) => payload(&progressed.progress),
+            Some(Body::PromiseMade(made)) => payload(&made.secret),
+            Some(Body::ValueSet(set)) => payload(&set.value),
             Some(Body::StepsRecorded(recorded)) => results(&recorded.steps),
             Some(Body::RunCompleted(completed)) => payload(&completed.output) + results(&completed.steps),
             Some(Body::RunContinued(continued)) => payload(&continued.input) + results(&continued.steps),
@@ -154,6 +162,15 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             let (name, value) = check::label(&set.name, &set.value)?;
             Report::from(act::SetLabel { step: step(set.step)?, name, value })
         }
+        Body::PromiseMade(made) => Report::from(act::MakePromise {
+            step: step(made.step)?,
+            name: promise_name(&made.name)?,
+            token_hash: check::name("token_hash", &made.token_hash)?,
+            secret: check::payload(limits(engine), "secret", made.secret)?,
+            timeout_ms: check::wait_ms("timeout_ms", made.timeout_ms)?,
+            heartbeat_ms: check::heartbeat_ms(made.heartbeat_ms)?,
+        }),
+        Body::ValueSet(set) => Report::from(check::value(limits(engine), &set.name, set.number, set.value)?),
         Body::StepsRecorded(recorded) => {
             let steps = recorded.steps.into_iter().map(result).collect::<Result<_, _>>()?;
             Report::from(act::RecordSteps { steps })

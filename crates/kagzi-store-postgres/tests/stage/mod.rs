@@ -120,6 +120,7 @@ pub fn start_in(namespace: &Name, workflow_type: &str) -> Command {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     })
 }
 

@@ -132,6 +132,9 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
             | EventKind::WaitBegan { .. }
             | EventKind::WaitEnded { .. }
             | EventKind::ChannelClosed { .. }
+            | EventKind::PromiseMade { .. }
+            | EventKind::PromiseBeat { .. }
+            | EventKind::ValueSet { .. }
             | EventKind::ChildStarted { .. }
             | EventKind::ChildrenClosed { .. }
             | EventKind::LabelSet { .. } => {}

@@ -179,6 +179,7 @@ impl World {
             deadline_at,
             options: RunOptions { retry, timeouts, run_retry, on_failure, ..RunOptions::default() },
             labels,
+            signals: Vec::new(),
         })
     }
 

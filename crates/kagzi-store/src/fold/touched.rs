@@ -13,6 +13,8 @@ pub struct Touched {
     pub paused: Vec<RunId>,
     /// Signals for runs that a worker executes.
     pub notices: Vec<SignalNotice>,
+    /// Runs that answered a request.
+    pub replied: Vec<RunId>,
     /// Runs of schedules that were made or go again after their end.
     pub going: Vec<RunId>,
     /// Runs whose row changed, for the claims that follow.

@@ -31,6 +31,7 @@ impl<B: Backend> Lane<B> {
         done.lost.into_iter().for_each(|lost| self.observer.lease_lost(lost));
         done.paused.into_iter().for_each(|run| self.observer.paused(run));
         done.notices.into_iter().for_each(|notice| self.observer.signalled(notice));
+        done.replied.into_iter().for_each(|run| self.observer.replied(run));
         if let Some(at) = done.sweep_at {
             self.observer.sweep_due(at);
         }

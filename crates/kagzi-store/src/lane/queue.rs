@@ -144,6 +144,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         };
         Request::message(Ask::new(vec![Command::start(start)]).0)
     }

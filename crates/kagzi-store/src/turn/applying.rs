@@ -98,6 +98,7 @@ impl<B: Backend> Turn<'_, B> {
     ) -> Result<Result<Option<Command>, Rejection>, StoreError> {
         let Act::Start(start) = &command.act else { return Ok(Ok(None)) };
         self.find_business(start).await?;
+        self.find_told(start).await?;
         let admitted = self.admit(start).await?;
         Ok(admitted.map(|filled| filled.map(Command::start)))
     }

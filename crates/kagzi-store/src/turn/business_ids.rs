@@ -30,7 +30,17 @@ impl<B: Backend> Turn<'_, B> {
         Ok(())
     }
 
-    /// The same for all starts of a batch, and for the handlers of its failures, in one go.
+    /// A start that tells its run something meets the run's whole history, if the run is there: whether its
+    /// channel is open, and whether it was told before.
+    pub(super) async fn find_told(&mut self, start: &StartRun) -> Result<(), StoreError> {
+        let Some(taken) = self.fold.taken_by(start).filter(|_| !start.signals.is_empty()) else {
+            return Ok(());
+        };
+        let key = RunKey { id: taken.id, namespace: start.namespace.clone() };
+        self.load_found(&[key]).await
+    }
+
+    /// Finds the business ids of all starts of a batch, and of the handlers of its failures, in one go.
     pub(super) async fn find_all_business(&mut self, batch: &[Message]) -> Result<(), StoreError> {
         let (mut keys, mut handlers) = (Vec::new(), Vec::new());
         for command in batch.iter().flat_map(Message::commands) {

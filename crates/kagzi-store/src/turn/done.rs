@@ -15,6 +15,7 @@ pub struct Done {
     pub lost: Vec<LostLease>,
     pub paused: Vec<RunId>,
     pub notices: Vec<SignalNotice>,
+    pub replied: Vec<RunId>,
     pub rows: Vec<RunId>,
     /// The earliest time at which a run of this batch must be swept.
     pub sweep_at: Option<Timestamp>,
@@ -69,6 +70,7 @@ impl<B: Backend> Turn<'_, B> {
             lost: touched.lost,
             paused: touched.paused,
             notices: touched.notices,
+            replied: touched.replied,
             sweep_at,
             schedule_at: self.schedules.due_at,
             schedules_changed: self.schedules.changed,

@@ -94,6 +94,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         }
     }
 

@@ -36,6 +36,7 @@ impl Patience {
             | Error::InvalidWorker(_)
             | Error::Store { .. }
             | Error::RunFailed(_)
+            | Error::Rejected(_)
             | Error::RunPaused(_) => None,
         };
         let wait = match later {

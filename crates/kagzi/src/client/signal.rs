@@ -53,6 +53,11 @@ impl RunHandle {
         Signal { run: self.clone(), channel: channel.into(), id: None, payload, failure: None }
     }
 
+    /// The same for a value that is JSON already.
+    pub(crate) fn signal_payload(&self, channel: String, payload: v1::Payload) -> Signal {
+        Signal { run: self.clone(), channel, id: None, payload: Ok(payload), failure: None }
+    }
+
     /// Tells the run that what it waits for on this channel has failed: the wait ends with this error.
     ///
     /// ```no_run

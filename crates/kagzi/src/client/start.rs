@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
 use serde::Serialize;
 use tracing::Instrument;
+use uuid::Uuid;
 
 use crate::client::handle::RunHandle;
 use crate::client::{Client, Repeat};
@@ -198,6 +199,44 @@ impl<W> StartBuilder<W> {
         self.change(|request| drop(request.labels.insert(name.into(), value.into())))
     }
 
+    /// Tells the run something with its start, in the same commit: the new run, or the one that has the
+    /// [`id`](Self::id) already, whose input is then not compared. So whoever has something for an entity
+    /// need not know whether its run is there. One that has ended refuses, unless
+    /// [`reuse`](Self::reuse) lets a new one take its id over.
+    ///
+    /// ```no_run
+    /// # async fn example(client: kagzi::Client) -> Result<(), kagzi::Error> {
+    /// let cart = client.start("cart").queue("shop").id("cart-of-ann");
+    /// cart.signal("item", &"tea").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn signal<T: Serialize + ?Sized>(self, channel: impl Into<String>, value: &T) -> Self {
+        self.signal_once(channel, Uuid::now_v7().to_string(), value)
+    }
+
+    /// The same with your own name for the signal: told twice, by you or by somebody else, it counts once.
+    pub fn signal_once<T: Serialize + ?Sized>(
+        mut self,
+        channel: impl Into<String>,
+        id: impl Into<String>,
+        value: &T,
+    ) -> Self {
+        match (payload::encode(value), &mut self.request) {
+            (Ok(value), Ok(request)) => request.signals.push(v1::StartSignal {
+                channel: channel.into(),
+                signal_id: id.into(),
+                payload: Some(value),
+                failure: None,
+            }),
+            (Err(error), request) => {
+                *request = Err(Error::Encode { what: "the signal", message: error.to_string() });
+            }
+            (Ok(_), Err(_)) => {}
+        }
+        self
+    }
+
     /// Executions of each step in total, the first included: `attempts(1)` retries nothing.
     pub fn attempts(self, executions: u32) -> Self {
         self.retries(i32::try_from(executions).unwrap_or(i32::MAX))
@@ -289,6 +328,11 @@ pub(crate) async fn encoded(
         let failed =
             |error: CodecError| Error::Encode { what: "the run's input", message: error.to_string() };
         request.input = Some(encoded.map_err(failed)?);
+    }
+    for signal in &mut request.signals {
+        let encoded = client.codecs.encode(signal.payload.take().unwrap_or_default()).await;
+        let failed = |error: CodecError| Error::Encode { what: "the signal", message: error.to_string() };
+        signal.payload = Some(encoded.map_err(failed)?);
     }
     Ok(request)
 }

@@ -1,10 +1,11 @@
 //! Everything that the server says, decoded where it arrives: an assigned run, a run, a step attempt, a line
 //! of history.
 
-use kagzi_proto::v1::{Assign, Failure, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
+use kagzi_proto::v1::{self, Assign, Failure, JournalEntry, RunEvent, StepAttempt, WorkflowRun};
 use serde_json::Value;
 
 use super::{CodecError, Codecs};
+use crate::{codes, failure};
 
 impl Codecs {
     /// Decodes all that a run begins with. The error says what could not be decoded.
@@ -28,6 +29,10 @@ impl Codecs {
     }
 
     async fn decode_entry(&self, entry: &mut JournalEntry) -> Result<(), CodecError> {
+        // What strangers send is an error for the code that waits for it, and no reason to pause the run.
+        if !entry.signal_id.is_empty() {
+            return Ok(self.decode_signal(entry).await);
+        }
         self.decode_in_place(&mut entry.result).await?;
         self.decode_in_place(&mut entry.progress).await?;
         self.decode_failed(entry.failure.as_mut()).await
@@ -37,6 +42,21 @@ impl Codecs {
         match failure {
             Some(failure) => self.decode_failure(failure).await,
             None => Ok(()),
+        }
+    }
+
+    /// Decodes what somebody sent. What cannot be decoded has failed, as it had when it was first heard of.
+    async fn decode_signal(&self, entry: &mut JournalEntry) {
+        if let Some(failure) = entry.failure.as_mut()
+            && let Err(error) = self.decode_failure(failure).await
+        {
+            tracing::debug!(%error, "a failure that somebody sent is shown as it came");
+        }
+        if let Err(error) = self.decode_in_place(&mut entry.result).await {
+            let message = format!("the signal cannot be decoded: {error}");
+            entry.failure = Some(failure::new(codes::INVALID_INPUT, message, true));
+            entry.result = None;
+            entry.set_status(v1::StepStatus::Failed);
         }
     }
 

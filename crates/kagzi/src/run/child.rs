@@ -441,8 +441,8 @@ async fn start_and_wait<T: DeserializeOwned>(
             };
             let waited = began.waited.unwrap_or_default();
             match waited.outcome() {
-                WaitOutcome::Taken => return taken(&slot.step.path, waited),
-                WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
+                WaitOutcome::Taken => return taken(waited).read(&slot.step.path),
+                WaitOutcome::Elapsed | WaitOutcome::Closed | WaitOutcome::Silent => return Ok(None),
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {}
             }
             let left = waited.remaining_ms.map(from_millis);
@@ -450,7 +450,8 @@ async fn start_and_wait<T: DeserializeOwned>(
             (began.run_id, Asked { asks: false, until })
         }
     };
-    word(&slot, &Awaited { channel: channel(&run_id), timeout, last_call: false }, asked).await
+    let awaited = Awaited { channel: channel(&run_id), timeout, last_call: false };
+    word(&slot, &awaited, asked).await.read(&slot.step.path)
 }
 
 async fn mismatch(slot: &Slot, status: StepStatus) -> std::convert::Infallible {

@@ -12,6 +12,8 @@ use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
 use crate::run::path::{Scope, escaped};
+use crate::run::promise::NewPromise;
+use crate::run::request::Requests;
 use crate::run::signal::{SignalWait, Signals};
 use crate::run::sleep::run_sleep;
 use crate::run::slot::Slot;
@@ -19,6 +21,7 @@ use crate::run::state::RunState;
 use crate::run::step::{StepOptions, run_step};
 use crate::run::step_builder::StepBuilder;
 use kagzi_proto::idempotency_key;
+use kagzi_proto::v1::StepRef;
 
 const SLEEP: &str = "sleep";
 const LABEL: &str = "label";
@@ -137,6 +140,34 @@ impl WorkflowContext {
     /// ```
     pub fn signal<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> SignalWait<T> {
         SignalWait::new(self, channel)
+    }
+
+    /// Makes a promise: something that somebody outside completes or fails, once. Awaited, it is durable and
+    /// has a token, which is the right to complete it; awaited again, it waits. Its name is unique in the
+    /// run.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// # use std::time::Duration;
+    /// async fn order(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     let day = Duration::from_secs(86_400);
+    ///     let payment = ctx.promise::<String>("payment").timeout(day).await?;
+    ///     let token = payment.token().to_owned();
+    ///     ctx.run("charge", async move { Ok(format!("asked the bank to tell {token}")) }).await?;
+    ///     payment.await
+    /// }
+    /// ```
+    pub fn promise<T: DeserializeOwned + Send + 'static>(&self, name: &str) -> NewPromise<T> {
+        NewPromise::new(self, name)
+    }
+
+    /// The requests on a channel, to be answered one after the other: see [`Requests`].
+    pub fn requests<T, R>(&self, channel: &str) -> Requests<T, R>
+    where
+        T: DeserializeOwned + Send + 'static,
+        R: Serialize + 'static,
+    {
+        Requests::new(self.clone(), channel)
     }
 
     /// The signals of a channel, one after the other: see [`Signals`].
@@ -310,7 +341,18 @@ impl WorkflowContext {
         if let Some(misplaced) = inside::misplaced(self.run.key(), name) {
             return Err(misplaced);
         }
-        let mut step = self.scope.call(name)?;
+        Ok(self.called(self.scope.call(name)?))
+    }
+
+    /// The same for an operation whose path is its own, whatever the scope: somebody else knows it by that.
+    pub(crate) fn call_own(&self, path: String) -> anyhow::Result<Called> {
+        if let Some(misplaced) = inside::misplaced(self.run.key(), &path) {
+            return Err(misplaced);
+        }
+        Ok(self.called(self.scope.call_own(path)))
+    }
+
+    fn called(&self, mut step: StepRef) -> Called {
         let recorded = self.run.journal.lock().take(&step);
         if let Some(known) = recorded.as_ref().and_then(|recorded| recorded.entry.step.as_ref()) {
             step.position = known.position;
@@ -323,7 +365,7 @@ impl WorkflowContext {
             turns.call_recorded(*place, &slot, *bytes);
         }
         drop(turns);
-        Ok(Called { slot, recorded })
+        Called { slot, recorded }
     }
 
     pub(crate) fn run_state(&self) -> &Arc<RunState> {

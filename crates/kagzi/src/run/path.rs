@@ -81,6 +81,14 @@ impl Scope {
         Ok(StepRef { path, position })
     }
 
+    /// The identity of an operation whose path is its own.
+    pub(crate) fn call_own(&self, path: String) -> StepRef {
+        let mut calls = self.calls.lock();
+        let position = calls.next_position;
+        calls.next_position += 1;
+        StepRef { path, position }
+    }
+
     /// The path of the n-th step or scope of that name in this scope.
     pub(crate) fn path(&self, name: &str, occurrence: u32) -> String {
         let prefix = &self.prefix;
@@ -130,6 +138,8 @@ pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
 fn check(name: &str) -> Result<(), InvalidName> {
     let rule = if name.is_empty() {
         "must not be empty"
+    } else if name.starts_with('~') {
+        "must not begin with '~', as the engine's own do"
     } else if name.len() > NAME_BYTES_MAX {
         "must not be longer than 255 bytes"
     } else {

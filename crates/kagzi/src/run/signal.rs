@@ -61,8 +61,8 @@ impl<T: DeserializeOwned + Send + 'static> SignalWait<T> {
         let SignalWait { called, channel, .. } = self;
         Box::pin(async move {
             let called = called?;
-            let slot = called.slot.clone();
-            slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+            let path = called.slot.step.path.clone();
+            listen(called, channel, timeout, last_call).await?.read(&path)
         })
     }
 }
@@ -137,6 +137,46 @@ impl<T: DeserializeOwned + Send + 'static> Signals<T> {
     }
 }
 
+/// What a wait came to.
+pub(crate) enum Heard {
+    /// It took the signal with this id.
+    Taken {
+        id: String,
+        signal: Option<v1::Payload>,
+    },
+    /// The signal says that what is waited for has failed, or nobody here can decode it.
+    Failed {
+        id: String,
+        failure: Option<v1::Failure>,
+    },
+    Elapsed,
+    Closed,
+    /// The signs of life that a promise demands have stopped.
+    Silent,
+}
+
+impl Heard {
+    /// What somebody said, if anybody did.
+    pub(crate) fn read<T: DeserializeOwned>(self, path: &str) -> anyhow::Result<Option<T>> {
+        match self {
+            Heard::Taken { signal, .. } => value(signal.as_ref()),
+            Heard::Failed { failure, .. } => Err(rejected(path, failure)),
+            Heard::Elapsed | Heard::Closed | Heard::Silent => Ok(None),
+        }
+    }
+}
+
+/// Waits on a channel.
+pub(crate) async fn listen(
+    called: Called,
+    channel: String,
+    timeout: Option<Duration>,
+    last_call: bool,
+) -> anyhow::Result<Heard> {
+    let slot = called.slot.clone();
+    slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+}
+
 /// What is waited for.
 pub(crate) struct Awaited {
     pub(crate) channel: String,
@@ -145,7 +185,7 @@ pub(crate) struct Awaited {
 }
 
 /// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
-async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::Result<Option<T>> {
+async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
     let Awaited { channel, timeout, last_call } = awaited;
@@ -155,15 +195,15 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
         match entry.status() {
             StepStatus::Completed => {
                 slot.released().await;
-                return value(entry.result.as_ref());
+                return Ok(Heard::Taken { id: entry.signal_id, signal: entry.result });
             }
             StepStatus::Sleeping if recorded.place > 0 => {
                 slot.released().await;
-                return Ok(None);
+                return Ok(if entry.silent { Heard::Silent } else { Heard::Elapsed });
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Err(rejected(&step.path, entry.failure));
+                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
             }
             StepStatus::Waiting => {
                 until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
@@ -183,7 +223,7 @@ async fn wait<T: DeserializeOwned>(called: Called, awaited: Awaited) -> anyhow::
     let _open = Open::new(&slot);
     settled(&slot).await;
     let asked = Asked { asks, until };
-    word(&slot, &Awaited { channel, timeout, last_call }, asked).await
+    Ok(word(&slot, &Awaited { channel, timeout, last_call }, asked).await)
 }
 
 /// How far the server was asked before.
@@ -194,11 +234,7 @@ pub(crate) struct Asked {
 }
 
 /// Waits for the next word on a channel: asks in its turn, and again whenever something may have come.
-pub(crate) async fn word<T: DeserializeOwned>(
-    slot: &Arc<Slot>,
-    awaited: &Awaited,
-    asked: Asked,
-) -> anyhow::Result<Option<T>> {
+pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> Heard {
     let (run, step) = (&slot.run, &slot.step);
     let Awaited { channel, timeout, last_call } = awaited;
     let Asked { mut asks, mut until } = asked;
@@ -227,8 +263,10 @@ pub(crate) async fn word<T: DeserializeOwned>(
                 | Verdict::Refused { .. }) => never(run.refuse("a wait", verdict).await),
             };
             match waited.outcome() {
-                WaitOutcome::Taken => return taken(&slot.step.path, *waited),
-                WaitOutcome::Elapsed | WaitOutcome::Closed => return Ok(None),
+                WaitOutcome::Taken => return taken(*waited),
+                WaitOutcome::Elapsed => return Heard::Elapsed,
+                WaitOutcome::Silent => return Heard::Silent,
+                WaitOutcome::Closed => return Heard::Closed,
                 WaitOutcome::Waiting | WaitOutcome::Unspecified => {
                     let left = waited.remaining_ms.map(retry_policy::from_millis);
                     until = left.and_then(|left| Instant::now().checked_add(left));
@@ -251,11 +289,11 @@ pub(crate) async fn word<T: DeserializeOwned>(
     }
 }
 
-pub(crate) fn taken<T: DeserializeOwned>(path: &str, waited: v1::Waited) -> anyhow::Result<Option<T>> {
-    let v1::Waited { signal, failure, .. } = waited;
+pub(crate) fn taken(waited: v1::Waited) -> Heard {
+    let v1::Waited { signal, failure, signal_id: id, .. } = waited;
     match failure {
-        Some(failure) => Err(rejected(path, Some(failure))),
-        None => value(signal.as_ref()),
+        Some(failure) => Heard::Failed { id, failure: Some(failure) },
+        None => Heard::Taken { id, signal },
     }
 }
 

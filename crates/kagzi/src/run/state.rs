@@ -1,5 +1,6 @@
 //! What all operations of one run share.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use crate::run::journal::Journal;
 use crate::run::mailbox::Mailbox;
 use crate::run::missed::Missed;
+use crate::run::published::Published;
 use crate::run::slot::FunctionWaker;
 use crate::run::turns::Turns;
 use crate::run::uplink::{Uplink, Verdict};
@@ -48,6 +50,9 @@ pub(crate) struct RunState {
     /// Of this execution: parent of its steps, also of those that user code spawns elsewhere.
     pub(crate) span: tracing::Span,
     halted: Mutex<Option<RunEnd>>,
+    /// Values that it publishes, and the names of its promises.
+    pub(crate) published: Mutex<Published>,
+    pub(crate) promises: Mutex<HashSet<String>>,
     /// Hints that something has come for one of its waits.
     pub(crate) mailbox: Mutex<Mailbox>,
 }
@@ -108,6 +113,8 @@ impl RunState {
             uplink,
             span: tracing::Span::current(),
             halted: Mutex::new(None),
+            published: Mutex::default(),
+            promises: Mutex::default(),
             mailbox: Mutex::default(),
         }
     }
@@ -132,12 +139,18 @@ impl RunState {
             | report::Body::SleepOver(_)
             | report::Body::LabelSet(_)
             | report::Body::SignalAwaited(_)
+            | report::Body::PromiseMade(_)
+            | report::Body::ValueSet(_)
             | report::Body::StartChild(_)
             | report::Body::RunCompleted(_)
             | report::Body::RunContinued(_)
             | report::Body::RunParked(_)
             | report::Body::RunReleased(_)
             | report::Body::RunBlocked(_) => {}
+        }
+        // What the code published before is durable no later.
+        if self.has_unsent_values() {
+            Box::pin(self.send_values()).await;
         }
         let mut verdict = self.uplink.submit(self.lease.clone(), body).await;
         // Decoded here, while the function stands still: once it hears of something it must go on at once, or

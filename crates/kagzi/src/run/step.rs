@@ -228,6 +228,9 @@ where
         let attempt = context.attempt;
         context.last_progress = context.progress.last();
         permitted(&slot).await;
+        if run.has_unsent_values() {
+            Box::pin(run.send_values()).await;
+        }
         run.uplink.step_started(v1::StepStarted {
             lease: Some(run.lease.clone()),
             step: Some(step.clone()),

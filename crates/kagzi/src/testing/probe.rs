@@ -91,6 +91,8 @@ pub(crate) fn in_words(body: &report::Body) -> String {
         Body::SleepScheduled(sleep) => format!("'{}' began", path(&sleep.step)),
         Body::SleepOver(sleep) => format!("'{}' was over", path(&sleep.step)),
         Body::SignalAwaited(wait) => format!("'{}' waited", path(&wait.step)),
+        Body::PromiseMade(made) => format!("promise '{}' was made", made.name),
+        Body::ValueSet(set) => format!("value '{}' was set", set.name),
         Body::StartChild(child) => format!("child '{}' was started", path(&child.step)),
         Body::LabelSet(set) => format!("label '{}' was set", set.name),
         Body::RunCompleted(_) => "the run completed".to_owned(),

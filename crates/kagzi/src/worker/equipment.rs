@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::client::Client;
 use crate::run::context::WorkflowContext;
 use crate::run::step::StepContext;
 use crate::step_error::StepFailure;
@@ -115,9 +116,19 @@ pub(crate) struct Equipment {
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     failures: Vec<ReadFailure>,
     middleware: Vec<Arc<dyn Middleware>>,
+    /// For what workflows ask of the server beside their own reports.
+    client: Option<Client>,
 }
 
 impl Equipment {
+    pub(crate) fn set_client(&mut self, client: Client) {
+        self.client = Some(client);
+    }
+
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.client.clone()
+    }
+
     pub(crate) fn add_state<T: Send + Sync + 'static>(&mut self, state: T) {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
     }

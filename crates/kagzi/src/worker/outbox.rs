@@ -162,16 +162,17 @@ impl Outbox {
 
 fn is_end(body: &report::Body) -> bool {
     use report::Body::{
-        LabelSet, RunBlocked, RunCompleted, RunContinued, RunFailed, RunParked, RunReleased, SignalAwaited,
-        SleepOver, SleepScheduled, StartChild, StepClosed, StepFailed, StepProgressed, StepRecorded,
-        StepsRecorded,
+        LabelSet, PromiseMade, RunBlocked, RunCompleted, RunContinued, RunFailed, RunParked, RunReleased,
+        SignalAwaited, SleepOver, SleepScheduled, StartChild, StepClosed, StepFailed, StepProgressed,
+        StepRecorded, StepsRecorded, ValueSet,
     };
     match body {
         RunCompleted(_) | RunContinued(_) | RunFailed(_) | RunParked(_) | RunReleased(_) | RunBlocked(_) => {
             true
         }
         StepRecorded(_) | StepProgressed(_) | StepFailed(_) | SleepScheduled(_) | SleepOver(_)
-        | LabelSet(_) | SignalAwaited(_) | StartChild(_) | StepsRecorded(_) | StepClosed(_) => false,
+        | PromiseMade(_) | ValueSet(_) | LabelSet(_) | SignalAwaited(_) | StartChild(_)
+        | StepsRecorded(_) | StepClosed(_) => false,
     }
 }
 

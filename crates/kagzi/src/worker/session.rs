@@ -283,6 +283,8 @@ fn ended_step(body: &report::Body) -> Option<Option<&v1::StepRef>> {
         | Body::SleepScheduled(_)
         | Body::SleepOver(_)
         | Body::LabelSet(_)
+        | Body::PromiseMade(_)
+        | Body::ValueSet(_)
         | Body::SignalAwaited(_)
         | Body::StartChild(_)
         | Body::StepsRecorded(_)

@@ -213,6 +213,8 @@ impl WorkerService for Script {
         begin_step: BeginStepRequest -> BeginStepResponse,
         report_step_progress: ReportStepProgressRequest -> ReportStepProgressResponse,
         set_label: SetLabelRequest -> SetLabelResponse,
+        set_value: SetValueRequest -> SetValueResponse,
+        make_promise: MakePromiseRequest -> MakePromiseResponse,
         complete_step: CompleteStepRequest -> CompleteStepResponse,
         fail_step: FailStepRequest -> FailStepResponse,
         complete_workflow: CompleteWorkflowRequest -> CompleteWorkflowResponse,

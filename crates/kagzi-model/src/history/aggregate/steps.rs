@@ -92,9 +92,13 @@ impl Aggregate {
         }
     }
 
-    pub(super) fn wake(&mut self, path: &Name) {
+    pub(super) fn wake(&mut self, at: Timestamp, path: &Name) {
         if let Some(channel) = self.channel_of(path) {
-            self.mail_mut().leave(&channel, path);
+            let mail = self.mail_mut();
+            mail.leave(&channel, path);
+            if let Some(promise) = mail.promise_on_mut(&channel) {
+                promise.silent = promise.is_silent_at(at);
+            }
         }
         if let Some(step) = self.steps.get_mut(path) {
             step.state = StepState::Done(StepEnd::Elapsed);
@@ -165,6 +169,7 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
+            signals: Vec::new(),
         });
         decide(Timestamp(1), None, None, &start).unwrap().run.unwrap()
     }
