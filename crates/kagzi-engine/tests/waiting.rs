@@ -43,6 +43,7 @@ async fn start(engine: &Engine) -> RunId {
         deadline_at: None,
         options: RunOptions::default(),
         labels: Default::default(),
+        signals: Vec::new(),
     };
     let id = start.id;
     engine.start_runs(vec![start]).await.unwrap().remove(0).unwrap();
