@@ -196,7 +196,7 @@ events! {
         };
 
         /// The run has ended, and these children of it were told to end.
-        37 ChildrenClosed "children_closed" {
+        33 ChildrenClosed "children_closed" {
             1 children: Vec<RunId>,
         };
 
