@@ -1,5 +1,6 @@
 //! Checking what comes in. Every refusal names the field, the value and the rule.
 
+mod business_id;
 mod channel;
 mod payload;
 
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 use crate::{caller, wire};
 
+pub use business_id::business_id;
 pub use channel::{awaited_channel, channel, heartbeat_ms};
 pub use payload::{PayloadLimits, payload, too_large};
 
@@ -46,15 +48,6 @@ pub fn name(field: &str, value: &str) -> Result<Name, Status> {
 /// A name that may be left out.
 pub fn optional_name(field: &str, value: &str) -> Result<Option<Name>, Status> {
     if value.is_empty() { Ok(None) } else { name(field, value).map(Some) }
-}
-
-/// A business id that a caller may choose, or none.
-pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
-    if let Some(what) = kagzi_model::reserved(value) {
-        let rule = format!("it is {what}, which only the server gives; choose another one");
-        return Err(invalid("business_id", value, rule));
-    }
-    optional_name("business_id", value)
 }
 
 /// A value that a run publishes.
