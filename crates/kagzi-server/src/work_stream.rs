@@ -2,7 +2,8 @@
 //! batches, each only after its commit.
 //!
 //! Nothing here waits for the worker to read: what is to be written waits in a queue whose bytes are counted,
-//! and while they are too many nothing is composed, nothing is leased and, beyond that, nothing is heard.
+//! and while they are too many nothing is composed and nothing is leased. Too many answers, and nothing is
+//! heard.
 
 mod assign;
 mod outgoing;
@@ -43,8 +44,9 @@ const REPORTS_BYTES_MAX: usize = 16 * 1024 * 1024;
 const OUTGOING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Once it has read down to this, runs are leased to it again.
 const OUTGOING_BYTES_LOW: usize = OUTGOING_BYTES_MAX / 2;
-/// While so much waits, the worker is not heard either: what it says makes answers.
-const OUTGOING_BYTES_DEAF: usize = 2 * OUTGOING_BYTES_MAX;
+/// While answers and news of so many bytes wait, the worker is not heard either: what it says makes answers.
+/// Runs do not count here. Whoever reads a large one slowly has to be heard meanwhile, or is taken for lost.
+const ANSWERS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Journals that are read at once for one worker.
 const LOADING_LEN_MAX: usize = 16;
 /// About what a message without payloads weighs in memory, and one number of an acknowledgement.
@@ -162,7 +164,7 @@ impl Stage<'_> {
     fn hears(&self) -> bool {
         self.reports < REPORTS_LEN_MAX
             && self.report_bytes < REPORTS_BYTES_MAX
-            && self.out.bytes() < OUTGOING_BYTES_DEAF
+            && self.out.answer_bytes() < ANSWERS_BYTES_MAX
     }
 
     /// Whether the worker has to read before it is given more.
@@ -170,10 +172,14 @@ impl Stage<'_> {
         self.session.is_paused() || self.out.bytes() >= OUTGOING_BYTES_MAX
     }
 
+    /// Whether another run may be composed for it.
+    fn has_room(&self) -> bool {
+        self.out.bytes() < OUTGOING_BYTES_MAX && self.loading.len() < LOADING_LEN_MAX
+    }
+
     /// Composes what the worker has room for, and stops leasing while it has none.
     async fn keep_within_bounds(&mut self) -> Result<(), Status> {
-        while self.out.bytes() < OUTGOING_BYTES_MAX
-            && self.loading.len() < LOADING_LEN_MAX
+        while self.has_room()
             && let Some(assignment) = self.waiting.pop_front()
         {
             self.begin(assignment)?;
@@ -190,7 +196,7 @@ impl Stage<'_> {
     /// Takes leased runs. Those that must wait leave their inputs behind: they can be read again.
     fn take_in(&mut self, runs: VecDeque<Assignment>) -> Result<(), Status> {
         for mut assignment in runs {
-            if self.waiting.is_empty() && self.out.bytes() < OUTGOING_BYTES_MAX {
+            if self.waiting.is_empty() && self.has_room() {
                 self.begin(assignment)?;
             } else {
                 assignment.input = None;

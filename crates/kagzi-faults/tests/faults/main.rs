@@ -22,6 +22,7 @@ mod schedules;
 mod server_crash;
 mod server_stop;
 mod signals;
+mod slow_ends;
 mod starts;
 mod unary_steps;
 mod user_code;

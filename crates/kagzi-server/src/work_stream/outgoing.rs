@@ -39,6 +39,8 @@ struct Shared {
 struct State {
     messages: VecDeque<Waiting>,
     bytes: usize,
+    /// Of all but runs.
+    answer_bytes: usize,
     /// How the stream ends once everything is read.
     end: Option<Option<Status>>,
     reader: Option<task::Waker>,
@@ -53,6 +55,12 @@ struct Waiting {
     bytes: usize,
     /// The run that this message is a part of handing over.
     run: Option<Arc<LeaseRef>>,
+}
+
+impl Waiting {
+    fn answer_bytes(&self) -> usize {
+        if self.run.is_none() { self.bytes } else { 0 }
+    }
 }
 
 impl Outbox {
@@ -78,6 +86,7 @@ impl Outbox {
             state.moved_at = Some(Instant::now());
         }
         state.bytes += waiting.bytes;
+        state.answer_bytes += waiting.answer_bytes();
         state.messages.push_back(waiting);
         if let Some(reader) = state.reader.take() {
             drop(state);
@@ -89,6 +98,11 @@ impl Outbox {
     /// How much waits to be read.
     pub fn bytes(&self) -> usize {
         self.shared.state.lock().bytes
+    }
+
+    /// How much of it is answers and news, and not runs.
+    pub fn answer_bytes(&self) -> usize {
+        self.shared.state.lock().answer_bytes
     }
 
     /// Returns when less than this waits to be read.
@@ -157,14 +171,15 @@ impl Stream for Outgoing {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> task::Poll<Option<Self::Item>> {
         let mut state = self.shared.state.lock();
-        if let Some(Waiting { message, bytes, .. }) = state.messages.pop_front() {
-            state.bytes -= bytes;
+        if let Some(waiting) = state.messages.pop_front() {
+            state.bytes -= waiting.bytes;
+            state.answer_bytes -= waiting.answer_bytes();
             state.moved_at = Some(Instant::now());
             if state.wanted.is_some_and(|wanted| state.bytes < wanted) {
                 state.wanted = None;
                 self.shared.pulled.notify_one();
             }
-            return task::Poll::Ready(Some(Ok(v1::ServerMessage { message: Some(message) })));
+            return task::Poll::Ready(Some(Ok(v1::ServerMessage { message: Some(waiting.message) })));
         }
         match &mut state.end {
             Some(status) => task::Poll::Ready(status.take().map(Err)),
@@ -204,13 +219,13 @@ mod tests {
         outbox.send(drain(), 10).unwrap();
         outbox.send(drain(), 20).unwrap();
 
-        assert_eq!(outbox.bytes(), 30);
+        assert_eq!((outbox.bytes(), outbox.answer_bytes()), (30, 30));
         assert!(outbox.below(15).now_or_never().is_none());
         assert!(outgoing.next().now_or_never().flatten().is_some());
         assert!(outbox.below(15).now_or_never().is_none());
         assert!(outgoing.next().now_or_never().flatten().is_some());
         assert!(outbox.below(15).now_or_never().is_some());
-        assert_eq!(outbox.bytes(), 0);
+        assert_eq!((outbox.bytes(), outbox.answer_bytes()), (0, 0));
     }
 
     #[test]
@@ -221,6 +236,7 @@ mod tests {
 
         assert!(outgoing.next().now_or_never().flatten().is_some());
         assert_eq!(outbox.undelivered(), [lease(1), lease(2)]);
+        assert_eq!((outbox.bytes(), outbox.answer_bytes()), (2, 0));
         assert!(outgoing.next().now_or_never().flatten().is_some());
         assert_eq!(outbox.undelivered(), [lease(2)]);
         assert_eq!(outbox.take_undelivered(), [lease(2)]);
