@@ -13,6 +13,7 @@ mod pooler;
 mod races;
 mod restarts;
 mod schedules;
+mod stalled;
 mod ten_thousand_runs;
 mod versions;
 mod waits;
