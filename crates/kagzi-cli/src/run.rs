@@ -7,6 +7,7 @@ pub mod find;
 mod history;
 pub mod label;
 mod list;
+mod pending;
 mod picture;
 mod replay;
 mod restart;

@@ -7,6 +7,7 @@ mod journal;
 mod journal_entry;
 #[cfg(test)]
 mod journal_tests;
+mod pending;
 mod progress_kept;
 mod timeline;
 
@@ -16,6 +17,7 @@ pub use aggregate::Aggregate;
 pub use attempts::{AttemptState, Attempts, StepAttempt, attempts};
 pub use journal::{Journal, journal};
 pub use journal_entry::{JournalEntry, JournalState, Sources};
+pub use pending::{OpenWait, Pending, pending};
 pub use progress_kept::ProgressKept;
 pub use timeline::{Spent, Stretch, TimeLine, Timeline};
 

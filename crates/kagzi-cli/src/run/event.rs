@@ -3,9 +3,10 @@ use crate::table;
 use crate::time_text;
 use jiff::Timestamp;
 use kagzi::history::Event;
+use kagzi_model::EventKind;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// One line of a run's history as `-o json` prints it.
 #[derive(Debug, Serialize)]
@@ -69,6 +70,26 @@ impl EventView {
         let said = Some(self.said()).filter(|said| !said.is_empty()).map(|said| format!("  {said}"));
         let (step, said) = (step.unwrap_or_default(), said.unwrap_or_default());
         format!("{at}  {:>4} {}{step}{said}", self.sequence, self.kind)
+    }
+
+    /// The event as the server has it, without its payload: its columns and its details are one object there.
+    /// What this program does not know, because the server is newer, is of an unknown kind. None without a
+    /// time.
+    pub fn recorded(&self) -> Option<kagzi_model::Event> {
+        let detail = self.detail.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let mut fields: Map<String, Value> = detail.unwrap_or_default();
+        fields.insert("event".into(), self.kind.clone().into());
+        fields.insert("attempt".into(), self.attempt.unwrap_or(0).into());
+        if let Some(step) = &self.step {
+            fields.insert("step".into(), step.clone().into());
+        }
+        let kind = serde_json::from_value(Value::Object(fields)).unwrap_or_else(|_| EventKind::Unknown {
+            number: 0,
+            name: self.kind.as_str().into(),
+            record: Box::default(),
+        });
+        let at = kagzi_model::Timestamp(self.at?.as_microsecond());
+        Some(kagzi_model::Event { seq: self.sequence, at, kind, payload: None })
     }
 
     fn said(&self) -> String {

@@ -4,8 +4,6 @@ use super::event::EventView;
 use crate::time_text;
 use jiff::{SignedDuration, Timestamp};
 use kagzi_model::history::{Projection, Spent, TimeLine, Timeline};
-use kagzi_model::{Event, EventKind};
-use serde_json::{Map, Value};
 
 /// Longer names are cut: the bars are what one looks at.
 const NAME_WIDTH_MAX: usize = 24;
@@ -78,28 +76,9 @@ fn legend(lines: &[TimeLine], colours: bool) -> String {
 fn timeline(events: &[EventView]) -> Timeline {
     let mut timeline = Timeline::default();
     for event in events {
-        let Some(at) = event.at else { continue };
-        let (seq, at, kind) = (event.sequence, micros(at), kind(event));
-        timeline.absorb(&Event { seq, at, kind, payload: None });
+        event.recorded().iter().for_each(|event| timeline.absorb(event));
     }
     timeline
-}
-
-/// The event as the server has it: its columns and its details are one object there. What this program does
-/// not know, because the server is newer, is nothing that it could draw.
-fn kind(event: &EventView) -> EventKind {
-    let detail = event.detail.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let mut fields: Map<String, Value> = detail.unwrap_or_default();
-    fields.insert("event".into(), event.kind.clone().into());
-    fields.insert("attempt".into(), event.attempt.unwrap_or(0).into());
-    if let Some(step) = &event.step {
-        fields.insert("step".into(), step.clone().into());
-    }
-    serde_json::from_value(Value::Object(fields)).unwrap_or_else(|_| EventKind::Unknown {
-        number: 0,
-        name: event.kind.as_str().into(),
-        record: Box::default(),
-    })
 }
 
 fn micros(at: Timestamp) -> kagzi_model::Timestamp {
@@ -286,7 +265,7 @@ mod tests {
     /// the picture without a word.
     #[test]
     fn every_kind_of_event_is_understood() {
-        for kind in EventKind::samples() {
+        for kind in kagzi_model::EventKind::samples() {
             let mut event = SdkEvent::default();
             event.kind = kind.name().to_owned();
             event.detail = serde_json::to_value(&kind).unwrap();
@@ -294,7 +273,7 @@ mod tests {
                 (event.step, event.attempt) = (Some(step.to_string()), attempt);
             }
 
-            let understood = super::kind(&EventView::from(event));
+            let understood = EventView::from(event).recorded().unwrap().kind;
 
             assert_eq!(understood.number(), kind.number(), "{kind:?}");
         }

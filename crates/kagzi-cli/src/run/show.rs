@@ -1,4 +1,5 @@
 use super::find;
+use super::pending::PendingView;
 use super::step::{self, StepView};
 use super::view::RunView;
 use crate::output::{self, Format};
@@ -20,14 +21,19 @@ struct Shown {
     #[serde(flatten)]
     run: RunView,
     steps: Vec<StepView>,
+    /// None where the history is too long to be read for it.
+    #[serde(flatten)]
+    pending: Option<PendingView>,
 }
 
 pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
     let client = session.client().await?;
     let run = find::run(&client, &args.id).await?;
-    let attempts = client.handle(&run.run_id).attempts().page_size(STEPS_MAX).page("").await?;
+    let handle = client.handle(&run.run_id);
+    let attempts = handle.attempts().page_size(STEPS_MAX).page("").await?;
+    let pending = PendingView::of(&run, &handle).await?;
     let steps = attempts.rows.into_iter().map(StepView::from).collect();
-    let shown = Shown { run: run.into(), steps };
+    let shown = Shown { run: run.into(), steps, pending };
 
     match session.format {
         Format::Json => output::print_json(&shown)?,
@@ -39,27 +45,36 @@ pub async fn perform(args: Args, session: &Session) -> anyhow::Result<()> {
             args.id
         ));
     }
+    if shown.pending.is_none() {
+        output::note(&format!(
+            "its history is too long to say here what it waits for and has not read: kagzi run why {}",
+            args.id
+        ));
+    }
     Ok(())
 }
 
 fn text(shown: &Shown) -> String {
     let now = time_text::now();
-    let run = shown.run.fields(now);
-    match shown.steps.as_slice() {
-        [] => run,
-        steps => format!("{run}\n\n{}", step::as_table(steps, now)),
+    let mut parts = vec![shown.run.fields(now)];
+    if !shown.steps.is_empty() {
+        parts.push(step::as_table(&shown.steps, now));
     }
+    parts.extend(shown.pending.as_ref().map(|pending| pending.text(now)).filter(|text| !text.is_empty()));
+    parts.join("\n\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::pending::tests::sample_pending;
     use crate::run::step::tests::sample_steps;
     use crate::run::view::tests::sample_run;
 
     #[test]
     fn a_run_with_its_steps_as_json() {
-        let shown = Shown { run: sample_run().into(), steps: sample_steps() };
+        let pending = Some(sample_pending());
+        let shown = Shown { run: sample_run().into(), steps: sample_steps(), pending };
 
         insta::assert_snapshot!(output::json(&shown));
     }

@@ -85,34 +85,41 @@ fn told_first(signals: &[act::Signal]) -> impl Iterator<Item = (EventKind, Optio
     })
 }
 
+impl Run {
+    /// The row of a run as it begins.
+    pub(crate) fn begun(now: Timestamp, start: &StartRun) -> Run {
+        Run {
+            namespace: start.namespace.clone(),
+            id: start.id,
+            business_id: start.business_id.clone(),
+            workflow_type: start.workflow_type.clone(),
+            task_queue: start.task_queue.clone(),
+            // A run that is to start later is ready from then on: due, and so claimed, not before.
+            state: State::Ready { since: start.options.start_at.map_or(now, |at| at.max(now)) },
+            version: 0,
+            epoch: 0,
+            attempts: 0,
+            dispatch_count: 0,
+            crashes: 0,
+            generation: 1,
+            first_seq: 1,
+            created_at: now,
+            started_at: None,
+            finished_at: None,
+            close_at: None,
+            deadline_at: start
+                .options
+                .timeouts
+                .deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
+            // What to do about a taken id is of no use afterwards, and is not stored.
+            options: Arc::new(RunOptions { reuse: IdReuse::Attach, ..start.options.clone() }),
+            labels: start.labels.clone(),
+        }
+    }
+}
+
 fn create(now: Timestamp, start: &StartRun) -> Change<Started> {
-    let run = Run {
-        namespace: start.namespace.clone(),
-        id: start.id,
-        business_id: start.business_id.clone(),
-        workflow_type: start.workflow_type.clone(),
-        task_queue: start.task_queue.clone(),
-        // A run that is to start later is ready from then on: due, and so claimed, not before.
-        state: State::Ready { since: start.options.start_at.map_or(now, |at| at.max(now)) },
-        version: 0,
-        epoch: 0,
-        attempts: 0,
-        dispatch_count: 0,
-        crashes: 0,
-        generation: 1,
-        first_seq: 1,
-        created_at: now,
-        started_at: None,
-        finished_at: None,
-        close_at: None,
-        deadline_at: start
-            .options
-            .timeouts
-            .deadline_of(start.options.start_at.map_or(now, |at| at.max(now)), start.deadline_at),
-        // What to do about a taken id is of no use afterwards, and is not stored.
-        options: Arc::new(RunOptions { reuse: IdReuse::Attach, ..start.options.clone() }),
-        labels: start.labels.clone(),
-    };
+    let run = Run::begun(now, start);
     let reply = Started { run: run.id, existed: false };
     let mut events = vec![(EventKind::RunStarted, Some(start.input.clone()))];
     events.extend(told_first(&start.signals));
