@@ -1,8 +1,8 @@
 """A worker in another language whose runs start other runs and wait for a promise, by unary calls only.
 
-The run `order` has a child on the same queue, waits for it without a worker, starts a second one that it waits
-for later, detaches a third, and waits for a promise that somebody completes with its token. One worker does
-all of it: a run that waits holds no slot. See docs/worker-protocol.md.
+The run `order` has a child on the same queue, waits for it without a worker, starts a second one that it
+waits for later, detaches a third, and waits for a promise that somebody completes with its token. One worker
+does all of it: a run that waits holds no slot. See docs/worker-protocol.md.
 """
 
 import json
@@ -91,7 +91,7 @@ def main():
     assert json.loads(again.waited.signal.data) == json.loads(entry.result.data) == "label of tea"
     claim("the end of the child wakes its parent, and the same call answers with the output")
 
-    # Start: only the start is recorded. The end is told on the child's own channel, also to one who asks late.
+    # Start: only the start is recorded. The end is told on a channel of the child's, also to who asks late.
     later = family.child(held, "later", 1, work.CHILD_MODE_START, "milk")
     assert later.run_id and not later.parked and not later.HasField("waited")
     assert family.child(held, "later", 1, work.CHILD_MODE_START, "milk").run_id == later.run_id

@@ -87,8 +87,8 @@ pub struct FanOut {
     pub dispatches: u32,
 }
 
-/// Runs per second count from the start of the first to the end of the last; the latency is from the signal to
-/// the code that goes on, one at a time.
+/// Runs per second count from the start of the first to the end of the last; the latency is from the signal
+/// to the code that goes on, one at a time.
 #[derive(Debug, Serialize)]
 pub struct Signals {
     /// Until all were started and waited.

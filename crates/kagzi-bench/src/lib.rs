@@ -147,7 +147,7 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
         return Err(Trouble::usage("this workload kills its worker, so it needs processes of its own"));
     }
     if args.workload == Workload::FanOut && load.runs > CHILDREN_MAX {
-        return Err(Trouble::usage(&format!("a run may have {CHILDREN_MAX} children: give fewer --runs")));
+        return Err(Trouble::usage(format!("a run may have {CHILDREN_MAX} children: give fewer --runs")));
     }
     if args.workload == Workload::Backlog && args.addr.is_some() {
         return Err(Trouble::usage("backlog fills its store from outside, so it needs a server of its own"));

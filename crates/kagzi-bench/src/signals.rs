@@ -1,5 +1,5 @@
-//! Runs that wait for a signal: how many per second are started, wait, are told and end, and how soon does the
-//! code of one go on?
+//! Runs that wait for a signal: how many per second are started, wait, are told and end, and how soon does
+//! the code of one go on?
 
 use crate::driver::Tally;
 use crate::figures::{Figures, LatencyMs, More, Signals};

@@ -61,7 +61,8 @@ const DAMAGE: &[(&str, &str)] = &[
     ),
     (
         "I16",
-        "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"') WHERE options LIKE '%parent%'",
+        "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"')
+          WHERE options LIKE '%parent%'",
     ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),
 ];
