@@ -120,8 +120,8 @@ fn one_run_per_time(found: &Rows) {
     }
 }
 
-/// I1: one end, nothing after it but news of its failure handler and its children, and the status says the same. Only an
-/// operator can reopen a run; then it has one more end.
+/// I1: one end, nothing after it but news of its failure handler and its children, and the status says the
+/// same. Only an operator can reopen a run; then it has one more end.
 fn one_end(run: &Run, history: &[Event]) {
     let mut end: Option<&Event> = None;
     for event in history {
