@@ -6,7 +6,8 @@
 #   scripts/test.sh quick   before each commit: format, lints of the default features, the model, the suite on
 #                           SQLite, the SDK
 #   scripts/test.sh soak what is too long for CI: ten thousand random programs, hundreds of random histories,
-#                           processes killed at random, a database that restarts for twenty minutes
+#                           processes killed at random, a database that restarts for twenty minutes,
+#                           a thousand children of one run whose servers are killed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -27,7 +28,7 @@ debug=${CARGO_TARGET_DIR:-target}/debug
 case $mode in
 quick) stage_count=5 ;;
 full) stage_count=12 ;;
-soak) stage_count=7 ;;
+soak) stage_count=8 ;;
 esac
 stage_number=0
 summary=
@@ -199,6 +200,11 @@ restarts() {
         cargo test --locked -p kagzi-faults --test postgres restarts
 }
 
+many_children() {
+    KAGZI_CHILDREN=${KAGZI_SOAK_CHILDREN:-1000} \
+        cargo test --locked -p kagzi-faults --test postgres children
+}
+
 case $mode in
 quick)
     stage "documents" scripts/check-docs.sh
@@ -229,6 +235,7 @@ soak)
     stage "random deaths" random_deaths
     stage "endless runs" endless_runs
     stage "restarts" restarts
+    stage "many children" many_children
     ;;
 esac
 

@@ -20,4 +20,6 @@ mkdir -p "$stubs"
 "$home/venv/bin/python" -m grpc_tools.protoc --proto_path=proto --python_out="$stubs" \
     --grpc_python_out="$stubs" proto/google/rpc/*.proto proto/kagzi/v1/*.proto
 
-PYTHONPATH=$stubs exec scripts/with-server.sh "$home/venv/bin/python" tests/python/unary_worker.py
+for program in unary_worker unary_children; do
+    PYTHONPATH=$stubs scripts/with-server.sh "$home/venv/bin/python" "tests/python/$program.py"
+done

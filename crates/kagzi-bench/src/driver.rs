@@ -68,13 +68,7 @@ impl Driver {
         let take_one = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_ok() {
             let began = Instant::now();
-            match self.one_run(&client).await {
-                Ok(_) => tally.latencies.push(began.elapsed()),
-                Err(error) => {
-                    tally.errors += 1;
-                    tally.first_error.get_or_insert(format!("{error:#}"));
-                }
-            }
+            tally.count(self.one_run(&client).await.map(|_| began.elapsed()));
             progress.inc(1);
         }
         tally
@@ -100,7 +94,18 @@ impl Driver {
 }
 
 impl Tally {
-    fn add(&mut self, other: Tally) {
+    /// One run more: how long it took, or why it is an error.
+    pub fn count(&mut self, took: anyhow::Result<Duration>) {
+        match took {
+            Ok(took) => self.latencies.push(took),
+            Err(error) => {
+                self.errors += 1;
+                self.first_error.get_or_insert(format!("{error:#}"));
+            }
+        }
+    }
+
+    pub fn add(&mut self, other: Tally) {
         self.latencies.extend(other.latencies);
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);

@@ -32,6 +32,8 @@ pub enum More {
     Sleepers(Sleepers),
     Backlog(Backlog),
     Recovery(Recovery),
+    FanOut(FanOut),
+    Signals(Signals),
 }
 
 #[derive(Debug, Serialize)]
@@ -75,6 +77,26 @@ pub struct Recovery {
     pub recovered_all_s: f64,
     /// All had ended.
     pub finished_all_s: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct FanOut {
+    /// As many runs of w0 in the same processes, started one by one by a client.
+    pub by_client_s: f64,
+    /// How often the parent was given to a worker: once to start its children, once when the last had ended.
+    pub dispatches: u32,
+}
+
+/// Runs per second count from the start of the first to the end of the last; the latency is from the signal
+/// to the code that goes on, one at a time.
+#[derive(Debug, Serialize)]
+pub struct Signals {
+    /// Until all were started and waited.
+    pub waiting_s: f64,
+    /// From then until all were told and had ended.
+    pub told_s: f64,
+    /// w3 in the same processes.
+    pub w3_runs_per_s: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,6 +152,15 @@ fn as_fields(figures: &Figures) -> String {
             ("first elsewhere", Some(format!("{} s after the kill", recovery.recovered_first_s))),
             ("all elsewhere", Some(format!("{} s after the kill", recovery.recovered_all_s))),
             ("all finished", Some(format!("{} s after the kill", recovery.finished_all_s))),
+        ]),
+        Some(More::FanOut(family)) => fields.extend([
+            ("by a client", Some(format!("{} s for as many runs of w0", family.by_client_s))),
+            ("parent dispatched", Some(format!("{} times", family.dispatches))),
+        ]),
+        Some(More::Signals(told)) => fields.extend([
+            ("all waiting", Some(format!("after {} s", told.waiting_s))),
+            ("all told and ended", Some(format!("{} s later", told.told_s))),
+            ("w3 runs/s", Some(told.w3_runs_per_s.to_string())),
         ]),
         None => {}
     }

@@ -20,6 +20,7 @@ mod neighbour;
 mod percentile;
 mod recovery;
 mod resident_memory;
+mod signals;
 mod sleepers;
 mod stage;
 mod store;
@@ -37,6 +38,9 @@ use stage::{Place, Stage};
 use std::path::PathBuf;
 use store::BenchStore;
 use workload::{Load, Workload};
+
+/// As many children as a run may have.
+const CHILDREN_MAX: u64 = 10_000;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -71,7 +75,7 @@ struct LoadArgs {
     /// database may be created. All are removed afterwards.
     #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
     store: BenchStore,
-    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many are started,
+    /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many children,
     /// for recovery how many lose their worker [default: 20000, sleepers 10000, fan-out and recovery 1000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: Option<u64>,
@@ -142,6 +146,9 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
     if kills_its_worker && (args.embedded || args.addr.is_some()) {
         return Err(Trouble::usage("this workload kills its worker, so it needs processes of its own"));
     }
+    if args.workload == Workload::FanOut && load.runs > CHILDREN_MAX {
+        return Err(Trouble::usage(format!("a run may have {CHILDREN_MAX} children: give fewer --runs")));
+    }
     if args.workload == Workload::Backlog && args.addr.is_some() {
         return Err(Trouble::usage("backlog fills its store from outside, so it needs a server of its own"));
     }
@@ -164,6 +171,7 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
         Workload::History => history::measure(&mut stage, &load, args.steps).await,
         Workload::Recovery => recovery::measure(&mut stage, &load).await,
         Workload::FanOut => fan_out::measure(&mut stage, &load).await,
+        Workload::Signals => signals::measure(&mut stage, &load).await,
     };
     let closed = stage.close().await;
     let figures: Figures = measured?;

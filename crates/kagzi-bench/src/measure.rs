@@ -57,7 +57,7 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
     })
 }
 
-fn say_first_error(tallies: &[&Tally]) {
+pub fn say_first_error(tallies: &[&Tally]) {
     if let Some(error) = tallies.iter().find_map(|tally| tally.first_error.as_ref()) {
         output::note(&format!("first of the errors: {error}"));
     }

@@ -134,9 +134,8 @@ impl Stage {
     pub async fn start_worker(&mut self, post: Post<'_>, more: &[&str]) -> anyhow::Result<()> {
         if let Some(embedded) = &self.embedded {
             let builder = kagzi::__private::worker_on(embedded.channel(), post.queue);
-            let client = kagzi::__private::client_on(embedded.channel());
             let builder = builder.handle_signals(false).max_concurrent(post.slots);
-            let worker = worker::build(builder, client).await?;
+            let worker = worker::build(builder).await?;
             self.workers.push(Hands::Task(tokio::spawn(worker.run())));
             return Ok(());
         }

@@ -1,11 +1,12 @@
 //! The worker that a benchmark starts: a process, or a task of this one.
 
 use crate::workload::{
-    Family, Input, Output, PARENT, POLLER, Rounds, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms,
+    Family, GO, Heard, Input, Output, PARENT, POLLER, Rounds, SIGNALLED, SLEEPER, Shape, Sleep, Slept,
+    WORKFLOW_TYPE, now_ms, now_us,
 };
 use anyhow::{Context, ensure};
 use kagzi::worker::WorkerBuilder;
-use kagzi::{Client, Worker, WorkflowContext};
+use kagzi::{Worker, WorkflowContext};
 use kagzi_shell::address::Address;
 use kagzi_shell::{output, stop};
 use std::time::Duration;
@@ -34,12 +35,11 @@ pub async fn perform(args: Args, server: &Address) -> anyhow::Result<()> {
     let parent_left = CancellationToken::new();
     stop::when_stdin_closes(parent_left.clone());
     let address = server.to_string();
-    let client = Client::connect(address.as_str()).await?;
     let mut workers = JoinSet::new();
     for _ in 0..args.workers {
         let builder =
             Worker::builder(address.as_str(), args.queue.as_str()).max_concurrent(args.max_concurrent);
-        let worker = build_holding(builder, client.clone(), args.hold_at).await?;
+        let worker = build_holding(builder, args.hold_at).await?;
         workers.spawn(worker.run());
     }
     tokio::select! {
@@ -51,20 +51,17 @@ pub async fn perform(args: Args, server: &Address) -> anyhow::Result<()> {
 }
 
 /// A worker that knows every workload.
-pub async fn build(builder: WorkerBuilder, client: Client) -> anyhow::Result<Worker> {
-    build_holding(builder, client, None).await
+pub async fn build(builder: WorkerBuilder) -> anyhow::Result<Worker> {
+    build_holding(builder, None).await
 }
 
-async fn build_holding(
-    builder: WorkerBuilder,
-    client: Client,
-    hold_at: Option<u32>,
-) -> anyhow::Result<Worker> {
+async fn build_holding(builder: WorkerBuilder, hold_at: Option<u32>) -> anyhow::Result<Worker> {
     let mut worker = builder.build().await?;
     worker.register(WORKFLOW_TYPE, move |ctx, input| bench(ctx, input, hold_at));
     worker.register(SLEEPER, sleep);
     worker.register(POLLER, poll);
-    worker.register(PARENT, move |ctx, family| raise(ctx, family, client.clone()));
+    worker.register(SIGNALLED, listen);
+    worker.register(PARENT, raise);
     Ok(worker)
 }
 
@@ -102,40 +99,18 @@ async fn poll(ctx: WorkflowContext, rounds: Rounds) -> anyhow::Result<u32> {
     Ok(rounds.rounds)
 }
 
-/// Two steps: one starts all children, the other awaits them. Their ids follow from the step's key, so a
-/// repeated step finds the children that it has.
-async fn raise(ctx: WorkflowContext, family: Family, client: Client) -> anyhow::Result<u64> {
-    let shape = Shape::of_steps("child", 0);
-    let (starter, awaiter) = (client.clone(), client);
-    let children = family.children;
-    let ids: Vec<String> = ctx
-        .step("start")
-        .run(|step| {
-            let (client, queue, key) = (starter.clone(), family.queue.clone(), step.idempotency_key());
-            async move {
-                let start = |n| {
-                    let input = Input::new(shape, n);
-                    client.workflow(WORKFLOW_TYPE, queue.as_str(), input).id(format!("{key}/{n}"))
-                };
-                let started = client.start_many((0..children).map(start).collect()).await;
-                let ids = started.into_iter().map(|run| run.map(|run| run.run_id().to_owned()));
-                Ok(ids.collect::<Result<Vec<_>, _>>()?)
-            }
-        })
-        .await?;
-    ctx.step("await")
-        .run(|_| {
-            let (client, ids) = (awaiter.clone(), ids.clone());
-            async move {
-                for (id, n) in ids.iter().zip(0..) {
-                    let output: Output = client.handle(id).result().await?;
-                    ensure!(
-                        output == Output::Input(Input::new(shape, n)),
-                        "child {n} returned a wrong result"
-                    );
-                }
-                Ok(ids.len() as u64)
-            }
-        })
-        .await
+/// Waits for the one signal that it is told.
+async fn listen(ctx: WorkflowContext, _: ()) -> anyhow::Result<Heard> {
+    let said = ctx.signal(GO).await?;
+    Ok(Heard { said, heard_us: now_us() })
+}
+
+/// Starts all children side by side and waits for the last of them.
+async fn raise(ctx: WorkflowContext, family: Family) -> anyhow::Result<u64> {
+    let inputs = || (0..family.children).map(|n| Input::new(Shape::of_steps("child", 0), n));
+    let outputs: Vec<anyhow::Result<Output>> = ctx.children(WORKFLOW_TYPE, inputs()).await;
+    for (output, input) in outputs.into_iter().zip(inputs()) {
+        ensure!(output? == input.expected_output(), "child {} returned a wrong result", input.n);
+    }
+    Ok(family.children)
 }

@@ -18,8 +18,11 @@ pub enum Workload {
     Backlog,
     /// One run with 10,000 steps, taken over near its end.
     History,
-    /// One run that starts 1,000 others and awaits them all.
+    /// One run that has 1,000 children and waits for all of them, beside as many runs of w0 that a client
+    /// starts.
     FanOut,
+    /// Runs that wait for a signal, are told it and end, beside w3.
+    Signals,
     /// w3 with several servers on one PostgreSQL.
     Servers,
     /// 1,000 runs in flight on a worker that is killed.
@@ -62,6 +65,7 @@ impl Workload {
             Workload::Backlog => Shape::of_steps("backlog", 3),
             Workload::History => Shape::of_steps("history", 0),
             Workload::FanOut => Shape::of_steps("fan-out", 0),
+            Workload::Signals => Shape::of_steps("signals", 0),
             Workload::Servers => Shape::of_steps("servers", 3),
             Workload::Recovery => Shape::of_steps("recovery", 3),
         }
@@ -70,7 +74,8 @@ impl Workload {
     /// As many as the documents say.
     pub fn runs(self) -> u64 {
         match self {
-            Workload::W0 | Workload::W3 | Workload::W10 | Workload::Backlog | Workload::Servers => 20_000,
+            Workload::W0 | Workload::W3 | Workload::W10 => 20_000,
+            Workload::Backlog | Workload::Servers | Workload::Signals => 20_000,
             Workload::Sleepers => 10_000,
             Workload::FanOut | Workload::Recovery => 1_000,
             Workload::History => 1,
@@ -106,6 +111,10 @@ pub const WORKFLOW_TYPE: &str = "bench";
 pub const SLEEPER: &str = "bench-sleeper";
 pub const PARENT: &str = "bench-parent";
 pub const POLLER: &str = "bench-poller";
+pub const SIGNALLED: &str = "bench-signalled";
+
+/// The channel on which a signalled run is told to go on.
+pub const GO: &str = "go";
 
 /// Sleeps until then, by this machine's clock, and answers when it woke.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -127,16 +136,26 @@ pub struct Rounds {
     pub pause_ms: u64,
 }
 
-/// Starts this many runs of w0 on the queue and awaits them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Has this many children of w0 and waits for them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Family {
     pub children: u64,
-    pub queue: String,
+}
+
+/// What a signalled run was told, and when its code went on, in microseconds since 1970.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Heard {
+    pub said: Input,
+    pub heard_us: u64,
 }
 
 pub fn now_ms() -> u64 {
+    now_us() / 1000
+}
+
+pub fn now_us() -> u64 {
     let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX)
 }
 
 const NOTE: &str = "sixty-four bytes of text so that a payload has a realistic size.";

@@ -25,7 +25,7 @@ async fn bench(dir: &Path, args: &[&str]) -> Value {
 
 const SMALL: [&str; 6] = ["--runs", "20", "--concurrency", "8", "--latency-runs", "5"];
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "concurrency",
     "errors",
     "latency_ms",
@@ -38,6 +38,7 @@ const FIELDS: [&str; 12] = [
     "store",
     "worker_rss_mb",
     "workload",
+    "written_bytes_per_run",
 ];
 
 fn fields(figures: &Value) -> Vec<&str> {
@@ -151,6 +152,33 @@ async fn a_long_history_is_taken_over_and_a_family_is_raised() {
     assert_eq!(history["errors"], 0, "{history}");
     assert!(history["seconds"].as_f64().unwrap() < 60.0, "{history}");
     assert_eq!((&family["errors"], &family["runs"]), (&0.into(), &30.into()), "{family}");
+    // Once to start its children, and once when the last of them has ended.
+    let dispatches = family["dispatches"].as_u64().unwrap();
+    assert!((1..=2).contains(&dispatches), "{family}");
+    assert!(family["by_client_s"].as_f64().unwrap() > 0.0, "{family}");
+}
+
+#[tokio::test]
+async fn runs_wait_for_signals_and_are_compared_with_runs_that_do_not() {
+    let dir = tempfile::tempdir().unwrap();
+
+    let figures = bench(dir.path(), &[&SMALL[..], &["--workload", "signals"]].concat()).await;
+
+    assert_eq!(figures["errors"], 0, "{figures}");
+    let positive = |value: &Value| value.as_f64().unwrap() > 0.0;
+    assert!(
+        ["waiting_s", "told_s", "w3_runs_per_s"].iter().all(|name| positive(&figures[name])),
+        "{figures}"
+    );
+    assert!(positive(&figures["latency_ms"]["p50"]), "{figures}");
+}
+
+#[tokio::test]
+async fn more_children_than_a_run_may_have_are_not_tried() {
+    let output = kagzi(&["bench", "--workload", "fan-out", "--runs", "10001"]).await;
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("10000 children"), "{output:?}");
 }
 
 #[tokio::test]

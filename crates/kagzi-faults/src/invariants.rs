@@ -1,6 +1,7 @@
 //! The guarantees of the design, checked on the database that killed servers left behind. The rows that must
 //! not exist are looked for by SQL; what needs a history is checked on the rows themselves.
 
+mod family;
 mod postgres;
 mod rows;
 mod sqlite;
@@ -40,6 +41,8 @@ mod is {
     pub const STEP_CLOSED: i64 = 23;
     pub const SIGNAL_RECEIVED: i64 = 24;
     pub const WAIT_ENDED: i64 = 26;
+    pub const CHILD_STARTED: i64 = 28;
+    pub const CHILDREN_CLOSED: i64 = 37;
     pub const RUN_STARTED: i64 = 1;
     pub const RUN_CONTINUED: i64 = 29;
     pub const COMPLETED: i64 = 4;
@@ -75,6 +78,8 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
         signals_once(run, history);
     }
     one_run_per_time(found);
+    family::whole(found);
+    family::closed(found);
     for id in acknowledged {
         assert!(found.runs.contains_key(id), "I5: the start of run {id} was acknowledged, and it is gone");
     }
@@ -115,8 +120,8 @@ fn one_run_per_time(found: &Rows) {
     }
 }
 
-/// I1: one end, nothing after it but news of its failure handler, and the status says the same. Only an
-/// operator can reopen a run; then it has one more end.
+/// I1: one end, nothing after it but news of its failure handler and its children, and the status says the
+/// same. Only an operator can reopen a run; then it has one more end.
 fn one_end(run: &Run, history: &[Event]) {
     let mut end: Option<&Event> = None;
     for event in history {
@@ -126,7 +131,7 @@ fn one_end(run: &Run, history: &[Event]) {
                 end = Some(event);
             }
             is::RUN_REOPENED => end = None,
-            is::HANDLER_STARTED | is::HANDLER_ENDED => {}
+            is::HANDLER_STARTED | is::HANDLER_ENDED | is::CHILDREN_CLOSED => {}
             kind => assert!(end.is_none(), "I1, I8: run {} went on after its end with {kind}", run.id),
         }
     }
@@ -167,7 +172,7 @@ fn one_reason(run: &Run) {
         "ready" => (1, time("since")),
         "retry" => (1, time("at")),
         "leased" => (2, None),
-        "timer" | "signal" => (3, time("at")),
+        "timer" | "signal" | "child" => (3, time("at")),
         "paused" => (8, None),
         "completed" => (4, None),
         "failed" => (5, None),

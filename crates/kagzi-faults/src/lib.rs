@@ -36,7 +36,7 @@ pub use home::Home;
 pub use invariants::{Evidence, check_invariants, check_invariants_on};
 pub use process::{Process, exit_when_stdin_closes};
 pub use proxy::Proxy;
-pub use script::{Move, Script, StepPlan, StepResult};
+pub use script::{Fate, Move, Script, StepPlan, StepResult};
 pub use stage::{Binaries, Pace, QUEUE, Stage, start_request};
 pub use wait::{DEADLINE, eventually, eventually_within};
 

@@ -27,12 +27,29 @@ pub enum Move {
         channel: String,
         count: usize,
     },
+    /// Starts so many runs of the type `script`, side by side.
+    Children {
+        count: usize,
+        script: Script,
+        fate: Fate,
+    },
     /// The workflow function panics.
     Panic {
         message: String,
     },
     /// The process dies without a word.
     Abort,
+}
+
+/// What becomes of children that a script starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    /// The script waits for all of them, and returns their results with its own.
+    Awaited,
+    /// Nobody waits for them; those that live when the script ends are cancelled.
+    Closed,
+    /// They outlive the script.
+    Abandoned,
 }
 
 /// One step: it logs that it began, has its effect, waits at its gate, fails as planned, and returns.

@@ -4,9 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
-use kagzi::workflow::WorkflowFailedEvent;
+use futures_util::future::try_join_all;
+use kagzi::workflow::{ClosePolicy, WorkflowFailedEvent};
 use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext};
-use kagzi_faults::{Execution, ExecutionLog, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
+use kagzi_faults::{Execution, ExecutionLog, Fate, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 #[derive(Parser, Clone)]
@@ -150,11 +151,29 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
                     signals.next().await?;
                 }
             }
+            Move::Children { count, script, fate } => {
+                results.extend(raise(&ctx, vec![script; count], fate).await?);
+            }
             Move::Panic { message } => panic!("{message}"),
             Move::Abort => std::process::abort(),
         }
     }
     Ok(results)
+}
+
+/// Starts one run for each script; what they return, if they are waited for.
+async fn raise(ctx: &WorkflowContext, scripts: Vec<Script>, fate: Fate) -> anyhow::Result<Vec<StepResult>> {
+    let close = match fate {
+        Fate::Awaited => {
+            let ended: Vec<Vec<StepResult>> = ctx.children("script", scripts).fail_fast().await?;
+            return Ok(ended.concat());
+        }
+        Fate::Closed => ClosePolicy::Cancel,
+        Fate::Abandoned => ClosePolicy::Abandon,
+    };
+    let start = |script| ctx.child::<Vec<StepResult>>("script", &script).on_close(close).start();
+    try_join_all(scripts.into_iter().map(start)).await?;
+    Ok(vec![])
 }
 
 async fn step(ctx: &WorkflowContext, log: &ExecutionLog, plan: StepPlan) -> anyhow::Result<StepResult> {

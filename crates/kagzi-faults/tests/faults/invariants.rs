@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kagzi_faults::{
-    Move, Pace, Script, StepPlan, check_invariants, flatten, stage, start_request, unflatten,
+    Fate, Move, Pace, Script, StepPlan, check_invariants, flatten, stage, start_request, unflatten,
 };
 use kagzi_proto::v1::WorkflowStatus;
 use rusqlite::Connection;
 
 /// What must be noticed, and the damage.
-const DAMAGE: [(&str, &str); 16] = [
+const DAMAGE: [(&str, &str); 18] = [
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
@@ -54,6 +54,16 @@ const DAMAGE: [(&str, &str); 16] = [
             SET payload = CAST(replace(CAST(payload AS TEXT), '\"nonce\":\"', '\"nonce\":\"x') AS BLOB)
           WHERE kind = 4",
     ),
+    (
+        "I16",
+        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
+          WHERE kind = 28",
+    ),
+    (
+        "I16",
+        "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"')
+          WHERE options LIKE '%parent%'",
+    ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
 ];
 
@@ -70,6 +80,10 @@ async fn every_check_notices_its_damage() {
     let completed = stage.start(&Script::steps(&["a"]).then(Move::Sleep { ms: 60 }).step("b")).await;
     let sleeping = stage.start(&Script::default().then(Move::Sleep { ms: 3_600_000 })).await;
     let queued = stage.start_with(start_request("unknown", &Script::default())).await.unwrap().run_id;
+    let asleep = Script::default().then(Move::Sleep { ms: 3_600_000 });
+    let family = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
+    let parent = stage.start(&Script::default().then(family)).await;
+    stage.completed(&parent).await;
     stage.completed(&completed).await;
     stage.until(&sleeping, WorkflowStatus::Sleeping).await;
     stage.kill_server().await;

@@ -1,6 +1,6 @@
 //! The checks themselves, on PostgreSQL: each must notice the damage that it is there for.
 
-use kagzi_faults::{Move, Pace, Script, change_flat, check_invariants_on, stage, start_request};
+use kagzi_faults::{Fate, Move, Pace, Script, change_flat, check_invariants_on, stage, start_request};
 use kagzi_proto::v1::{StartWorkflowRequest, WorkflowStatus};
 use kagzi_store_postgres::fixture;
 
@@ -54,6 +54,16 @@ const DAMAGE: &[(&str, &str)] = &[
                                      'UTF8')
           WHERE kind = 4",
     ),
+    (
+        "I16",
+        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
+          WHERE kind = 28",
+    ),
+    (
+        "I16",
+        "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"')
+          WHERE options LIKE '%parent%'",
+    ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),
 ];
 
@@ -71,6 +81,10 @@ async fn every_check_notices_its_damage_on_postgres() {
         ..start_request("script", &Script::default().then(Move::Panic { message: "no".into() }))
     };
     let failing = stage.start_with(handled).await.unwrap().run_id;
+    let asleep = Script::default().then(Move::Sleep { ms: 3_600_000 });
+    let family = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
+    let parent = stage.start(&Script::default().then(family)).await;
+    stage.completed(&parent).await;
     stage.completed(&completed).await;
     stage.until(&sleeping, WorkflowStatus::Sleeping).await;
     stage.until(&failing, WorkflowStatus::Failed).await;

@@ -4,6 +4,7 @@
 //! One test at a time: each has a database, two servers and many workers on perhaps two cores, and measures
 //! itself against leases in real time.
 
+mod children;
 mod failover;
 mod invariants;
 mod limits;
