@@ -9208,6 +9208,74 @@ pub struct EnableNamespaceResponse {
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
 }
+/// Where people find what to do about the runs of a workflow type.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Note {
+    #[prost(string, tag = "1")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub link: ::prost::alloc::string::String,
+    /// whom to ask; may be empty
+    #[prost(string, tag = "3")]
+    pub owner: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateNoteRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub link: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub owner: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateNoteResponse {
+    #[prost(message, optional, tag = "1")]
+    pub note: ::core::option::Option<Note>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListNotesRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "4")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListNotesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub notes: ::prost::alloc::vec::Vec<Note>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    /// notes of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteNoteRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub workflow_type: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteNoteResponse {}
 /// What an operator set before a queue, one type on it, or a whole namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Gate {
@@ -9740,6 +9808,81 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.AdminService", "EnableNamespace"));
             self.inner.unary(req, path, codec).await
         }
+        /// Keeps where people find what to do about the runs of a workflow type.
+        pub async fn create_note(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateNoteRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNoteResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/CreateNote",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "CreateNote"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists notes by their workflow types.
+        pub async fn list_notes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListNotesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNotesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ListNotes",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListNotes"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a note.
+        pub async fn delete_note(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteNoteRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteNoteResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/DeleteNote",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "DeleteNote"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Counts what waits and runs on each queue and names the gates before it.
         pub async fn list_queues(
             &mut self,
@@ -9942,6 +10085,30 @@ pub mod admin_service_server {
             request: tonic::Request<super::EnableNamespaceRequest>,
         ) -> std::result::Result<
             tonic::Response<super::EnableNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Keeps where people find what to do about the runs of a workflow type.
+        async fn create_note(
+            &self,
+            request: tonic::Request<super::CreateNoteRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNoteResponse>,
+            tonic::Status,
+        >;
+        /// Lists notes by their workflow types.
+        async fn list_notes(
+            &self,
+            request: tonic::Request<super::ListNotesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNotesResponse>,
+            tonic::Status,
+        >;
+        /// Deletes a note.
+        async fn delete_note(
+            &self,
+            request: tonic::Request<super::DeleteNoteRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteNoteResponse>,
             tonic::Status,
         >;
         /// Counts what waits and runs on each queue and names the gates before it.
@@ -10414,6 +10581,141 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EnableNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/CreateNote" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateNoteSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CreateNoteRequest>
+                    for CreateNoteSvc<T> {
+                        type Response = super::CreateNoteResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateNoteRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::create_note(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateNoteSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ListNotes" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListNotesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListNotesRequest>
+                    for ListNotesSvc<T> {
+                        type Response = super::ListNotesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListNotesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_notes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListNotesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/DeleteNote" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteNoteSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DeleteNoteRequest>
+                    for DeleteNoteSvc<T> {
+                        type Response = super::DeleteNoteResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteNoteRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::delete_note(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteNoteSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
