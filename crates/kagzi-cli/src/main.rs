@@ -13,7 +13,6 @@ mod doctor;
 mod exit;
 mod input;
 mod logs;
-mod note;
 mod ns;
 mod paging;
 mod payload;
@@ -62,9 +61,6 @@ enum Verb {
     /// Complete what a run has promised to itself, with the token that its code gave out.
     #[command(subcommand)]
     Promise(promise::Verb),
-    /// Keep where people find what to do about the runs of a workflow type.
-    #[command(subcommand)]
-    Note(note::Verb),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
@@ -114,7 +110,6 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,
-        Verb::Note(verb) => note::perform(verb, &session).await,
         Verb::Ns(verb) => ns::perform(verb, &session).await,
         Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Top(args) => top::perform(args, &session).await,

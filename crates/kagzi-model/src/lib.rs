@@ -23,7 +23,6 @@ pub mod limits;
 mod mail;
 mod name;
 mod namespace;
-mod note;
 mod noun;
 mod payload;
 mod preset;
@@ -67,7 +66,6 @@ pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
     NamespaceField,
 };
-pub use note::{CreateNote, DeleteNote, Note};
 pub use noun::{Noun, NounChange, NounKey, NounRejection, NounRow, NounRule};
 pub use payload::Payload;
 pub use promise::{PROMISE_CHANNEL, Promise, promise_channel};

@@ -12,9 +12,7 @@ pub mod complete_step;
 pub mod complete_workflow;
 pub mod continue_run;
 pub mod create_namespace;
-pub mod create_note;
 pub mod create_schedule;
-pub mod delete_note;
 pub mod delete_schedule;
 pub mod deregister_worker;
 pub mod disable_namespace;
@@ -33,7 +31,6 @@ pub mod get_workflow_run;
 pub mod health_check;
 pub mod limit_queue;
 pub mod list_namespaces;
-pub mod list_notes;
 pub mod list_queues;
 pub mod list_run_events;
 pub mod list_schedules;
@@ -251,9 +248,6 @@ service! {
     update_namespace(UpdateNamespaceRequest) -> UpdateNamespaceResponse,
     disable_namespace(DisableNamespaceRequest) -> DisableNamespaceResponse,
     enable_namespace(EnableNamespaceRequest) -> EnableNamespaceResponse,
-    create_note(CreateNoteRequest) -> CreateNoteResponse,
-    list_notes(ListNotesRequest) -> ListNotesResponse,
-    delete_note(DeleteNoteRequest) -> DeleteNoteResponse,
     list_queues(ListQueuesRequest) -> ListQueuesResponse,
     pause_queue(PauseQueueRequest) -> PauseQueueResponse,
     resume_queue(ResumeQueueRequest) -> ResumeQueueResponse,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use kagzi_model::{
-    CreateNote, DeleteNote, Name, Note, Noun, NounChange, NounKey, NounRejection, NounRow, NounRule,
-    Rejection, Timestamp,
-};
+use kagzi_model::{Name, Noun, NounChange, NounKey, NounRejection, NounRow, NounRule, Rejection, Timestamp};
 use kagzi_store::{ChangeNoun, Direction};
 use serde::{Deserialize, Serialize};
 
@@ -118,28 +115,4 @@ pub async fn a_disabled_namespace_takes_no_new_noun_and_answers_repeats(stage: S
     let is_refused = matches!(refused, Err(NounRejection::NotAdmitted(Rejection::NamespaceDisabled { .. })));
     assert!(is_refused, "{refused:?}");
     assert_eq!(ask(&stage, "n", Ask::Create("one")).await, Ok(made));
-}
-
-pub async fn a_note_is_kept_until_it_is_deleted_and_never_replaced_unasked(stage: Stage) {
-    let (namespace, workflow_type) = (stage.namespace.clone(), Name::from("refund"));
-    let create = |link: &str| {
-        let note = Note { link: link.into(), owner: "payments".into() };
-        let rule = CreateNote { namespace: namespace.clone(), workflow_type: "refund".into(), note };
-        stage.store.ask(ChangeNoun(Arc::new(rule)))
-    };
-    let delete = || {
-        let rule = DeleteNote { namespace: namespace.clone(), workflow_type: workflow_type.clone() };
-        stage.store.ask(ChangeNoun(Arc::new(rule)))
-    };
-
-    let made = create("https://wiki/refund").await.unwrap().unwrap();
-    assert_eq!(create("https://wiki/refund").await.unwrap(), Ok(made.clone()));
-    assert_eq!(create("https://other").await.unwrap(), Err(NounRejection::Exists(made.key.clone())));
-    let listed = stage.store.nouns(&namespace, Note::KIND, Direction::Next, None, 10).await.unwrap();
-    assert_eq!(listed, [made.clone()]);
-    assert_eq!(listed[0].read::<Note>().unwrap().link, "https://wiki/refund");
-
-    assert_eq!(delete().await.unwrap(), Ok(made.clone()));
-    assert_eq!(delete().await.unwrap(), Err(NounRejection::NotFound(made.key)));
-    create("https://other").await.unwrap().unwrap();
 }

@@ -47,7 +47,6 @@ macro_rules! conformance {
                 a_noun_is_made_once_rewritten_and_deleted,
                 nouns_are_listed_by_their_ids_both_ways_and_by_kind,
                 a_disabled_namespace_takes_no_new_noun_and_answers_repeats,
-                a_note_is_kept_until_it_is_deleted_and_never_replaced_unasked,
             }
             polls {
                 a_poll_takes_one_run_only,

@@ -2,7 +2,6 @@
 
 pub(crate) mod namespace;
 pub(crate) mod namespaces;
-pub(crate) mod notes;
 pub(crate) mod queue;
 pub(crate) mod queue_handle;
 pub(crate) mod queues;
@@ -18,7 +17,6 @@ use crate::error::Error;
 pub use crate::page::Page;
 pub use namespace::{Namespace, NamespaceField, NamespaceSettings};
 pub use namespaces::Namespaces;
-pub use notes::{Note, Notes};
 pub use queue::{Depth, Gate, Queue, QueueType};
 pub use queue_handle::QueueHandle;
 pub use queues::Queues;
