@@ -196,7 +196,7 @@ events! {
         };
 
         /// The run has ended, and these children of it were told to end.
-        37 ChildrenClosed "children_closed" {
+        33 ChildrenClosed "children_closed" {
             1 children: Vec<RunId>,
         };
 
@@ -355,8 +355,8 @@ events! {
             3 channel: Name,
         };
 
-        /// The code started another run, in the same commit. Where it waits for the child's end, the step goes on
-        /// until that is told on the child's channel.
+        /// The code started another run, in the same commit. Where it waits for the child's end, the step
+        /// goes on until that is told on the child's channel.
         28 ChildStarted "child_started" step(step) {
             1 step: Name,
             2 position: u32,

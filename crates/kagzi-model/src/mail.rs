@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, Name, Promise, Timestamp, is_child_channel,
+    Failure, Name, PROMISE_CHANNEL, Promise, Timestamp, is_child_channel,
     limits::{ENDS_KEPT, TAKEN_KEPT},
 };
 
@@ -102,7 +102,9 @@ impl Mail {
     /// What the next generation of the run is given. Waits are not among it: they belong to code that has
     /// ended.
     pub fn carried(&self) -> Carried {
-        let mut names: Vec<&Name> = self.channels.keys().collect();
+        // A promise belongs to the code that made it: the next generation may make one of the same name.
+        let is_own = |name: &&Name| !name.starts_with(PROMISE_CHANNEL);
+        let mut names: Vec<&Name> = self.channels.keys().filter(is_own).collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
         for name in names {

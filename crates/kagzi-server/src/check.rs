@@ -1,15 +1,17 @@
 //! Checking what comes in. Every refusal names the field, the value and the rule.
 
+mod business_id;
+mod channel;
 mod payload;
 
 use std::collections::HashMap;
 
 use kagzi_model::{
-    Author, Backoff, Labels, LeaseRef, Millis, Name, PROMISE_CHANNEL, RetryPolicy, RunId, StepRef, Timeouts,
-    WorkerId, act, check_label_name, check_label_value, check_name, check_step_path, child_of,
+    Author, Backoff, Labels, LeaseRef, Millis, Name, RetryPolicy, RunId, StepRef, Timeouts, WorkerId, act,
+    check_label_name, check_label_value, check_name, check_step_path,
     limits::{
-        CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX,
-        PROMISE_HEARTBEAT_MS_MIN, REASON_BYTES_MAX, RETENTION_MS_MIN, VALUE_BYTES_MAX, WAIT_MS_MAX,
+        CONCURRENT_PER_WORKER_MAX, DESCRIPTION_BYTES_MAX, GATE_CONCURRENT_MAX, LABELS_MAX, REASON_BYTES_MAX,
+        RETENTION_MS_MIN, VALUE_BYTES_MAX, WAIT_MS_MAX,
     },
     moment,
 };
@@ -20,6 +22,8 @@ use uuid::Uuid;
 
 use crate::{caller, wire};
 
+pub use business_id::business_id;
+pub use channel::{awaited_channel, channel, heartbeat_ms};
 pub use payload::{PayloadLimits, payload, too_large};
 
 /// The namespace that is meant when none is named.
@@ -44,41 +48,6 @@ pub fn name(field: &str, value: &str) -> Result<Name, Status> {
 /// A name that may be left out.
 pub fn optional_name(field: &str, value: &str) -> Result<Option<Name>, Status> {
     if value.is_empty() { Ok(None) } else { name(field, value).map(Some) }
-}
-
-/// A business id that a caller may choose, or none.
-pub fn business_id(value: &str) -> Result<Option<Name>, Status> {
-    if let Some(what) = kagzi_model::reserved(value) {
-        let rule = format!("it is {what}, which only the server gives; choose another one");
-        return Err(invalid("business_id", value, rule));
-    }
-    optional_name("business_id", value)
-}
-
-/// A channel of a run; those of the engine itself are not for callers.
-pub fn channel(value: &str) -> Result<Name, Status> {
-    if value.starts_with('~') {
-        return Err(invalid("channel", value, "channels that begin with '~' are the engine's own"));
-    }
-    name("channel", value)
-}
-
-/// A channel on which a run waits: one of its own, that of a child, or that of a promise.
-pub fn awaited_channel(value: &str) -> Result<Name, Status> {
-    let is_given = child_of(value).is_some() || value.starts_with(PROMISE_CHANNEL);
-    if is_given { name("channel", value) } else { channel(value) }
-}
-
-/// How often a promise demands a sign of life; unset means never.
-pub fn heartbeat_ms(ms: Option<i64>) -> Result<Option<Millis>, Status> {
-    let checked = wait_ms("heartbeat_ms", ms)?;
-    match checked {
-        Some(ms) if ms < PROMISE_HEARTBEAT_MS_MIN => {
-            let rule = format_args!("it must be at least {PROMISE_HEARTBEAT_MS_MIN}, or left out");
-            Err(invalid("heartbeat_ms", ms, rule))
-        }
-        Some(_) | None => Ok(checked),
-    }
 }
 
 /// A value that a run publishes.

@@ -1,7 +1,11 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
+mod label_rows;
+mod released;
 mod touched;
 
+use label_rows::label_rows;
+use released::log_release;
 pub use touched::{LeaseMove, Touched};
 
 use kagzi_model::{
@@ -10,7 +14,7 @@ use kagzi_model::{
 };
 
 use crate::{
-    Continued, EventRow, Finished, LabelRow, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
+    Continued, EventRow, Finished, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
 };
@@ -382,39 +386,6 @@ impl<'a> Fold<'a> {
         self.dirty.clear();
         set
     }
-}
-
-/// A worker that leaves gives its runs back once. A run that comes back again and again is an operator's
-/// business.
-fn log_release(run: &Run, why: &str) {
-    let (namespace, id) = (&run.namespace, run.id);
-    match &run.state {
-        State::Waiting(parked) => {
-            tracing::warn!(%namespace, run = %id, in_a_row = parked.attempt, why, "run given back without \
-                progress, it waits");
-        }
-        State::Paused { .. } => {
-            tracing::error!(%namespace, run = %id, why, "run given back too often without progress, \
-                quarantined");
-        }
-        State::Ready { .. } => tracing::debug!(%namespace, run = %id, why, "run given back"),
-        State::Leased(_) => {}
-        State::Completed | State::Failed { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {}
-    }
-}
-
-/// All labels of a run, as its row has them now.
-fn label_rows(id: RunId, cache: &Cache) -> Vec<LabelRow> {
-    let run = &cache.get(id).expect("a dirty run is known").aggregate.run;
-    let row = |(name, value): (&Name, &Name)| LabelRow {
-        namespace: run.namespace.clone(),
-        run: run.id,
-        name: name.clone(),
-        value: value.clone(),
-        created_at: run.created_at,
-        finished_at: run.finished_at,
-    };
-    run.labels.iter().map(row).collect()
 }
 
 /// Whether a refusal means that a worker wrote under a lease it no longer has.

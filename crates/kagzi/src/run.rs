@@ -5,6 +5,7 @@
 
 pub(crate) mod announced;
 pub(crate) mod child;
+pub(crate) mod children;
 pub(crate) mod context;
 pub(crate) mod continue_as_new;
 pub(crate) mod ending;

@@ -19,7 +19,8 @@ pub(crate) mod typed;
 
 pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
-pub use crate::run::child::{ChildBuilder, ChildHandle, ChildrenBuilder, ClosePolicy, TimedChild};
+pub use crate::run::child::{ChildBuilder, ChildHandle, ClosePolicy, TimedChild};
+pub use crate::run::children::ChildrenBuilder;
 pub use crate::run::context::WorkflowContext;
 pub use crate::run::continue_as_new::ContinueAsNew;
 pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};

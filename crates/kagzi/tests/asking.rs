@@ -336,3 +336,39 @@ async fn nothing_is_asked_told_or_made_twice_although_workers_die_after_every_re
         assert_eq!(trial.history.run().output::<Vec<u64>>().unwrap(), [0, 1, 2, 3]);
     }
 }
+
+/// Answers one request per generation, and makes a promise of the same name in each.
+async fn endless(ctx: WorkflowContext, generation: u32) -> anyhow::Result<String> {
+    let promise = ctx.promise::<u32>("payment").await?;
+    ctx.set_value("token", promise.token())?;
+    ctx.set_value("generation", &generation)?;
+    let Some(request) = ctx.requests::<String, String>("greet").next().await? else {
+        return Ok("closed".into());
+    };
+    let answer = format!("{} {generation}", request.input);
+    request.reply(&answer).await?;
+    let paid = promise.await?;
+    if generation < 3 { ctx.continue_as_new(&(generation + 1)) } else { Ok(format!("paid {paid}")) }
+}
+
+#[tokio::test]
+async fn every_generation_answers_promises_and_publishes_anew() {
+    let engine = TestEngine::start().await;
+    engine
+        .work("q", |worker| {
+            worker.register("endless", endless);
+        })
+        .await;
+    let run = engine.client().workflow("endless", "q", 1).await.unwrap();
+
+    for generation in 1..=3 {
+        let answer: String = run.ask("greet", "hello").timeout(MINUTE).await.unwrap();
+        assert_eq!(answer, format!("hello {generation}"));
+        assert_eq!(run.value::<u32>("generation").await.unwrap().unwrap().value, generation);
+        let token: String = run.value("token").await.unwrap().unwrap().value;
+        engine.client().promise(&token).complete(&generation).await.unwrap();
+        engine.settle().await;
+    }
+
+    assert_eq!(run.result::<String>().await.unwrap(), "paid 3");
+}

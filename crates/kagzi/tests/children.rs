@@ -14,7 +14,7 @@ async fn double(_: WorkflowContext, number: u64) -> anyhow::Result<u64> {
 }
 
 async fn picky(_: WorkflowContext, number: u64) -> anyhow::Result<u64> {
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         return Err(StepFailure::new("NOT_GOOD", format!("{number} is not good")).into());
     }
     Ok(number)
@@ -76,7 +76,7 @@ fn register(worker: &mut kagzi::Worker) {
 
 async fn engine() -> TestEngine {
     let engine = TestEngine::start().await;
-    engine.work("q", |worker| register(worker)).await;
+    engine.work("q", register).await;
     engine
 }
 
@@ -120,7 +120,7 @@ async fn a_hundred_children_wake_their_parent_once_and_each_keeps_its_own_end() 
 
     let ends: Vec<String> = run.result().await.unwrap();
     let expected: Vec<String> =
-        (1..=100u64).map(|n| if n % 3 == 0 { "NOT_GOOD".to_owned() } else { n.to_string() }).collect();
+        (1..=100).map(|n| if n % 3 == 0 { "NOT_GOOD".to_owned() } else { n.to_string() }).collect();
     assert_eq!(ends, expected);
     let dispatches = run.describe().await.unwrap().dispatch_count;
     assert!(dispatches <= 2, "it was given to a worker {dispatches} times");

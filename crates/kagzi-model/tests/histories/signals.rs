@@ -31,7 +31,8 @@ proptest! {
                     }
                     // A child's end that was forgiven is told once more.
                     let again = **id == *"again";
-                    prop_assert!(taken.insert((channel, id)) || again, "{} was taken twice on {}", id, channel);
+                    let is_new = taken.insert((channel, id)) || again;
+                    prop_assert!(is_new, "{} was taken twice on {}", id, channel);
                     by_step.insert(step, (channel, id));
                     let came_at = received.unwrap_or(event.seq);
                     let before = last_taken.insert(channel, came_at);

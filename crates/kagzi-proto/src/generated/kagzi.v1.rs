@@ -547,7 +547,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 37, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -583,7 +583,7 @@ pub mod event_detail {
         RunCancelled(super::RunCancelledEvent),
         #[prost(message, tag = "16")]
         RunTimedOut(super::RunTimedOutEvent),
-        #[prost(message, tag = "37")]
+        #[prost(message, tag = "33")]
         ChildrenClosed(super::ChildrenClosedEvent),
         #[prost(message, tag = "20")]
         HandlerStarted(super::HandlerStartedEvent),
@@ -1232,7 +1232,7 @@ pub enum EventKind {
     RunFailed = 14,
     RunCancelled = 15,
     RunTimedOut = 16,
-    ChildrenClosed = 37,
+    ChildrenClosed = 33,
     HandlerStarted = 20,
     HandlerEnded = 21,
     SignalReceived = 24,

@@ -2,10 +2,9 @@
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, join_all, try_join_all};
+use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, ChildMode, StepStatus, WaitOutcome, report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -169,6 +168,12 @@ impl<T: DeserializeOwned + Send + 'static> ChildBuilder<T> {
         self.only_start(ChildMode::Detach)
     }
 
+    /// It is waited for together with others.
+    pub(crate) fn gathered(mut self, gathering: Gathering) -> Self {
+        self.gathering = Some(gathering);
+        self
+    }
+
     fn only_start(self, mode: ChildMode) -> BoxFuture<'static, anyhow::Result<String>> {
         Box::pin(async move {
             let (called, wanted) = self.ready(mode, None)?;
@@ -202,8 +207,8 @@ impl<T: DeserializeOwned + Send + 'static> ChildBuilder<T> {
     }
 }
 
-/// A child that is to be started. Its input is encoded when it is sent: a replay finds the child in the record
-/// and sends nothing.
+/// A child that is to be started. Its input is encoded when it is sent: a replay finds the child in the
+/// record and sends nothing.
 struct Wanted {
     request: Box<v1::StartChild>,
     input: anyhow::Result<v1::Payload>,
@@ -290,78 +295,6 @@ impl WorkflowContext {
     pub fn child_handle<T: DeserializeOwned + Send + 'static>(&self, run_id: &str) -> ChildHandle<T> {
         let (context, workflow_type) = (self.clone(), "child".to_owned());
         ChildHandle { context, workflow_type, run_id: run_id.to_owned(), reads: PhantomData }
-    }
-}
-
-/// Many children of one type that are waited for together. Made by [`WorkflowContext::children`].
-///
-/// ```
-/// # use kagzi::WorkflowContext;
-/// async fn totals(ctx: WorkflowContext, shops: Vec<String>) -> anyhow::Result<u64> {
-///     let totals: Vec<anyhow::Result<u64>> = ctx.children("total", shops).queue("reports").await;
-///     Ok(totals.into_iter().flatten().sum())
-/// }
-/// ```
-#[must_use = "children are started by .await"]
-pub struct ChildrenBuilder<T> {
-    children: Vec<ChildBuilder<T>>,
-}
-
-impl<T: DeserializeOwned + Send + 'static> ChildrenBuilder<T> {
-    pub(crate) fn new(children: Vec<ChildBuilder<T>>) -> Self {
-        ChildrenBuilder { children }
-    }
-
-    /// The queue whose workers execute them; this run's own unless told otherwise.
-    pub fn queue(self, queue: &str) -> Self {
-        self.each(|child| child.queue(queue))
-    }
-
-    /// How the steps of each are retried.
-    pub fn retry_policy(self, policy: &RetryPolicy) -> Self {
-        self.each(|child| child.retry_policy(policy.clone()))
-    }
-
-    /// What becomes of them when this run ends first.
-    pub fn on_close(self, policy: ClosePolicy) -> Self {
-        self.each(|child| child.on_close(policy))
-    }
-
-    /// Fails with the first that fails. The others go on until this run ends, which closes them.
-    ///
-    /// ```
-    /// # use kagzi::{RetryPolicy, WorkflowContext};
-    /// async fn totals(ctx: WorkflowContext, shops: Vec<String>) -> anyhow::Result<u64> {
-    ///     let policy = RetryPolicy::default().maximum_attempts(3);
-    ///     let totals: Vec<u64> = ctx.children("total", shops).retry_policy(&policy).fail_fast().await?;
-    ///     Ok(totals.into_iter().sum())
-    /// }
-    /// ```
-    pub fn fail_fast(self) -> BoxFuture<'static, anyhow::Result<Vec<T>>> {
-        let children = self.gathered(v1::Wake::LastOrFailed);
-        Box::pin(async move { try_join_all(children.into_iter().map(IntoFuture::into_future)).await })
-    }
-
-    fn each(self, change: impl Fn(ChildBuilder<T>) -> ChildBuilder<T>) -> Self {
-        ChildrenBuilder { children: self.children.into_iter().map(change).collect() }
-    }
-
-    fn gathered(self, wake: v1::Wake) -> Vec<ChildBuilder<T>> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let gathering = Gathering { number: NUMBER.fetch_add(1, Ordering::Relaxed), wake };
-        let gathered = |child: ChildBuilder<T>| ChildBuilder { gathering: Some(gathering), ..child };
-        self.children.into_iter().map(gathered).collect()
-    }
-}
-
-impl<T: DeserializeOwned + Send + 'static> IntoFuture for ChildrenBuilder<T> {
-    /// One for each, in the order of the inputs.
-    type Output = Vec<anyhow::Result<T>>;
-    type IntoFuture = BoxFuture<'static, Vec<anyhow::Result<T>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let children = self.gathered(v1::Wake::Last);
-        Box::pin(async move { join_all(children.into_iter().map(IntoFuture::into_future)).await })
     }
 }
 

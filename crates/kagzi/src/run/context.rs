@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::run::child::{ChildBuilder, ChildrenBuilder};
+use crate::run::child::ChildBuilder;
+use crate::run::children::ChildrenBuilder;
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
@@ -184,8 +185,8 @@ impl WorkflowContext {
     }
 
     /// Starts another run and, when awaited, waits for its output: see [`ChildBuilder`]. The child is in the
-    /// database together with the record of its start, or not at all. On another queue it may be executed by a
-    /// worker in another language. It fails with the child's own code.
+    /// database together with the record of its start, or not at all. On another queue it may be executed by
+    /// a worker in another language. It fails with the child's own code.
     ///
     /// ```
     /// # use kagzi::WorkflowContext;

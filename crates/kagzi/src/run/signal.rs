@@ -280,7 +280,8 @@ pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> H
         let sleep = tokio::time::sleep_until(until.map_or(look_again, |until| until.min(look_again)));
         tokio::select! {
             biased;
-            // What is gathered is told all at once, when the run is parked; one by one would be a commit each.
+            // What is gathered is told all at once, when the run is parked; one by one would be a commit
+            // each.
             () = run.hinted(channel, seen), if slot.gathering().is_none() => {}
             () = sleep => {}
         }

@@ -35,7 +35,7 @@ impl WorkflowContext {
         let encoded = payload::encode(value);
         let client = self.run_state().uplink.equipment.client();
         let (run_id, channel) = (run_id.to_owned(), channel.to_owned());
-        let told = self.step("signal-run").run(move |step| {
+        self.step("signal-run").run(move |step| {
             let (client, run_id, channel) = (client.clone(), run_id.clone(), channel.clone());
             let encoded = encoded.as_ref().map(Clone::clone).map_err(ToString::to_string);
             async move {
@@ -53,7 +53,6 @@ impl WorkflowContext {
                     Err(other) => Err(other.into()),
                 }
             }
-        });
-        told
+        })
     }
 }

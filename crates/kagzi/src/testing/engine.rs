@@ -76,7 +76,8 @@ impl TestEngine {
             heartbeat_interval: stale_after / 2,
             stale_after,
             lease: stale_after,
-            // Here workers may do nothing but die, and a run that waits for another makes no progress meanwhile.
+            // Here workers may do nothing but die, and a run that waits for another makes no progress
+            // meanwhile.
             worker_losses_max: 1_000,
             // A year may pass in a test, and its first run is still of interest.
             retention: None,
