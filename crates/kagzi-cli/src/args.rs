@@ -1,10 +1,7 @@
+use crate::Verb;
 use crate::address::Address;
 use crate::output::Format;
-use crate::{
-    backup, bench, completions, config, demo, dev, ns, promise, queue, restore, run, schedule, serve, top,
-    verify, worker,
-};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser};
 
 /// Kagzi: workflows that survive.
 #[derive(Parser)]
@@ -38,57 +35,6 @@ pub struct Global {
     /// How to print data.
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     pub output: Format,
-}
-
-#[derive(Subcommand)]
-pub enum Verb {
-    /// Run a server for development, keeping its data in one directory.
-    Dev(dev::Args),
-    /// Run a server.
-    Serve(serve::Args),
-    /// Start, watch and stop runs.
-    #[command(subcommand)]
-    Run(run::Verb),
-    /// Start runs by the clock: make schedules, look at them, hold them.
-    #[command(subcommand)]
-    Schedule(schedule::Verb),
-    /// Look at workers, drain them and take them offline.
-    #[command(subcommand)]
-    Worker(worker::Verb),
-    /// See how full the queues are; pause, resume and limit them.
-    #[command(subcommand)]
-    Queue(queue::Verb),
-    /// Complete what a run has promised to itself, with the token that its code gave out.
-    #[command(subcommand)]
-    Promise(promise::Verb),
-    /// Create, change and disable namespaces.
-    #[command(subcommand)]
-    Ns(ns::Verb),
-    /// Show the configuration, or print one to start from.
-    #[command(subcommand)]
-    Config(config::Verb),
-    /// Watch queues, workers, runs and rates live.
-    Top(top::Args),
-    /// Copy the SQLite database into a file while the server runs.
-    Backup(backup::Args),
-    /// Put a backup where a server will look for its database.
-    Restore(restore::Args),
-    /// Check a SQLite database or a backup: the file, and what Kagzi promises about its runs.
-    Verify(verify::Args),
-    /// Check that the server is well and that every run has a worker.
-    Doctor,
-    /// Watch a run survive the death of its worker: a tour of half a minute.
-    Demo,
-    /// Measure runs per second and latency, and the limits of this machine.
-    Bench(bench::Args),
-    /// Print a completion script for a shell.
-    Completions(completions::Args),
-    /// The worker that `demo` starts and kills.
-    #[command(hide = true)]
-    DemoWorker(demo::worker::Args),
-    /// The worker that `bench` starts.
-    #[command(hide = true)]
-    BenchWorker(bench::WorkerArgs),
 }
 
 #[cfg(test)]

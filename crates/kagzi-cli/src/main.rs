@@ -29,8 +29,8 @@ mod top;
 mod verify;
 mod worker;
 
-use args::{Cli, Verb};
-use clap::Parser;
+use args::Cli;
+use clap::{Parser, Subcommand};
 use kagzi_shell::{address, child, output, stop, table, terminal};
 use session::Session;
 use std::process::ExitCode;
@@ -39,6 +39,57 @@ use std::process::ExitCode;
 // jemalloc is as good.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a server for development, keeping its data in one directory.
+    Dev(dev::Args),
+    /// Run a server.
+    Serve(serve::Args),
+    /// Start, watch and stop runs.
+    #[command(subcommand)]
+    Run(run::Verb),
+    /// Start runs by the clock: make schedules, look at them, hold them.
+    #[command(subcommand)]
+    Schedule(schedule::Verb),
+    /// Look at workers, drain them and take them offline.
+    #[command(subcommand)]
+    Worker(worker::Verb),
+    /// See how full the queues are; pause, resume and limit them.
+    #[command(subcommand)]
+    Queue(queue::Verb),
+    /// Complete what a run has promised to itself, with the token that its code gave out.
+    #[command(subcommand)]
+    Promise(promise::Verb),
+    /// Create, change and disable namespaces.
+    #[command(subcommand)]
+    Ns(ns::Verb),
+    /// Show the configuration, or print one to start from.
+    #[command(subcommand)]
+    Config(config::Verb),
+    /// Watch queues, workers, runs and rates live.
+    Top(top::Args),
+    /// Copy the SQLite database into a file while the server runs.
+    Backup(backup::Args),
+    /// Put a backup where a server will look for its database.
+    Restore(restore::Args),
+    /// Check a SQLite database or a backup: the file, and what Kagzi promises about its runs.
+    Verify(verify::Args),
+    /// Check that the server is well and that every run has a worker.
+    Doctor,
+    /// Watch a run survive the death of its worker: a tour of half a minute.
+    Demo,
+    /// Measure runs per second and latency, and the limits of this machine.
+    Bench(bench::Args),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+    /// The worker that `demo` starts and kills.
+    #[command(hide = true)]
+    DemoWorker(demo::worker::Args),
+    /// The worker that `bench` starts.
+    #[command(hide = true)]
+    BenchWorker(bench::WorkerArgs),
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {

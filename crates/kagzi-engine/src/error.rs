@@ -1,6 +1,6 @@
 //! Why a call on the engine failed.
 
-use kagzi_model::{ControlRejection, Rejection, schedule::ScheduleRejection};
+use kagzi_model::{ControlRejection, NounRejection, Rejection, schedule::ScheduleRejection};
 use kagzi_store::{RegistryError, StoreError};
 
 /// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
@@ -14,6 +14,8 @@ pub enum EngineError {
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Schedule(#[from] ScheduleRejection),
+    #[error(transparent)]
+    Noun(#[from] NounRejection),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

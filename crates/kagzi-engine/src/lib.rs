@@ -12,6 +12,7 @@ mod error;
 mod explain;
 mod hub;
 mod journals;
+mod nouns;
 mod outline;
 mod poll;
 mod running;

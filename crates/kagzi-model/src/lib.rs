@@ -23,6 +23,7 @@ pub mod limits;
 mod mail;
 mod name;
 mod namespace;
+mod noun;
 mod payload;
 mod preset;
 mod promise;
@@ -65,6 +66,7 @@ pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
     NamespaceField,
 };
+pub use noun::{Noun, NounChange, NounKey, NounRejection, NounRow, NounRule};
 pub use payload::Payload;
 pub use promise::{PROMISE_CHANNEL, Promise, promise_channel};
 pub use rejection::Rejection;

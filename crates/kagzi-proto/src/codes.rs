@@ -74,6 +74,9 @@ reasons! {
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NotFound
         "The namespace has no such schedule."
         "Look at the id and the namespace."
+    NounNotFound "NOUN_NOT_FOUND" NotFound
+        "The namespace has nothing of this kind and id."
+        "Look at the id and the namespace."
     NamespaceNotFound "NAMESPACE_NOT_FOUND" NotFound
         "There is no such namespace, and the server makes none by itself."
         "Create it, or look at the name."
@@ -97,6 +100,9 @@ reasons! {
     ScheduleExists "SCHEDULE_EXISTS" AlreadyExists
         "A schedule of this id is there already and says something else."
         "Update it instead, or use another id."
+    NounExists "NOUN_EXISTS" AlreadyExists
+        "A thing of this kind and id is there already and says something else."
+        "Delete it first, or use another id."
     LeaseLost "LEASE_LOST" FailedPrecondition
         "The run was given to another worker, given back or paused: the epoch is no longer good."
         "The worker stops executing the run. Nothing was written."

@@ -2,7 +2,7 @@
 
 use kagzi_engine::EngineError;
 use kagzi_model::{
-    ControlRejection, Rejection,
+    ControlRejection, NounRejection, Rejection,
     schedule::{ScheduleRejection, TimingError},
 };
 use kagzi_proto::{Reason, Refusal};
@@ -18,6 +18,7 @@ pub fn from_engine(error: EngineError) -> Status {
         EngineError::Rule(refused) => from_rule(&refused),
         EngineError::Registry(refused) => from_registry(&refused),
         EngineError::Schedule(rejection) => from_schedule(&rejection),
+        EngineError::Noun(rejection) => from_noun(&rejection),
         EngineError::Store(error) => from_store(&error),
     }
 }
@@ -164,6 +165,16 @@ fn from_rule(refused: &ControlRejection) -> Status {
         ControlRejection::Unknown(_) => Reason::NamespaceNotFound,
         ControlRejection::Exists(_) => Reason::NamespaceExists,
         ControlRejection::TooManyGates { .. } => Reason::QuotaExceeded,
+    };
+    reason.status(refused.to_string())
+}
+
+fn from_noun(refused: &NounRejection) -> Status {
+    let reason = match refused {
+        NounRejection::NotFound(_) => Reason::NounNotFound,
+        NounRejection::Exists(_) => Reason::NounExists,
+        NounRejection::Unreadable { .. } => Reason::Unreadable,
+        NounRejection::NotAdmitted(refused) => return from_rejection(refused),
     };
     reason.status(refused.to_string())
 }

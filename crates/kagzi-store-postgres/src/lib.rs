@@ -23,6 +23,7 @@ mod labels;
 mod listener;
 mod migrate;
 mod notifier;
+mod nouns;
 mod options;
 mod peers;
 mod pool;
@@ -53,6 +54,7 @@ const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     events::WRITE_STATEMENTS,
     generations::STATEMENTS,
     labels::STATEMENTS,
+    nouns::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

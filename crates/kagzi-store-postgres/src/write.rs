@@ -7,7 +7,7 @@ use kagzi_store::WriteSet;
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{controls, events, generations, labels, runs, schedules, session::Session, workers};
+use crate::{controls, events, generations, labels, nouns, runs, schedules, session::Session, workers};
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
@@ -26,6 +26,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         schedules,
         namespaces,
         gates,
+        nouns,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -41,6 +42,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(workers::statements(session, workers));
     sending.extend(schedules::statements(session, schedules));
     sending.extend(controls::statements(session, namespaces, gates));
+    sending.extend(nouns::statements(session, nouns));
     sending
 }
 

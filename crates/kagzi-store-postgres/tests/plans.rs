@@ -44,7 +44,12 @@ INSERT INTO kagzi.namespaces (namespace_id, description, defaults, created_at, u
 SELECT 'tenant-' || n, '', '{}', n, n, 1
   FROM generate_series(1, 5000) AS n;
 
-ANALYZE kagzi.runs, kagzi.events, kagzi.workers, kagzi.schedules, kagzi.namespaces;
+INSERT INTO kagzi.nouns (namespace_id, kind, noun_id, version, body, created_at, updated_at)
+SELECT 'default', 'hint', 'hint-' || n, 1, '{}', n, n
+  FROM generate_series(1, 5000) AS n;
+
+ANALYZE kagzi.runs, kagzi.events, kagzi.workers, kagzi.schedules, kagzi.namespaces, \
+kagzi.nouns;
 ";
 
 /// The statement, and the indexes that its plan must use.
@@ -81,6 +86,10 @@ const PLANS: &[(&str, &[&str])] = &[
     ("DUE_SCHEDULES", &["schedules_due"]),
     ("NEXT_SCHEDULE", &["schedules_due"]),
     ("UPDATE_SCHEDULES", &["schedules_pkey"]),
+    ("LOAD_NOUN", &["nouns_pkey"]),
+    ("NOUNS_BEHIND", &["nouns_pkey"]),
+    ("NOUNS_BEFORE", &["nouns_pkey"]),
+    ("UPDATE_NOUNS", &["nouns_pkey"]),
     ("LEASED_IN_NAMESPACE", &["runs_leased_behind"]),
     ("LEASED_IN_QUEUE", &["runs_leased_behind"]),
     ("LEASED_OF_TYPE", &["runs_leased_behind"]),

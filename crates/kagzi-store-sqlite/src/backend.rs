@@ -3,7 +3,7 @@
 use kagzi_store::{Backend, StoreError, WriteSet};
 
 use crate::{
-    controls, db::Db, events, file_lock::FileLock, generations, labels, runs, schedules, sound::Check,
+    controls, db::Db, events, file_lock::FileLock, generations, labels, nouns, runs, schedules, sound::Check,
     workers,
 };
 
@@ -63,7 +63,8 @@ impl Backend for SqliteBackend {
         labels::write(&self.db, &set.labels)?;
         workers::write(&self.db, &set.workers)?;
         schedules::write(&self.db, &set.schedules)?;
-        controls::write(&self.db, &set.namespaces, &set.gates)
+        controls::write(&self.db, &set.namespaces, &set.gates)?;
+        nouns::write(&self.db, &set.nouns)
     }
 }
 

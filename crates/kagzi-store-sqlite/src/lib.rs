@@ -15,6 +15,7 @@ mod labels;
 mod left_log;
 mod migrate;
 mod newest;
+mod nouns;
 mod pool;
 mod private;
 mod reads;
@@ -50,6 +51,7 @@ pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     labels::STATEMENTS,
     reads::COUNTS,
     reads::STATEMENTS,
+    nouns::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_levels.sql"),
     include_str!("../migrations/0010_worker_versions.sql"),
     include_str!("../migrations/0011_generations.sql"),
+    include_str!("../migrations/0012_nouns.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

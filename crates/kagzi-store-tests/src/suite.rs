@@ -43,6 +43,11 @@ macro_rules! conformance {
                 queues_behind_one_limit_are_served_in_the_order_they_came,
                 a_failure_with_every_kind_of_text_is_stored_and_read_back,
             }
+            nouns {
+                a_noun_is_made_once_rewritten_and_deleted,
+                nouns_are_listed_by_their_ids_both_ways_and_by_kind,
+                a_disabled_namespace_takes_no_new_noun_and_answers_repeats,
+            }
             polls {
                 a_poll_takes_one_run_only,
                 a_poll_that_waits_gets_the_next_run,

@@ -5,6 +5,7 @@ mod controls;
 mod events;
 mod generations;
 mod labels;
+mod nouns;
 mod retention;
 mod runs;
 mod schedules;
@@ -12,7 +13,9 @@ mod workers;
 
 use std::future::Future;
 
-use kagzi_model::{Entity, Gate, Name, Namespace, Run, RunKey, Worker, WorkerId, schedule::Schedule};
+use kagzi_model::{
+    Entity, Gate, Name, Namespace, NounRow, Run, RunKey, Worker, WorkerId, schedule::Schedule,
+};
 
 use crate::StoreError;
 
@@ -20,6 +23,7 @@ pub use controls::ControlRows;
 pub use events::EventRow;
 pub use generations::{Continued, OLD_ROWS_MAX};
 pub use labels::LabelRow;
+pub use nouns::NounRows;
 pub use retention::{RetentionRows, RetireQuery};
 pub use runs::{DueKey, DueQuery, DueRun, FoundBusiness, Loaded, QueueKey, RunRows};
 pub use schedules::{DueSchedule, ScheduleRows};
@@ -81,6 +85,7 @@ pub struct WriteSet {
     pub namespaces: Changes<Namespace>,
     /// Guarded by the versions of their namespaces.
     pub gates: Changes<Gate>,
+    pub nouns: Changes<NounRow>,
 }
 
 impl WriteSet {
@@ -94,12 +99,15 @@ impl WriteSet {
             && self.schedules.is_empty()
             && self.namespaces.is_empty()
             && self.gates.is_empty()
+            && self.nouns.is_empty()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
-pub trait Backend: RunRows + WorkerRows + ScheduleRows + ControlRows + RetentionRows + 'static {
+pub trait Backend:
+    RunRows + WorkerRows + ScheduleRows + ControlRows + NounRows + RetentionRows + 'static
+{
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// Does what a write needs (a lock, a round trip) and changes nothing.

@@ -195,6 +195,18 @@ table! {
     }
 }
 
+table! {
+    /// One noun.
+    noun in nouns {
+        keys { 1 namespace_id text, 2 kind text, 3 noun_id text }
+        changing { 4 version bigint, 5 body text, 6 updated_at bigint }
+        derived { }
+        fixed { 7 created_at bigint }
+        noted { }
+        rare { }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -224,6 +236,7 @@ mod tests {
             (schedule!(values), schedule!(inserted_width)),
             (namespace!(values), namespace!(inserted_width)),
             (gate!(values), gate!(inserted_width)),
+            (noun!(values), noun!(inserted_width)),
         ];
         for (values, width) in tables {
             let expected: Vec<String> = (1..=width).map(|number| format!("?{number}")).collect();

@@ -24,6 +24,7 @@ mod history;
 mod lane;
 pub mod listing;
 mod memory;
+mod nouns;
 mod reads;
 pub mod rows;
 mod run_filter;
@@ -38,8 +39,8 @@ mod worker_cache;
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
     Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
-    LabelRow, Loaded, LoadedWorker, LoadedWorkers, OLD_ROWS_MAX, QueueKey, RetentionRows, RetireQuery,
-    RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
+    LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX, QueueKey, RetentionRows,
+    RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -54,6 +55,7 @@ pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
 pub use kagzi_model::{RegistryError, RunKey};
 pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};
+pub use nouns::{ChangeNoun, NounReads};
 pub use reads::{
     Cursor, Direction, Listed, Page, PageRequest, Reads, RunView, TOTAL_MAX, Total, Unreadable, WorkerFilter,
     WorkerView,

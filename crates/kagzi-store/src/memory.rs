@@ -1,6 +1,7 @@
 //! The reference store: plain maps behind the same contract. It is what the others are compared with.
 
 mod controls;
+mod nouns;
 mod reads;
 mod retention;
 mod runs;
@@ -13,8 +14,8 @@ use std::{
 };
 
 use kagzi_model::{
-    Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, Payload, Run, RunId, Timestamp,
-    Worker, WorkerId,
+    Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, NounKey, NounRow, Payload, Run,
+    RunId, Timestamp, Worker, WorkerId,
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
@@ -37,6 +38,7 @@ struct Tables {
     schedules: BTreeMap<ScheduleKey, Schedule>,
     namespaces: BTreeMap<Name, Namespace>,
     gates: BTreeMap<GateKey, Gate>,
+    nouns: BTreeMap<NounKey, NounRow>,
 }
 
 /// Makes in-memory stores.
@@ -154,7 +156,8 @@ impl Backend for MemoryBackend {
         write_changes(&mut tables.workers, set.workers)?;
         write_changes(&mut tables.schedules, set.schedules)?;
         write_changes(&mut tables.namespaces, set.namespaces)?;
-        write_changes(&mut tables.gates, set.gates)
+        write_changes(&mut tables.gates, set.gates)?;
+        write_changes(&mut tables.nouns, set.nouns)
     }
 }
 

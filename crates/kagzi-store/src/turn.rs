@@ -36,6 +36,7 @@ mod done;
 mod follow_up;
 mod loading;
 mod look_ahead;
+mod nouns;
 mod registry;
 mod retention;
 mod roomiest;
@@ -43,7 +44,7 @@ mod schedules;
 mod sweep;
 mod unanswered_leases;
 
-use kagzi_model::{Command, GateKey, Name, RunId, Timestamp, WorkerId};
+use kagzi_model::{Command, GateKey, Name, NounRow, RunId, Timestamp, WorkerId};
 
 use self::registry::Leaving;
 use crate::{
@@ -54,6 +55,7 @@ use crate::{
     fold::Fold,
     hash::{HashMap, HashSet},
     lane::Message,
+    table::Table,
     worker_cache::WorkerCache,
 };
 
@@ -125,6 +127,8 @@ pub struct Turn<'a, B> {
     drained: Vec<WorkerId>,
     lease_moves_counted: usize,
     schedules: schedules::ScheduleChanges,
+    /// Known for this turn alone: other servers change them too.
+    nouns: Table<NounRow>,
     counters: counters::TurnCounters,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
@@ -176,6 +180,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             drained: Vec::new(),
             lease_moves_counted: 0,
             schedules: schedules::ScheduleChanges::default(),
+            nouns: Table::default(),
             counters: counters::TurnCounters::default(),
             wrote: false,
             committing: false,
@@ -286,6 +291,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Schedule(ask) => ask.answer(Box::pin(self.schedule(&ask.request)).await?),
             Message::Namespace(ask) => ask.answer(Box::pin(self.change_namespace(&ask.request)).await?),
             Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
+            Message::Noun(ask) => ask.answer(Box::pin(self.change_noun(&*ask.request.0)).await?),
             Message::Sweep(ask) => ask.answer(Box::pin(self.sweep(ask.request)).await?),
             Message::Wake { key } => self.board.mark(key.as_ref()),
             Message::Opened { gate } => self.board.unblock(gate),
@@ -309,6 +315,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         set.schedules = self.schedules.table.drain();
         set.namespaces = self.controls.namespaces.drain();
         set.gates = self.controls.gates.drain();
+        set.nouns = self.nouns.drain();
         if set.is_empty() {
             return Ok(());
         }

@@ -1,14 +1,14 @@
 //! What can be asked of a lane, each with the type of its answer: said once, in the list below.
 
 use kagzi_model::{
-    Command, ControlRejection, Gate, GateKey, Namespace, Worker,
+    Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, Worker,
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::oneshot;
 
 use crate::{
-    Beat, BeatAnswer, ChangeGate, ChangeNamespace, CutOff, Demand, Deregister, Drain, Offline, Outcome,
-    QueueKey, Register, RegistryError, ScheduleReply, StoreError, SweepKind, Swept,
+    Beat, BeatAnswer, ChangeGate, ChangeNamespace, ChangeNoun, CutOff, Demand, Deregister, Drain, Offline,
+    Outcome, QueueKey, Register, RegistryError, ScheduleReply, StoreError, SweepKind, Swept,
 };
 
 /// Where an answer goes.
@@ -103,6 +103,7 @@ requests! {
     Schedule(ScheduleRequest) => Result<ScheduleReply, ScheduleRejection>;
     Namespace(ChangeNamespace) => Result<Namespace, ControlRejection>;
     Gate(ChangeGate) => Result<Gate, ControlRejection>;
+    Noun(ChangeNoun) => Result<NounRow, NounRejection>;
     Sweep(SweepKind) => Swept;
     Close(Close) => ();
 }
@@ -128,6 +129,7 @@ impl Message {
             | Message::Schedule(_)
             | Message::Namespace(_)
             | Message::Gate(_)
+            | Message::Noun(_)
             | Message::Sweep(_)
             | Message::Close(_)
             | Message::Wake { .. }

@@ -132,6 +132,7 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Schedule(_)
         | Message::Namespace(_)
         | Message::Gate(_)
+        | Message::Noun(_)
         | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }
