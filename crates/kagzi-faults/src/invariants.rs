@@ -42,7 +42,7 @@ mod is {
     pub const SIGNAL_RECEIVED: i64 = 24;
     pub const WAIT_ENDED: i64 = 26;
     pub const CHILD_STARTED: i64 = 28;
-    pub const CHILDREN_CLOSED: i64 = 37;
+    pub const CHILDREN_CLOSED: i64 = 33;
     pub const RUN_STARTED: i64 = 1;
     pub const RUN_CONTINUED: i64 = 29;
     pub const COMPLETED: i64 = 4;
