@@ -25,6 +25,8 @@ async fn one_index_behind() -> String {
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN handles_failures").await;
     fixture::sql(&url, EVENTS_IN_JSON).await;
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN row_version; DROP TABLE kagzi.levels").await;
+    fixture::sql(&url, "ALTER TABLE kagzi.runs DROP COLUMN generation, DROP COLUMN first_seq").await;
+    fixture::sql(&url, "DROP TABLE kagzi.old_generations; DROP TABLE kagzi.nouns").await;
     fixture::sql(&url, "DELETE FROM kagzi.migrations WHERE number > 12").await;
     url
 }

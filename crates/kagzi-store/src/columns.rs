@@ -242,6 +242,6 @@ mod tests {
             let expected: Vec<String> = (1..=width).map(|number| format!("?{number}")).collect();
             assert_eq!(values, expected.join(", "));
         }
-        assert_eq!((run!(width), run!(changed_width), run!(inserted_width)), (20, 18, 24));
+        assert_eq!((run!(width), run!(changed_width), run!(inserted_width)), (20, 17, 23));
     }
 }

@@ -98,7 +98,10 @@ async fn what_a_server_reads_for_those_who_wait_does_not_grow_with_their_number(
 
     println!("in {LONG:?}: {nobody_waits} transactions, {first_looks} at first, {all_wait} while all wait");
     assert!(waiting.iter().all(|wait| !wait.is_finished()), "they wait");
-    assert!(all_wait < WAITERS as i64 / 3, "{all_wait}: each would be read {} times", LONG.as_secs());
+    // Two servers that have nothing to do end a hundred or so by themselves; a look a second for each who
+    // waits would be four times their number.
+    let each = LONG.as_secs() as i64 * WAITERS as i64;
+    assert!(all_wait < each / 4, "{all_wait} reads; one a second for each who waits would be {each}");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     two.kill_server().await;
     one.close_on(&url).await;

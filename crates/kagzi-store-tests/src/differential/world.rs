@@ -200,8 +200,19 @@ impl World {
                 let failure = self.random.chance(20).then(|| Failure::new("REFUSED", "no"));
                 key.order(by, act::Signal { channel, id, payload: Payload::new(&b"yes"[..]), failure })
             }
+            "CompletePromise" => {
+                let (name, payload) = (self.promise(), Payload::new(&b"kept"[..]));
+                let token_hash = self.random.chance(50).then(|| "hash".into());
+                let failure = self.random.chance(20).then(|| Failure::new("BROKEN", "no"));
+                key.order(by, act::CompletePromise { name, token_hash, payload, failure })
+            }
+            "BeatPromise" => key.order(by, act::BeatPromise { name: self.promise(), token_hash: None }),
             new => panic!("nobody draws the order {new}: say here how"),
         }
+    }
+
+    fn promise(&mut self) -> Name {
+        Name::from(format!("promise-{}", self.random.below(3)))
     }
 
     /// A worker's write, mostly under one of the latest leases.
@@ -266,6 +277,18 @@ impl World {
                 lease.report(act::Continue { steps, input: Payload::new(&b"next\xfe"[..]) })
             }
             "Fail" => lease.report(act::Fail { failure: Failure::new("GAVE_UP", "enough"), step: None }),
+            "MakePromise" => {
+                let name = self.promise();
+                let step = StepRef { path: format!("~promise/{name}").into(), position: index as u32 };
+                let timeout_ms = self.random.chance(50).then(|| self.random.below(20_000) as i64);
+                let heartbeat_ms = self.random.chance(50).then_some(2_000);
+                let (token_hash, secret) = ("hash".into(), Payload::new(&b"secret\xfd"[..]));
+                lease.report(act::MakePromise { step, name, token_hash, secret, timeout_ms, heartbeat_ms })
+            }
+            "SetValue" => {
+                let (name, number) = ("progress".into(), self.random.below(4) as u64);
+                lease.report(act::SetValue { name, number, value: Payload::new(&b"half\xfc"[..]) })
+            }
             "StartChild" => {
                 let Command { act: Act::Start(start), .. } = self.start(now) else { unreachable!() };
                 let step = StepRef { path: format!("child-{index}").into(), position: index as u32 };

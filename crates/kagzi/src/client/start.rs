@@ -216,6 +216,14 @@ impl<W> StartBuilder<W> {
     }
 
     /// The same with your own name for the signal: told twice, by you or by somebody else, it counts once.
+    ///
+    /// ```no_run
+    /// # async fn example(client: kagzi::Client) -> Result<(), kagzi::Error> {
+    /// let cart = client.start("cart").queue("shop").id("cart-of-ann");
+    /// cart.signal_once("item", "order-line-7", &"tea").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn signal_once<T: Serialize + ?Sized>(
         mut self,
         channel: impl Into<String>,

@@ -15,8 +15,10 @@ use crate::run::slot::Gathering;
 ///
 /// ```
 /// # use kagzi::WorkflowContext;
+/// # use kagzi::workflow::ClosePolicy;
 /// async fn totals(ctx: WorkflowContext, shops: Vec<String>) -> anyhow::Result<u64> {
-///     let totals: Vec<anyhow::Result<u64>> = ctx.children("total", shops).queue("reports").await;
+///     let totals = ctx.children("total", shops).queue("reports").on_close(ClosePolicy::Abandon);
+///     let totals: Vec<anyhow::Result<u64>> = totals.await;
 ///     Ok(totals.into_iter().flatten().sum())
 /// }
 /// ```

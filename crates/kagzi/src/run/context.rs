@@ -163,6 +163,17 @@ impl WorkflowContext {
     }
 
     /// The requests on a channel, to be answered one after the other: see [`Requests`].
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn greeter(ctx: WorkflowContext, _: ()) -> anyhow::Result<()> {
+    ///     while let Some(request) = ctx.requests::<String, String>("greet").next().await? {
+    ///         let answer = format!("hello {}", request.input);
+    ///         request.reply(&answer).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn requests<T, R>(&self, channel: &str) -> Requests<T, R>
     where
         T: DeserializeOwned + Send + 'static,

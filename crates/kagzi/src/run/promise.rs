@@ -25,6 +25,18 @@ const CHANNEL: &str = "~promise/";
 const NAME_BYTES_MAX: usize = 200;
 
 /// A promise that is being described, by [`WorkflowContext::promise`]. Awaited, it is made and durable.
+///
+/// ```
+/// # use kagzi::WorkflowContext;
+/// # use std::time::Duration;
+/// async fn pay(ctx: WorkflowContext, _: ()) -> anyhow::Result<u32> {
+///     let (day, minute) = (Duration::from_secs(86_400), Duration::from_secs(60));
+///     let payment = ctx.promise::<u32>("payment").timeout(day).heartbeat(minute).await?;
+///     let told = format!("{} is completed with {}", payment.name(), payment.token());
+///     ctx.run("tell the bank", async move { Ok(told) }).await?;
+///     payment.await
+/// }
+/// ```
 #[must_use = "a promise is made by .await"]
 pub struct NewPromise<T> {
     context: WorkflowContext,

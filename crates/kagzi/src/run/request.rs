@@ -31,6 +31,11 @@ use crate::run::turns::{Open, settled};
 ///         items.push(request.input.clone());
 ///         request.reply(&items.len()).await?;
 ///     }
+///     // What is left is answered, and whoever asks later is refused.
+///     while let Some(request) = requests.last_call().await? {
+///         let why = format!("request {} came too late", request.id());
+///         request.reject_as("CLOSED", &why).await?;
+///     }
 ///     Ok(items)
 /// }
 /// ```
