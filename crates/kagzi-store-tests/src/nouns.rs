@@ -80,7 +80,7 @@ pub async fn a_noun_is_made_once_rewritten_and_deleted(stage: Stage) {
     assert_eq!((rewritten.version, rewritten.created_at), (2, made.created_at));
     assert_eq!(rewritten.updated_at, stage.now());
     let there = stage.store.nouns(&stage.namespace, Hint::KIND, Direction::Next, None, 10).await.unwrap();
-    assert_eq!(there, [rewritten.clone()]);
+    assert_eq!(there, std::slice::from_ref(&rewritten));
 
     assert_eq!(ask(&stage, "n", Ask::Delete).await, Ok(rewritten));
     assert_eq!(ask(&stage, "n", Ask::Delete).await, Err(NounRejection::NotFound(made.key)));

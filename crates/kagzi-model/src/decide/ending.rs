@@ -45,15 +45,24 @@ pub fn with_handler<R>(seen: &Aggregate, change: &mut Change<R>) {
 }
 
 /// The row of a run that ends now: if it has children that end with it, they are closed next.
-pub fn ended(now: Timestamp, seen: &Aggregate, run: Run) -> Run {
-    let closes = seen.family.as_deref().is_some_and(Family::has_to_close);
-    Run { finished_at: Some(now), close_at: closes.then_some(now), ..run }
+#[inline(always)]
+pub fn ended(now: Timestamp, seen: &Aggregate, mut run: Run) -> Run {
+    run.finished_at = Some(now);
+    if seen.family.as_deref().is_some_and(Family::has_to_close) {
+        run.close_at = Some(now);
+    }
+    run
 }
 
 /// Adds whom the end of a run concerns: the run whose failure it handles, and its parent.
+#[inline(always)]
 pub fn tell(seen: &Aggregate, ended: &Run, output: Option<&Payload>, follow: &mut Vec<Command>) {
-    follow.extend(note(ended));
-    follow.extend(tell_parent(seen, ended, output));
+    // Most runs concern nobody.
+    let options = &ended.options;
+    if options.handler_of.is_some() || options.parent.is_some() {
+        follow.extend(note(ended));
+        follow.extend(tell_parent(seen, ended, output));
+    }
 }
 
 /// Tells the failed run how its handler ended.
