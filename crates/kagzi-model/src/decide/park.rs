@@ -15,7 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
-    /// Whether the first of them lets it go on, or the last.
+    /// Whether the first of them lets it go on, or the last. Beside anything that is over with time alone it is
+    /// the first in any case.
     pub wake: Wake,
 }
 
@@ -31,9 +32,13 @@ impl Rule for Park {
     /// as an attempt. Unfinished steps that it does not wait for are closed: the code has dropped them, and
     /// they must not wake it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
-        let (waits, wake) = (&self.waits, self.wake);
+        let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
-        let awaited = Awaited { steps: awaited(seen, waits), closes, opens, waits: waits.clone(), wake };
+        let steps = awaited(seen, waits);
+        // Time wakes a run with the first of them, so only who waits for nothing but words can wait for all.
+        let words_only = steps.iter().all(|step| waits_for_somebody(step).is_some());
+        let wake = if words_only { self.wake } else { Wake::First };
+        let awaited = Awaited { steps, closes, opens, waits: waits.clone(), wake };
         Ok(parked(now, seen, Change::nothing(Done::NOW), awaited))
     }
 
