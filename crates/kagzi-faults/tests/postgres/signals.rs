@@ -14,9 +14,19 @@ use crate::{addresses, turn};
 const RUNS: usize = 120;
 const WITHIN_MS: u64 = 400;
 
+/// When a signal is sent.
+enum Moment {
+    After(Duration),
+    /// As soon as somebody can know that the run has ended.
+    AtTheEnd,
+}
+
 /// True when its sender was told that it is kept, false when he was told that the run has ended.
-async fn tell(stage: &Stage, run: &str, after: Duration) -> bool {
-    tokio::time::sleep(after).await;
+async fn tell(stage: &Stage, run: &str, moment: Moment) -> bool {
+    match moment {
+        Moment::After(after) => tokio::time::sleep(after).await,
+        Moment::AtTheEnd => drop(stage.finished(run).await),
+    }
     let request = v1::SignalWorkflowRunRequest {
         run: Some(v1::RunRef { r#ref: Some(Ref::RunId(run.to_owned())) }),
         channel: "item".into(),
@@ -50,9 +60,13 @@ async fn a_signal_at_any_instant_has_one_outcome_which_its_sender_is_told() {
     let script = Script::default().then(wait).step("ship");
     let started = join_all((0..RUNS).map(|_| one.start(&script))).await;
 
-    // Spread from before the first park to behind the last end; some while a worker is lost.
-    let after = |n: usize| Duration::from_millis(WITHIN_MS * 2 * n as u64 / RUNS as u64);
-    let sent = join_all((0..RUNS).map(|n| tell([&one, &two][n % 2], &started[n], after(n))));
+    // Spread from before the first park over the timeouts and a lost worker to behind the last end.
+    let moment = |n: usize| match n % 4 {
+        0 => Moment::AtTheEnd,
+        1 => Moment::After(Duration::ZERO),
+        _ => Moment::After(Duration::from_millis(WITHIN_MS * 2 * n as u64 / RUNS as u64)),
+    };
+    let sent = join_all((0..RUNS).map(|n| tell([&one, &two][n % 2], &started[n], moment(n))));
     let (told, ()) = tokio::join!(sent, async {
         tokio::time::sleep(Duration::from_millis(WITHIN_MS)).await;
         workers.remove(0).kill().await;
