@@ -42,7 +42,7 @@ pub use backend::{
     LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX, QueueKey, RetentionRows,
     RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
 };
-pub use census::{Census, DueCount, QueueCount, WorkerCount};
+pub use census::{Census, DueCount, QueueCount, WaitCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
