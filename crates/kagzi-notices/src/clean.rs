@@ -132,6 +132,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn whatever_is_given_a_line_is_one_line_within_its_limit(text in any::<String>(), max in 0usize..50) {
             let clean = line(&text, max);
