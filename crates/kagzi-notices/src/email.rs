@@ -37,6 +37,20 @@ pub struct EmailSettings {
     pub authority_pem: Option<Vec<u8>>,
 }
 
+impl EmailSettings {
+    /// Finds what is wrong without connecting to anybody.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.mailbox()?;
+        server::builder(&self.smtp_url, self.authority_pem.as_deref()).map(|_| ())
+    }
+
+    fn mailbox(&self) -> Result<Mailbox, SettingsError> {
+        self.from.parse().map_err(|error| {
+            SettingsError::new("from", format!("it is no address ({error}); write kagzi@example.org"))
+        })
+    }
+}
+
 /// A setting under which nothing can be sent, by its key below `notify`. It never repeats a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("notify.{key}: {rule}")]
@@ -61,10 +75,7 @@ impl EmailCourier {
     /// Checks the settings. It connects only when there is something to send. Call it within a runtime: its
     /// pool of connections has a task.
     pub fn new(settings: &EmailSettings) -> Result<EmailCourier, SettingsError> {
-        let from = settings.from.parse::<Mailbox>();
-        let from = from.map_err(|error| {
-            SettingsError::new("from", format!("it is no address ({error}); write kagzi@example.org"))
-        })?;
+        let from = settings.mailbox()?;
         let transport = server::builder(&settings.smtp_url, settings.authority_pem.as_deref())?
             .timeout(Some(ANSWER_MAX))
             .pool_config(PoolConfig::new().max_size(CONNECTIONS_MAX))

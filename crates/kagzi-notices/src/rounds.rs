@@ -40,8 +40,6 @@ pub struct Due {
     /// Tries before this one.
     pub tries: u32,
     pub created_at: Timestamp,
-    /// Proves that nobody else has taken it since; the outbox refuses to write down anything else.
-    pub leased_until: Timestamp,
     /// The namespace's own texts, or the built-in ones.
     pub texts: Arc<Texts>,
     /// Whether messages of the namespace may hold payloads.
@@ -61,9 +59,8 @@ pub trait Outbox: Send + Sync + 'static {
         lease_ms: Millis,
     ) -> Result<Vec<Due>, OutboxError>;
 
-    /// Writes down what follows, unless the message was taken by somebody else or is superfluous by now.
-    /// Answers whether it was written.
-    async fn settle(&self, due: &Due, settled: &Settled, now: Timestamp) -> Result<bool, OutboxError>;
+    /// Writes down what follows, unless that was done by somebody else or the message is superfluous by now.
+    async fn settle(&self, due: &Due, settled: &Settled, now: Timestamp) -> Result<(), OutboxError>;
 }
 
 /// The outbox cannot be asked at the moment.
@@ -151,8 +148,8 @@ impl Rounds {
                 debug!(notice = %due.id, channel = channel.name(), outcome = settled.outcome(), "notice");
             }
         }
-        let written = self.outbox.settle(due, &settled, (self.clock)()).await?;
-        Ok(written && settled == Settled::Sent)
+        self.outbox.settle(due, &settled, (self.clock)()).await?;
+        Ok(settled == Settled::Sent)
     }
 
     fn parcel(&self, due: &Due) -> Parcel {

@@ -47,20 +47,19 @@ impl Outbox for MemoryOutbox {
         let due = |row: &&mut Row| row.channel == channel && row.next_at.is_some_and(|at| at <= now);
         let taken = rows.iter_mut().filter(due).take(max).map(|row| {
             row.next_at = Some(now.plus_ms(lease_ms));
-            row.due.leased_until = now.plus_ms(lease_ms);
             row.due.clone()
         });
         Ok(taken.collect())
     }
 
-    async fn settle(&self, due: &Due, settled: &Settled, _: Timestamp) -> Result<bool, OutboxError> {
+    async fn settle(&self, due: &Due, settled: &Settled, _: Timestamp) -> Result<(), OutboxError> {
         if self.broken.load(SeqCst) {
             return Err(OutboxError("it is broken on purpose".into()));
         }
         let mut rows = self.rows.lock().await;
         let row = rows.iter_mut().find(|row| row.due.id == due.id).expect("it was taken from here");
-        if row.next_at != Some(due.leased_until) {
-            return Ok(false);
+        if row.next_at.is_none() {
+            return Ok(());
         }
         row.state = settled.state();
         match settled {
@@ -72,7 +71,7 @@ impl Outbox for MemoryOutbox {
             Settled::GivenUp { error } => (row.next_at, row.error) = (None, error.clone()),
             Settled::Held { until } => row.next_at = Some(*until),
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -158,7 +157,6 @@ impl Stage {
             contact,
             tries: 0,
             created_at: now,
-            leased_until: now,
             texts: Texts::built_in(),
             payloads_allowed: false,
         };

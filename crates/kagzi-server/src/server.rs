@@ -24,7 +24,7 @@ use tower::layer::util::{Identity, Stack};
 use tracing::{info, warn};
 
 use crate::{
-    DatabaseSettings, EdgeSettings, StoreUrl,
+    DatabaseSettings, EdgeSettings, NotifySettings, StoreUrl,
     edge::{self, CallStats, Connections, EdgeLayer},
     health, http,
     message_limit::{Worded, message_bytes_max, request_bytes_max},
@@ -50,6 +50,7 @@ pub struct Options {
     pub edge: EdgeSettings,
     pub database: DatabaseSettings,
     pub trace: TraceSettings,
+    pub notify: NotifySettings,
     pub settings: Settings,
 }
 
