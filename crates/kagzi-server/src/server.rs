@@ -7,8 +7,9 @@ use kagzi_engine::{Engine, Hub, Settings};
 use kagzi_proto::{
     FILE_DESCRIPTOR_SET,
     v1::{
-        admin_service_server::AdminServiceServer, schedule_service_server::ScheduleServiceServer,
-        worker_service_server::WorkerServiceServer, workflow_service_server::WorkflowServiceServer,
+        admin_service_server::AdminServiceServer, intervention_service_server::InterventionServiceServer,
+        schedule_service_server::ScheduleServiceServer, worker_service_server::WorkerServiceServer,
+        workflow_service_server::WorkflowServiceServer,
     },
 };
 use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
@@ -226,6 +227,11 @@ impl Server {
             ))
             .add_service(Worded(
                 ScheduleServiceServer::new(services.clone())
+                    .max_decoding_message_size(decode_max)
+                    .max_encoding_message_size(usize::MAX),
+            ))
+            .add_service(Worded(
+                InterventionServiceServer::new(services.clone())
                     .max_decoding_message_size(decode_max)
                     .max_encoding_message_size(usize::MAX),
             ))

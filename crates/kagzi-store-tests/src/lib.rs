@@ -28,6 +28,7 @@ pub mod listings;
 pub mod lost_workers;
 pub mod many_pages;
 pub mod namespaces;
+pub mod interventions;
 pub mod nouns;
 pub mod polls;
 pub mod promises;

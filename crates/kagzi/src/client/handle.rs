@@ -143,7 +143,8 @@ impl RunHandle {
                 }
             };
             outage = Outage::default();
-            let paused = run.status == RunStatus::Paused;
+            // Whoever is asked will answer: that is no reason to give up on the run.
+            let paused = run.status == RunStatus::Paused && run.reason != Some(Reason::Person);
             if run.status.has_ended() || (paused && pauses == Pauses::Tell) {
                 return Ok(run);
             }
