@@ -18,6 +18,7 @@ mod family;
 mod gate;
 pub mod history;
 mod id;
+pub mod intervention;
 mod label;
 pub mod limits;
 mod mail;

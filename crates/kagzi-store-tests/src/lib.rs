@@ -29,6 +29,7 @@ pub mod lost_workers;
 pub mod many_pages;
 pub mod meetings;
 pub mod namespaces;
+pub mod interventions;
 pub mod nouns;
 pub mod polls;
 pub mod promises;

@@ -43,6 +43,26 @@ macro_rules! conformance {
                 queues_behind_one_limit_are_served_in_the_order_they_came,
                 a_failure_with_every_kind_of_text_is_stored_and_read_back,
             }
+            interventions {
+                a_question_its_wait_and_its_notices_are_there_together_and_sent_twice_it_is_one,
+                an_answer_wakes_its_run_in_the_same_commit_and_the_next_one_is_told_by_whom,
+                of_fifty_who_answer_at_once_one_counts,
+                an_answer_to_a_run_that_a_worker_executes_waits_for_its_question,
+                votes_below_the_quorum_do_not_touch_the_run,
+                time_escalates_in_order_and_ends_a_question_once,
+                an_answer_at_the_instant_of_its_end_or_the_end_counts_and_never_both,
+                the_end_of_a_run_closes_its_questions_and_nobody_can_answer,
+                a_question_that_the_code_drops_is_closed_and_one_that_it_asks_again_is_new,
+                a_run_that_goes_on_after_its_end_asks_anew,
+                a_run_that_continues_in_place_drops_what_it_asked,
+                the_eleventh_question_waits_until_one_of_the_ten_is_closed,
+                a_claim_keeps_others_away_for_five_minutes_unless_they_force_it,
+                people_are_told_on_the_ways_that_they_chose_and_groups_by_their_members,
+                a_notice_is_taken_once_until_its_time_and_settled_for_good,
+                questions_are_listed_by_urgency_both_ways_and_by_whom_they_ask,
+                a_question_goes_with_its_run_when_that_is_past_its_retention,
+                a_question_that_somebody_takes_back_fails_its_wait,
+            }
             nouns {
                 a_noun_is_made_once_rewritten_and_deleted,
                 nouns_are_listed_by_their_ids_both_ways_and_by_kind,

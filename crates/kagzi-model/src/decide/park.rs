@@ -61,7 +61,12 @@ fn awaited<'a>(seen: &'a Aggregate, waits: &[Name]) -> Vec<&'a Step> {
     if waits.is_empty() {
         return seen.open_steps().collect();
     }
-    waits.iter().filter_map(|path| seen.steps.get(path)).collect()
+    waits.iter().filter_map(|path| seen.steps.get(path)).filter(|step| !is_taken_back(step)).collect()
+}
+
+/// A question that the code has dropped is in nobody's inbox: it must be asked again, not waited for.
+fn is_taken_back(step: &Step) -> bool {
+    step.closed && matches!(&step.state, StepState::Waiting(Wait::Person { .. }))
 }
 
 fn earliest_of<'a>(steps: &[&'a Step]) -> Option<(&'a Step, Timestamp)> {
@@ -76,8 +81,10 @@ fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
     let dropped = seen.open_steps().filter(|step| !waited.contains(&step.path));
     let mut closes: Vec<Name> = dropped.map(|step| step.path.clone()).collect();
     let known = waited.into_iter().filter_map(|path| seen.steps.get(path));
-    let mut opens: Vec<Name> =
-        known.filter(|step| step.closed && step.unfinished()).map(|step| step.path.clone()).collect();
+    let mut opens: Vec<Name> = known
+        .filter(|step| step.closed && step.unfinished() && !is_taken_back(step))
+        .map(|step| step.path.clone())
+        .collect();
     closes.sort_unstable();
     opens.sort_unstable();
     (closes, opens)

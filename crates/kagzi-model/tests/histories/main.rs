@@ -7,6 +7,7 @@ mod invariants;
 mod labels;
 mod late_repeats;
 mod play;
+mod questions;
 mod rebuild;
 mod signals;
 

@@ -146,7 +146,8 @@ impl RunHandle {
             };
             outage = Outage::default();
             let status = RunStatus::from_wire(run.status);
-            let paused = status == RunStatus::Paused;
+            // Whoever is asked will answer: that is no reason to give up on the run.
+            let paused = status == RunStatus::Paused && Reason::from_wire(run.reason) != Some(Reason::Person);
             if status.has_ended() || (paused && pauses == Pauses::Tell) {
                 return Ok(run);
             }

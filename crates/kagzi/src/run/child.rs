@@ -383,7 +383,7 @@ async fn start_and_wait<T: DeserializeOwned>(
             (began.run_id, Asked { asks: false, until })
         }
     };
-    let awaited = Awaited { channel: channel(&run_id), timeout, last_call: false };
+    let awaited = Awaited { channel: channel(&run_id), timeout, last_call: false, ask: None };
     word(&slot, &awaited, asked).await.read(&slot.step.path)
 }
 
