@@ -181,6 +181,8 @@ acts! {
         Expire(act::Expire),
         /// Tells a run that its child has ended.
         ChildEnded(Box<act::ChildEnded>),
+        /// Tells a run of a published event.
+        HearEvent(Box<act::HearEvent>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

@@ -13,8 +13,8 @@ use self::{
     wire::{Field, Value, Wire, put_bytes, take_field},
 };
 use crate::{
-    ClosePolicy, Failure, Finality, LivingChild, Millis, Name, Payload, RetryPolicy, RunId, Status,
-    TakenSignal, Timestamp, UnreadSignal, Wake, WorkerId,
+    ClosePolicy, Failure, Finality, HeardTopic, LivingChild, Millis, Name, Payload, RetryPolicy, RunId,
+    Status, TakenSignal, Timestamp, UnreadSignal, Wake, WorkerId,
 };
 
 pub use catalogue::KindInfo;
@@ -164,6 +164,12 @@ events! {
             /// the children that have not ended
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             8 children: Vec<LivingChild>,
+            /// up to which event the run has heard, on the topics that it heard of last
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            9 heard: Vec<HeardTopic>,
+            /// the same for all other topics
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            10 heard_others: Option<Timestamp>,
         };
     }
 
@@ -223,6 +229,9 @@ events! {
             /// what is waited for has failed
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             3 failure: Option<Failure>,
+            /// it was published on a topic at this time, which is its place there
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            4 published: Option<Timestamp>,
         };
     }
 
@@ -346,6 +355,10 @@ events! {
             /// the signal says that what was waited for has failed
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             6 failure: Option<Failure>,
+            /// it was published on a topic at this time, which is its place there; not repeated where an
+            /// earlier event says it
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            7 published: Option<Timestamp>,
         };
 
         /// The code takes nothing more on this channel; senders are refused from here on.

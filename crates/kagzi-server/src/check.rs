@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::{caller, wire};
 
 pub use business_id::business_id;
-pub use channel::{awaited_channel, channel, heartbeat_ms};
+pub use channel::{awaited_channel, channel, heartbeat_ms, published_topic, topic};
 pub use payload::{PayloadLimits, payload, too_large};
 
 /// The namespace that is meant when none is named.

@@ -13,7 +13,9 @@ pub mod complete_workflow;
 pub mod continue_run;
 pub mod create_namespace;
 pub mod create_schedule;
+pub mod create_trigger;
 pub mod delete_schedule;
+pub mod delete_trigger;
 pub mod deregister_worker;
 pub mod disable_namespace;
 pub mod drain_worker;
@@ -31,10 +33,12 @@ pub mod get_workflow_run;
 pub mod health_check;
 pub mod limit_queue;
 pub mod list_namespaces;
+pub mod list_published_events;
 pub mod list_queues;
 pub mod list_run_events;
 pub mod list_schedules;
 pub mod list_step_attempts;
+pub mod list_triggers;
 pub mod list_workers;
 pub mod list_workflow_runs;
 pub mod make_promise;
@@ -42,6 +46,7 @@ pub mod next_schedule_times;
 pub mod pause_queue;
 pub mod pause_schedule;
 pub mod poll_activity;
+pub mod publish_event;
 pub mod read_journal;
 pub mod register_worker;
 pub mod release_run;
@@ -153,6 +158,7 @@ service! {
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
     signal_workflow_run(SignalWorkflowRunRequest) -> SignalWorkflowRunResponse,
+    publish_event(PublishEventRequest) -> PublishEventResponse,
     complete_promise(CompletePromiseRequest) -> CompletePromiseResponse,
     beat_promise(BeatPromiseRequest) -> BeatPromiseResponse,
     get_run_value(GetRunValueRequest) -> GetRunValueResponse,
@@ -248,6 +254,10 @@ service! {
     update_namespace(UpdateNamespaceRequest) -> UpdateNamespaceResponse,
     disable_namespace(DisableNamespaceRequest) -> DisableNamespaceResponse,
     enable_namespace(EnableNamespaceRequest) -> EnableNamespaceResponse,
+    list_published_events(ListPublishedEventsRequest) -> ListPublishedEventsResponse,
+    create_trigger(CreateTriggerRequest) -> CreateTriggerResponse,
+    list_triggers(ListTriggersRequest) -> ListTriggersResponse,
+    delete_trigger(DeleteTriggerRequest) -> DeleteTriggerResponse,
     list_queues(ListQueuesRequest) -> ListQueuesResponse,
     pause_queue(PauseQueueRequest) -> PauseQueueResponse,
     resume_queue(ResumeQueueRequest) -> ResumeQueueResponse,

@@ -36,6 +36,7 @@ mod session;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;
+mod topics;
 mod unnamed;
 mod wake;
 mod wire;
@@ -55,6 +56,7 @@ const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     generations::STATEMENTS,
     labels::STATEMENTS,
     nouns::STATEMENTS,
+    topics::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

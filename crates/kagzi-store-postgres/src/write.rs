@@ -7,7 +7,9 @@ use kagzi_store::WriteSet;
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{controls, events, generations, labels, nouns, runs, schedules, session::Session, workers};
+use crate::{
+    controls, events, generations, labels, nouns, runs, schedules, session::Session, topics, workers,
+};
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
@@ -27,6 +29,8 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         namespaces,
         gates,
         nouns,
+        subscribed,
+        unsubscribed,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -43,6 +47,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(schedules::statements(session, schedules));
     sending.extend(controls::statements(session, namespaces, gates));
     sending.extend(nouns::statements(session, nouns));
+    sending.extend(topics::statements(session, subscribed, unsubscribed));
     sending
 }
 

@@ -4,7 +4,7 @@ use kagzi_store::{Backend, StoreError, WriteSet};
 
 use crate::{
     controls, db::Db, events, file_lock::FileLock, generations, labels, nouns, runs, schedules, sound::Check,
-    workers,
+    topics, workers,
 };
 
 kagzi_store::statements! {
@@ -64,7 +64,8 @@ impl Backend for SqliteBackend {
         workers::write(&self.db, &set.workers)?;
         schedules::write(&self.db, &set.schedules)?;
         controls::write(&self.db, &set.namespaces, &set.gates)?;
-        nouns::write(&self.db, &set.nouns)
+        nouns::write(&self.db, &set.nouns)?;
+        topics::write(&self.db, &set.subscribed, &set.unsubscribed)
     }
 }
 

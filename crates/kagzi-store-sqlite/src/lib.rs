@@ -26,6 +26,7 @@ mod schedules;
 mod sound;
 mod sqlite;
 mod store;
+mod topics;
 #[cfg(feature = "turso")]
 mod turso;
 mod value;
@@ -52,6 +53,7 @@ pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     reads::COUNTS,
     reads::STATEMENTS,
     nouns::STATEMENTS,
+    topics::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

@@ -12,6 +12,7 @@ pub mod deadlines;
 pub mod differential;
 pub mod durability;
 pub mod endings;
+pub mod events_published;
 mod factory;
 pub mod gates;
 pub mod generations;
@@ -44,6 +45,7 @@ pub mod start_signals;
 pub mod starts;
 mod suite;
 pub mod timers;
+pub mod triggers;
 pub mod unreadable;
 pub mod workers;
 

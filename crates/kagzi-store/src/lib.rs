@@ -33,6 +33,7 @@ mod statements;
 mod stats;
 mod store;
 mod table;
+mod topics;
 mod turn;
 mod worker_cache;
 
@@ -40,7 +41,7 @@ pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
     Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
     LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX, QueueKey, RetentionRows,
-    RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
+    RetireQuery, RunRows, ScheduleRows, SubscriptionRow, TopicRows, WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -65,4 +66,5 @@ pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
 pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;
+pub use topics::{EventPlace, ListedEvent, Room, TopicReads};
 pub use turn::SweepKind;

@@ -23,6 +23,8 @@ pub struct Done {
     pub schedule_at: Option<Timestamp>,
     /// A person changed a schedule.
     pub schedules_changed: bool,
+    /// An event was published that is to be delivered.
+    pub events_due: bool,
     pub offline: Vec<WorkerId>,
     /// Workers that take nothing new from now on. Only after the commit: one whose drain was not recorded
     /// goes on.
@@ -74,6 +76,7 @@ impl<B: Backend> Turn<'_, B> {
             sweep_at,
             schedule_at: self.schedules.due_at,
             schedules_changed: self.schedules.changed,
+            events_due: self.topics.due,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
             drained: std::mem::take(&mut self.drained),
