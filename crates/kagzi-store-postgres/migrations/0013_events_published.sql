@@ -18,7 +18,8 @@ CREATE TABLE kagzi.published_events (
 
 CREATE UNIQUE INDEX published_events_in_order
     ON kagzi.published_events (namespace_id, topic, event_key, published_at);
-CREATE INDEX published_events_due ON kagzi.published_events (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX published_events_due ON kagzi.published_events (due_at, published_at, namespace_id, topic, event_key)
+ WHERE due_at IS NOT NULL;
 CREATE INDEX published_events_undelivered
     ON kagzi.published_events (namespace_id, topic, event_key, published_at) WHERE due_at IS NOT NULL;
 CREATE INDEX published_events_expired ON kagzi.published_events (expires_at);

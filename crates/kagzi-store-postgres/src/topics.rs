@@ -64,7 +64,7 @@ const KEEP_EVENT: &str = "INSERT INTO kagzi.published_events (namespace_id, topi
 const UNDELIVERED: &str = "SELECT namespace_id, topic, event_key
    FROM kagzi.published_events
   WHERE due_at IS NOT NULL
-  ORDER BY due_at
+  ORDER BY due_at, published_at, namespace_id, topic, event_key
   LIMIT $1";
 
 // Locked, so that two servers do not deliver the same event: the second one waits, and finds out how far the

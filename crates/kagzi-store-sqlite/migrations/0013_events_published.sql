@@ -17,7 +17,8 @@ CREATE TABLE published_events (
 ) STRICT;
 
 CREATE UNIQUE INDEX published_events_in_order ON published_events (namespace_id, topic, event_key, published_at);
-CREATE INDEX published_events_due ON published_events (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX published_events_due ON published_events (due_at, published_at, namespace_id, topic, event_key)
+ WHERE due_at IS NOT NULL;
 CREATE INDEX published_events_undelivered ON published_events (namespace_id, topic, event_key, published_at)
  WHERE due_at IS NOT NULL;
 CREATE INDEX published_events_expired ON published_events (expires_at);

@@ -54,7 +54,7 @@ const KEEP_EVENT: &str = "INSERT INTO published_events (namespace_id, topic, eve
 const UNDELIVERED: &str = "SELECT namespace_id, topic, event_key
    FROM published_events INDEXED BY published_events_due
   WHERE due_at IS NOT NULL
-  ORDER BY due_at
+  ORDER BY due_at, published_at, namespace_id, topic, event_key
   LIMIT ?1";
 
 const FIRST_UNDELIVERED: &str = "SELECT namespace_id, topic, event_key, event_id, published_at, expires_at, due_at,
