@@ -34,6 +34,7 @@ pub struct Hub {
     sweep: Alarm,
     schedules: Alarm,
     questions: Alarm,
+    events: Alarm,
 }
 
 /// Wakes its listener when something is due sooner than it knows.
@@ -201,6 +202,11 @@ impl Hub {
         self.schedules.before(at).await
     }
 
+    /// The same for published events.
+    pub(crate) async fn events_before(&self, at: Timestamp) -> Timestamp {
+        self.events.before(at).await
+    }
+
     /// How many worker streams are open.
     pub fn sessions(&self) -> usize {
         self.sessions.lock().len()
@@ -271,6 +277,10 @@ impl Observer for Hub {
 
     fn schedule_due(&self, at: Timestamp, _changed: bool) {
         self.schedules.ring(at);
+    }
+
+    fn events_due(&self) {
+        self.events.ring(Timestamp(0));
     }
 
     fn lease_lost(&self, lost: LostLease) {

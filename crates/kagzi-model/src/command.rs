@@ -185,6 +185,8 @@ acts! {
         ChildEnded(Box<act::ChildEnded>),
         /// Tells a run the answer of a person.
         TellAnswer(Box<act::TellAnswer>),
+        /// Tells a run of a published event.
+        HearEvent(Box<act::HearEvent>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

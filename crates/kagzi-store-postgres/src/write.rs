@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     controls, events, generations, interventions, labels, notices, nouns, runs, schedules, session::Session,
-    workers,
+    topics, workers,
 };
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
@@ -31,6 +31,8 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         gates,
         nouns,
         people,
+        subscribed,
+        unsubscribed,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -52,6 +54,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         sending.extend(interventions::statements(session, questions));
         sending.extend(notices::statements(session, silenced, notices, settled));
     }
+    sending.extend(topics::statements(session, subscribed, unsubscribed));
     sending
 }
 

@@ -189,16 +189,8 @@ fn bound<T>(row: &Intervention, behind: &[Value<'_>], write: impl FnOnce(&[Value
     let body = json(row);
     let severity = row.severity.map(|severity| severity as u8);
     let (due_at, state, next_at) = (row.due_at(), row.state as u8, row.next_at());
-    let changed: &[Value<'_>; intervention!(changed_width)] = bind![
-        row.key.namespace,
-        row.key.id,
-        row.version,
-        body,
-        due_at,
-        state,
-        next_at,
-        severity,
-    ];
+    let changed: &[Value<'_>; intervention!(changed_width)] =
+        bind![row.key.namespace, row.key.id, row.version, body, due_at, state, next_at, severity,];
     let all: Vec<Value<'_>> = changed.iter().chain(behind).copied().collect();
     write(&all)
 }

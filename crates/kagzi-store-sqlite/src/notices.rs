@@ -84,14 +84,7 @@ pub fn write(db: &Db, people: &PeopleSet) -> Result<(), StoreError> {
     }
     for row in &people.notices {
         let (changed, channel, message) = (changed(row), row.channel as u8, row.message as u8);
-        let fixed = bind![
-            row.question.id,
-            channel,
-            row.recipient,
-            message,
-            row.fields,
-            row.created_at,
-        ];
+        let fixed = bind![row.question.id, channel, row.recipient, message, row.fields, row.created_at,];
         let all: Vec<Value<'_>> = changed.iter().chain(fixed).copied().collect();
         db.execute(INSERT_NOTICE, &all)?;
     }

@@ -184,6 +184,30 @@ macro_rules! conformance {
                 a_cancelled_parent_of_very_many_closes_them_in_bounded_pieces,
                 a_thousand_children_that_end_at_once_wake_their_parent_once,
             }
+            events_published {
+                an_event_reaches_every_run_that_waits_for_it_and_no_other,
+                an_event_counts_once_by_its_id_on_its_topic,
+                a_run_that_waits_later_finds_what_was_published_since_it_was_created,
+                an_event_is_kept_as_long_as_it_is_said_and_goes_then,
+                an_event_that_nobody_delivered_in_time_still_reaches_who_waited,
+                an_event_for_a_run_that_is_executed_is_hinted_and_taken_when_the_code_asks,
+                an_event_and_the_timeout_at_the_same_instant_have_one_winner,
+                a_wait_that_the_code_dropped_hears_of_nothing_until_it_comes_by_again,
+                a_run_that_has_ended_is_forgotten_and_one_that_goes_on_again_finds_what_is_kept,
+                a_run_that_continues_hears_of_no_event_twice,
+                many_runs_hear_of_many_events_in_their_order_and_of_each_once,
+                two_waits_of_one_run_take_two_events,
+                a_disabled_namespace_publishes_nothing_and_answers_repeats,
+                an_event_in_the_commit_of_the_wait_is_heard_once,
+                kept_events_are_listed_both_ways_and_by_topic,
+                a_unary_wait_is_answered_with_what_is_kept_or_parked,
+            }
+            triggers {
+                a_trigger_starts_one_run_per_event_of_its_topic_and_key,
+                triggers_are_bounded_and_one_too_many_is_refused,
+                a_failed_run_is_published_in_its_commit_where_a_trigger_wants_it_and_else_not,
+                a_run_that_waits_for_failures_hears_of_a_timeout,
+            }
             promises {
                 a_promise_is_completed_once_early_or_late,
                 a_parked_run_goes_on_in_the_commit_that_completes_its_promise,

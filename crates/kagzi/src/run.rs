@@ -9,6 +9,7 @@ pub(crate) mod children;
 pub(crate) mod context;
 pub(crate) mod continue_as_new;
 pub(crate) mod ending;
+pub(crate) mod event;
 pub(crate) mod executor;
 pub(crate) mod gather;
 pub(crate) mod inside;

@@ -23,6 +23,7 @@ pub use crate::run::child::{ChildBuilder, ChildHandle, ClosePolicy, TimedChild};
 pub use crate::run::children::ChildrenBuilder;
 pub use crate::run::context::WorkflowContext;
 pub use crate::run::continue_as_new::ContinueAsNew;
+pub use crate::run::event::{EventWait, TimedEventWait};
 pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};
 pub use crate::run::poll::PollBuilder;
 pub use crate::run::promise::{NewPromise, Promise};

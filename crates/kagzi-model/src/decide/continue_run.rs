@@ -46,6 +46,8 @@ impl Rule for Continue {
             requests: seen.requests.clone(),
             handlers: seen.handlers.clone(),
             children: seen.family.as_deref().map(crate::Family::carried).unwrap_or_default(),
+            heard: carried.heard,
+            heard_others: carried.heard_others,
         };
         events.push((continued, Some(input.clone())));
         let run = Run {

@@ -231,8 +231,9 @@ impl Aggregate {
                 closes.iter().for_each(|step| self.close(at, step));
                 opens.iter().for_each(|step| self.open_again(step));
             }
-            EventKind::SignalReceived { channel, id, failure } => {
+            EventKind::SignalReceived { channel, id, failure, published } => {
                 self.hear_of_child(channel);
+                self.hear_event(channel, *published);
                 let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
                 self.mail_mut().receive(channel, Unread { seq, id, failure });
             }
@@ -243,13 +244,14 @@ impl Aggregate {
                 self.note_question(at, channel, step);
                 self.moved = true;
             }
-            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure, published } => {
                 let end = match failure.clone() {
                     None => StepEnd::Recorded,
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
                 self.hear_of_child(channel);
+                self.hear_event(channel, *published);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
                 let mail = self.mail_mut();
@@ -295,12 +297,21 @@ impl Aggregate {
                 self.forget_closed_children(at);
             }
             EventKind::RunContinued {
-                epoch, taken, unread, closed, requests, handlers, children, ..
+                epoch,
+                taken,
+                unread,
+                closed,
+                requests,
+                handlers,
+                children,
+                heard,
+                heard_others,
+                ..
             } => {
                 *self = Aggregate {
                     requests: requests.clone(),
                     handlers: handlers.clone(),
-                    mail: Mail::beginning(taken, unread, closed),
+                    mail: Mail::beginning(taken, unread, closed, heard, *heard_others),
                     family: Family::beginning(children),
                     continued_under: *epoch,
                     unknown: self.unknown.take(),

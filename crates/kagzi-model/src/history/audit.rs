@@ -89,7 +89,7 @@ impl Audit {
                 self.closed.extend(closed.iter().map(|channel| (channel.clone(), None)));
                 self.children.extend(children.iter().map(|child| (child.run, AuditedChild::default())));
             }
-            EventKind::SignalReceived { channel, id, failure } => {
+            EventKind::SignalReceived { channel, id, failure, .. } => {
                 self.come(channel, id);
                 if self.closed.contains_key(channel) {
                     self.broken.push(REFUSED);

@@ -100,7 +100,7 @@ impl Projection for Journal {
                 self.waits.insert(step.clone(), (channel.clone(), until, None));
                 self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
             }
-            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure, .. } => {
                 let known = self.waits.entry(step.clone()).or_insert_with(|| (channel.clone(), None, None));
                 known.2 = Some(received.unwrap_or(event.seq));
                 let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);

@@ -17,7 +17,7 @@ fn history() -> Vec<Event> {
         progressed("b"),
         completed("a"),
         completed("c"),
-        EventKind::SignalReceived { channel: "paid".into(), id: "1".into(), failure: None },
+        EventKind::SignalReceived { channel: "paid".into(), id: "1".into(), failure: None, published: None },
         EventKind::WaitEnded {
             step: "w".into(),
             position,
@@ -25,6 +25,7 @@ fn history() -> Vec<Event> {
             id: "1".into(),
             received: Some(7),
             failure: None,
+            published: None,
         },
     ];
     let payload = |seq: u64| (seq != 8).then(|| Payload::new(seq.to_string().into_bytes()));

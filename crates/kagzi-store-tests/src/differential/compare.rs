@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use kagzi_model::{
-    Event, EventKind, Gate, Name, Namespace, Run, State, Timestamp, WorkerId, attempts, journal,
-    schedule::Schedule,
+    Event, EventKind, Gate, Name, Namespace, Noun, NounRow, Run, State, Timestamp, Trigger, WorkerId,
+    attempts, journal, schedule::Schedule,
 };
 use kagzi_store::{
-    Cursor, Depth, Direction, PageRequest, RunFilter, RunView, ScheduleFilter, Store, WorkerFilter,
-    WorkerView,
+    Cursor, Depth, Direction, ListedEvent, PageRequest, RunFilter, RunView, ScheduleFilter, Store,
+    WorkerFilter, WorkerView,
 };
 
 use super::world::World;
@@ -23,6 +23,8 @@ struct Dump {
     namespace: Option<Namespace>,
     gates: Vec<Gate>,
     depths: Vec<Depth>,
+    triggers: Vec<NounRow>,
+    kept: Vec<ListedEvent>,
 }
 
 pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
@@ -43,6 +45,8 @@ pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
         assert_eq!(here.namespace, there.namespace, "a namespace differs; {shown}");
         assert_eq!(here.gates, there.gates, "different gates; {shown}");
         assert_eq!(here.depths, there.depths, "different queues; {shown}");
+        assert_eq!(here.triggers, there.triggers, "different triggers; {shown}");
+        assert_eq!(here.kept, there.kept, "different events; {shown}");
         within_limits(&here, shown);
     }
 }
@@ -84,8 +88,10 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
     let gates = store.gates(namespace).await.unwrap();
     assert!(gates.iter().all(|gate| !gate.is_open()), "an open gate has no row: {gates:?}");
     let depths = store.depths(namespace, Timestamp::MAX).await.unwrap();
+    let triggers = store.nouns(namespace, Trigger::KIND, Direction::Next, None, 1_000).await.unwrap();
+    let kept = store.kept_events(namespace, None, Direction::Next, None, 10_000).await.unwrap();
     let namespace = store.namespace(namespace).await.unwrap();
-    Dump { runs, workers, schedules, namespace, gates, depths }
+    Dump { runs, workers, schedules, namespace, gates, depths, triggers, kept }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.

@@ -1,7 +1,8 @@
 //! What can be asked of a lane, each with the type of its answer: said once, in the list below.
 
 use kagzi_model::{
-    Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, Worker,
+    Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, PublishEvent,
+    PublishRejection, PublishReply, Worker,
     intervention::{InterventionRejection, InterventionRequest, Notice},
     schedule::{ScheduleRejection, ScheduleRequest},
 };
@@ -109,6 +110,7 @@ requests! {
     Intervention(InterventionRequest) => Result<InterventionReply, InterventionRejection>;
     TakeNotices(TakeNotices) => Vec<Notice>;
     SettleNotice(SettleNotice) => ();
+    Publish(PublishEvent) => Result<PublishReply, PublishRejection>;
     Sweep(SweepKind) => Swept;
     Close(Close) => ();
 }
@@ -138,6 +140,7 @@ impl Message {
             | Message::Intervention(_)
             | Message::TakeNotices(_)
             | Message::SettleNotice(_)
+            | Message::Publish(_)
             | Message::Sweep(_)
             | Message::Close(_)
             | Message::Wake { .. }
@@ -149,6 +152,7 @@ impl Message {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Message::Schedule(ask) => ask.request.payload_bytes(),
+            Message::Publish(ask) => ask.request.payload.data.len(),
             other => other.commands().iter().map(Command::payload_bytes).sum(),
         }
     }

@@ -136,6 +136,7 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Intervention(_)
         | Message::TakeNotices(_)
         | Message::SettleNotice(_)
+        | Message::Publish(_)
         | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }

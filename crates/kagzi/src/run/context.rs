@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::run::child::ChildBuilder;
 use crate::run::children::ChildrenBuilder;
+use crate::run::event::EventWait;
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::label::run_label;
@@ -141,6 +142,23 @@ impl WorkflowContext {
     /// ```
     pub fn signal<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> SignalWait<T> {
         SignalWait::new(self, channel)
+    }
+
+    /// Waits for an event that somebody publishes on this topic, with
+    /// [`Client::publish`](crate::client::Client::publish) or `kagzi event publish`: every run that waits for
+    /// it hears of it. One that was published since this run was created, is still kept and was not heard of
+    /// before is taken at once. Topics under `kagzi/` are the engine's: `kagzi/workflow.failed`, with a
+    /// workflow type as the key, is told of runs that fail.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, id: String) -> anyhow::Result<String> {
+    ///     let cents: u64 = ctx.event("order.paid").key(&id).await?;
+    ///     ctx.run("ship", async move { Ok(format!("shipped for {cents}")) }).await
+    /// }
+    /// ```
+    pub fn event<T: DeserializeOwned + Send + 'static>(&self, topic: &str) -> EventWait<T> {
+        EventWait::new(self, topic)
     }
 
     /// Makes a promise: something that somebody outside completes or fails, once. Awaited, it is durable and
