@@ -53,7 +53,7 @@ fn fail_with(lease: &LeaseRef, path: &str) -> Command {
     lease.report(act::Fail { failure, step: Some(path.into()) })
 }
 
-fn reopen(stage: &Stage, run: RunId, from: Option<&str>, request: Option<&str>) -> Command {
+pub(crate) fn reopen(stage: &Stage, run: RunId, from: Option<&str>, request: Option<&str>) -> Command {
     let namespace = stage.namespace.clone();
     RunKey::new(namespace, run).order(
         Author::new("tester", ""),

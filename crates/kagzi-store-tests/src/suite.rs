@@ -214,6 +214,7 @@ macro_rules! conformance {
                 who_has_no_right_to_a_promise_learns_and_changes_nothing,
                 the_time_of_a_promise_counts_from_when_it_was_made,
                 a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_them,
+                a_promise_that_has_failed_is_told_again_to_a_run_that_is_retried,
                 the_last_value_counts_and_a_replay_sets_nothing_again,
             }
             start_signals {
@@ -238,6 +239,7 @@ macro_rules! conformance {
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
                 children_are_the_runs_own_in_every_generation,
+                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }
