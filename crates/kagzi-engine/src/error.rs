@@ -1,7 +1,8 @@
 //! Why a call on the engine failed.
 
 use kagzi_model::{
-    ControlRejection, NounRejection, PublishRejection, Rejection, schedule::ScheduleRejection,
+    ControlRejection, NounRejection, PublishRejection, Rejection, intervention::InterventionRejection,
+    schedule::ScheduleRejection,
 };
 use kagzi_store::{RegistryError, StoreError};
 
@@ -20,6 +21,8 @@ pub enum EngineError {
     Noun(#[from] NounRejection),
     #[error(transparent)]
     Publish(#[from] PublishRejection),
+    #[error(transparent)]
+    Intervention(#[from] InterventionRejection),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -12,6 +12,7 @@ mod error;
 mod events;
 mod explain;
 mod hub;
+mod interventions;
 mod journals;
 mod nouns;
 mod outline;

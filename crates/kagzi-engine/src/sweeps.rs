@@ -6,6 +6,7 @@ mod ends_elsewhere;
 mod events;
 mod leases;
 mod periodic;
+mod questions;
 mod retention;
 mod schedules;
 
@@ -138,6 +139,7 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
         spawn(leases::Leases::new(engine), engine, stop),
         spawn(schedules::Schedules, engine, stop),
         spawn(events::Events, engine, stop),
+        spawn(questions::Questions, engine, stop),
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),

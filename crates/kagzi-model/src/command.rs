@@ -125,6 +125,8 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// Asks a person, and waits for the answer.
+        Ask(Box<act::Ask>),
         /// Makes a promise that somebody outside completes.
         MakePromise(Box<act::MakePromise>),
         /// Publishes a value of the run.
@@ -183,6 +185,8 @@ acts! {
         ChildEnded(Box<act::ChildEnded>),
         /// Tells a run of a published event.
         HearEvent(Box<act::HearEvent>),
+        /// Tells a run the answer of a person.
+        TellAnswer(Box<act::TellAnswer>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

@@ -4,9 +4,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{
-    Failure, Name, PROMISE_CHANNEL, Promise, Timestamp, is_child_channel, is_event_channel,
+    Failure, Name, PROMISE_CHANNEL, Promise, Timestamp,
+    intervention::is_person_channel,
+    is_child_channel, is_event_channel,
     limits::{ENDS_KEPT, TAKEN_KEPT},
 };
 
@@ -31,6 +34,8 @@ pub struct Mail {
     heard: HashMap<Name, Timestamp>,
     /// The same for channels that earlier generations heard on and that are not listed any more.
     heard_others: Option<Timestamp>,
+    /// The steps that wait for a person, each with the id of its question.
+    pub(crate) questions: HashMap<Name, Uuid>,
 }
 
 /// What is known of a wait.
@@ -122,7 +127,8 @@ impl Mail {
     /// ended.
     pub fn carried(&self) -> Carried {
         // A promise belongs to the code that made it: the next generation may make one of the same name.
-        let is_own = |name: &&Name| !name.starts_with(PROMISE_CHANNEL);
+        // So does a question to a person.
+        let is_own = |name: &&Name| !name.starts_with(PROMISE_CHANNEL) && !is_person_channel(name);
         let mut names: Vec<&Name> = self.channels.keys().filter(is_own).collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
@@ -203,6 +209,11 @@ impl Mail {
         self.channels.get(channel).is_some_and(|channel| channel.closed)
     }
 
+    /// The questions whose answers the code waits for, by step.
+    pub fn questions(&self) -> &HashMap<Name, Uuid> {
+        &self.questions
+    }
+
     /// The next signal on this channel.
     pub fn next(&self, channel: &Name) -> Option<&Unread> {
         self.channels.get(channel)?.unread.front()
@@ -224,8 +235,13 @@ impl Mail {
     }
 
     /// What lies on this channel and no wait has taken.
-    pub fn unread_on(&self, channel: &Name) -> usize {
+    pub fn unread_len_on(&self, channel: &Name) -> usize {
         self.channels.get(channel).map_or(0, |channel| channel.unread.len())
+    }
+
+    /// All signals on this channel that no wait has taken, oldest first.
+    pub fn unread_on(&self, channel: &Name) -> impl Iterator<Item = &Unread> {
+        self.channels.get(channel).into_iter().flat_map(|channel| &channel.unread)
     }
 
     /// Signals of others that no wait has taken. What the engine itself tells is bounded where it begins.

@@ -8,7 +8,8 @@ use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
 use crate::{
-    controls, events, generations, labels, nouns, runs, schedules, session::Session, topics, workers,
+    controls, events, generations, interventions, labels, notices, nouns, runs, schedules, session::Session,
+    topics, workers,
 };
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
@@ -31,6 +32,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         nouns,
         subscribed,
         unsubscribed,
+        people,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -48,6 +50,11 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(controls::statements(session, namespaces, gates));
     sending.extend(nouns::statements(session, nouns));
     sending.extend(topics::statements(session, subscribed, unsubscribed));
+    if let Some(people) = people {
+        let kagzi_store::PeopleSet { questions, silenced, notices, settled } = *people;
+        sending.extend(interventions::statements(session, questions));
+        sending.extend(notices::statements(session, silenced, notices, settled));
+    }
     sending
 }
 

@@ -4,6 +4,7 @@
 mod controls;
 mod events;
 mod generations;
+mod interventions;
 mod labels;
 mod nouns;
 mod retention;
@@ -23,6 +24,7 @@ use crate::StoreError;
 pub use controls::ControlRows;
 pub use events::EventRow;
 pub use generations::{Continued, OLD_ROWS_MAX};
+pub use interventions::{DueQuestion, InterventionRows, PeopleSet};
 pub use labels::LabelRow;
 pub use nouns::NounRows;
 pub use retention::{RetentionRows, RetireQuery};
@@ -92,6 +94,8 @@ pub struct WriteSet {
     pub subscribed: Vec<SubscriptionRow>,
     /// Waits for events that are over: a row that is gone already is no error.
     pub unsubscribed: Vec<SubscriptionRow>,
+    /// Questions to people and the outbox; none in nearly every batch.
+    pub people: Option<Box<PeopleSet>>,
 }
 
 impl WriteSet {
@@ -108,13 +112,22 @@ impl WriteSet {
             && self.nouns.is_empty()
             && self.subscribed.is_empty()
             && self.unsubscribed.is_empty()
+            && self.people.is_none()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
 pub trait Backend:
-    RunRows + WorkerRows + ScheduleRows + ControlRows + NounRows + TopicRows + RetentionRows + 'static
+    RunRows
+    + WorkerRows
+    + ScheduleRows
+    + ControlRows
+    + NounRows
+    + TopicRows
+    + InterventionRows
+    + RetentionRows
+    + 'static
 {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -1,10 +1,12 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
+mod asking;
 mod label_rows;
 mod listening;
 mod released;
 mod touched;
 
+use asking::questions;
 use label_rows::label_rows;
 use released::log_release;
 pub use touched::{LeaseMove, Touched};
@@ -19,6 +21,7 @@ use crate::{
     WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
+    turn::Asking,
 };
 
 /// One batch being folded.
@@ -48,6 +51,8 @@ pub struct Fold<'a> {
     pub follow: Vec<Command>,
     /// Runs that ended badly and may owe their namespace's handler a start.
     pub failed: Vec<RunId>,
+    /// Questions to people that were asked or that nobody waits for any more.
+    pub asking: Vec<Asking>,
 }
 
 /// What one start has in common with a second one that is to find its run: the business id with its
@@ -96,6 +101,7 @@ impl<'a> Fold<'a> {
             touched: Touched::default(),
             follow: Vec::new(),
             failed: Vec::new(),
+            asking: Vec::new(),
         }
     }
 
@@ -289,6 +295,7 @@ impl<'a> Fold<'a> {
             self.note(command, &before, &events);
         }
         let entry = self.cache.get_mut(id).expect("a decided run is known");
+        let asked = questions(&entry.aggregate);
         for (kind, payload) in events {
             entry.aggregate.absorb(self.now, &kind);
             if let (EventKind::SignalReceived { channel, .. }, Some(lease)) =
@@ -325,7 +332,10 @@ impl<'a> Fold<'a> {
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });
         }
-        self.listening.after(id, self.cache);
+        self.listening.after(id, &entry.aggregate);
+        if !asked.is_empty() || entry.aggregate.mail.is_some() {
+            asking::note(command, asked, &entry.aggregate, &mut self.asking);
+        }
         reply
     }
 

@@ -36,6 +36,7 @@ mod controls;
 mod counters;
 mod done;
 mod follow_up;
+mod interventions;
 mod loading;
 mod look_ahead;
 mod nouns;
@@ -63,6 +64,7 @@ use crate::{
 };
 
 pub use done::Done;
+pub use interventions::Asking;
 pub use sweep::SweepKind;
 pub use unanswered_leases::UnansweredLease;
 
@@ -133,6 +135,8 @@ pub struct Turn<'a, B> {
     /// Known for this turn alone: other servers change them too.
     nouns: Table<NounRow>,
     topics: topics::TopicTurn,
+    /// Questions to people; only a turn that has to do with any has this.
+    people: Option<Box<interventions::People>>,
     counters: counters::TurnCounters,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
@@ -186,6 +190,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             schedules: schedules::ScheduleChanges::default(),
             nouns: Table::default(),
             topics: topics::TopicTurn::default(),
+            people: None,
             counters: counters::TurnCounters::default(),
             wrote: false,
             committing: false,
@@ -305,6 +310,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
             Message::Noun(ask) => ask.answer(Box::pin(self.change_noun(&*ask.request.0)).await?),
             Message::Publish(ask) => ask.answer(Box::pin(self.publish(&ask.request)).await?),
+            Message::Intervention(ask) => {
+                ask.answer(Box::pin(self.change_intervention(&ask.request)).await?);
+            }
+            Message::TakeNotices(ask) => ask.answer(Box::pin(self.take_notices(ask.request)).await?),
+            Message::SettleNotice(ask) => {
+                self.settle_notice(&ask.request);
+                ask.answer(());
+            }
             Message::Sweep(ask) => ask.answer(Box::pin(self.sweep(ask.request)).await?),
             Message::Wake { key } => self.board.mark(key.as_ref()),
             Message::Opened { gate } => self.board.unblock(gate),
@@ -332,6 +345,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         if !set.subscribed.is_empty() {
             self.controls.topics.somebody_listens();
         }
+        let people = self.people.as_mut().map(|people| people.drain());
+        set.people = people.filter(|people| !people.is_empty()).map(Box::new);
         if set.is_empty() {
             return Ok(());
         }

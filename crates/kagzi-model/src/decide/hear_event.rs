@@ -32,7 +32,7 @@ impl Rule for HearEvent {
         let channel = self.topic.channel();
         let is_new = self.published > seen.heard_until(&channel);
         let waits = self.opening || seen.waits_on(&channel).is_some();
-        let has_room = seen.mail.as_deref().is_none_or(|mail| mail.unread_on(&channel) < UNREAD_MAX);
+        let has_room = seen.mail.as_deref().is_none_or(|mail| mail.unread_len_on(&channel) < UNREAD_MAX);
         (seen.run.state.finished() || !is_new || !waits || !has_room).then_some(Done::BEFORE)
     }
 

@@ -3,7 +3,7 @@
 use kagzi_model::{
     Aggregate, Author, ClosePolicy, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef,
     Name, OnFailure, Order, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State,
-    StepRef, StepResult, Timestamp, Topic, Wait, Wake, WorkerId, act, child_channel,
+    StepRef, StepResult, Timestamp, Topic, Wait, Wake, WorkerId, act, child_channel, intervention,
 };
 use uuid::Uuid;
 
@@ -278,6 +278,8 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("AwaitSignal", await_signal(&lease, step("wait", 4), "approved", None)),
         ("AwaitSignal, unread", await_signal(&lease, step("wait", 4), "orders", None)),
         ("AwaitSignal, no time", await_signal(&lease, step("wait", 4), "approved", Some(0))),
+        ("Ask", ask(&lease, step("refund", 4), false)),
+        ("Ask and park", ask(&lease, step("refund", 4), true)),
         ("StartChild", start_child(&lease, step("child", 9), true)),
         ("StartChild, not awaited", start_child(&lease, step("child", 9), false)),
         ("StartChild, known", start_child(&lease, step("child-5", 5), true)),
@@ -285,6 +287,19 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Block", lease.report(act::Block { message: "code changed".into() })),
         ("Renew", lease.report(act::Renew { until: NOW.plus_ms(30_000) })),
     ]
+}
+
+fn ask(lease: &LeaseRef, step: StepRef, park: bool) -> Command {
+    let ask = Box::new(intervention::Ask::new(intervention::InterventionType::Approval, "Refund 30?"));
+    lease.report(act::Ask { step, ask, park })
+}
+
+fn tell_answer(step: &str) -> Command {
+    let (payload, failure) = (Payload::new(&b"{}"[..]), None);
+    let (by, source, answer) = (Some("ada".into()), "user".into(), "approved".into());
+    let (question, tell) = (Uuid::from_u128(9), intervention::Tell { payload, failure });
+    let told = act::TellAnswer { step: step.into(), question, tell, by, source, answer };
+    RunKey::new(namespace(), RUN).duty(told)
 }
 
 fn start_child(lease: &LeaseRef, step: StepRef, awaited: bool) -> Command {
@@ -426,6 +441,7 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
         ("HearEvent", hear_event(false)),
         ("HearEvent, a wait opens", hear_event(true)),
+        ("TellAnswer", tell_answer("refund")),
         ("ChildEnded", child_ended(CHILD, "end:7", false)),
         ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
         (

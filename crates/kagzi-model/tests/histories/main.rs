@@ -1,11 +1,13 @@
 //! Random histories of one run, played through `decide`.
 
+mod audit;
 mod children;
 mod generations;
 mod invariants;
 mod labels;
 mod late_repeats;
 mod play;
+mod questions;
 mod rebuild;
 mod signals;
 

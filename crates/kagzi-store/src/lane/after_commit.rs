@@ -41,6 +41,9 @@ impl<B: Backend> Lane<B> {
         if done.events_due {
             self.observer.events_due();
         }
+        if let Some(at) = done.question_at {
+            self.observer.question_due(at);
+        }
         if !done.waiting.is_empty() {
             self.observer.waiting(done.waiting);
         }

@@ -3,13 +3,15 @@
 use kagzi_model::{
     Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, PublishEvent,
     PublishRejection, PublishReply, Worker,
+    intervention::{InterventionRejection, InterventionRequest, Notice},
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::oneshot;
 
 use crate::{
-    Beat, BeatAnswer, ChangeGate, ChangeNamespace, ChangeNoun, CutOff, Demand, Deregister, Drain, Offline,
-    Outcome, QueueKey, Register, RegistryError, ScheduleReply, StoreError, SweepKind, Swept,
+    Beat, BeatAnswer, ChangeGate, ChangeNamespace, ChangeNoun, CutOff, Demand, Deregister, Drain,
+    InterventionReply, Offline, Outcome, QueueKey, Register, RegistryError, ScheduleReply, SettleNotice,
+    StoreError, SweepKind, Swept, TakeNotices,
 };
 
 /// Where an answer goes.
@@ -106,6 +108,9 @@ requests! {
     Gate(ChangeGate) => Result<Gate, ControlRejection>;
     Noun(ChangeNoun) => Result<NounRow, NounRejection>;
     Publish(PublishEvent) => Result<PublishReply, PublishRejection>;
+    Intervention(InterventionRequest) => Result<InterventionReply, InterventionRejection>;
+    TakeNotices(TakeNotices) => Vec<Notice>;
+    SettleNotice(SettleNotice) => ();
     Sweep(SweepKind) => Swept;
     Close(Close) => ();
 }
@@ -133,6 +138,9 @@ impl Message {
             | Message::Gate(_)
             | Message::Noun(_)
             | Message::Publish(_)
+            | Message::Intervention(_)
+            | Message::TakeNotices(_)
+            | Message::SettleNotice(_)
             | Message::Sweep(_)
             | Message::Close(_)
             | Message::Wake { .. }

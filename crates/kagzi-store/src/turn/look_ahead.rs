@@ -134,6 +134,9 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Gate(_)
         | Message::Noun(_)
         | Message::Publish(_)
+        | Message::Intervention(_)
+        | Message::TakeNotices(_)
+        | Message::SettleNotice(_)
         | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Aggregate;
-use crate::{Mail, Name, Step, StepState, Timestamp, is_event_channel};
+use crate::{
+    Mail, Name, Step, StepState, Timestamp,
+    intervention::{is_person_channel, question_id},
+    is_event_channel,
+};
 
 impl Aggregate {
     /// The oldest open wait on this channel that the code has not dropped.
@@ -53,6 +57,23 @@ impl Aggregate {
     pub(super) fn hear_event(&mut self, channel: &Name, published: Option<Timestamp>) {
         if let Some(published) = published {
             self.mail_mut().hear(channel, published);
+        }
+    }
+
+    /// A wait for a person began: its question is open from here on. Its id follows from its place in the
+    /// history.
+    pub(super) fn note_question(&mut self, at: Timestamp, channel: &Name, step: &Name) {
+        if is_person_channel(channel) {
+            let id = question_id(self.run.id, at, self.last_seq);
+            self.mail_mut().questions.insert(step.clone(), id);
+        }
+    }
+
+    /// The run has ended: nobody wants an answer any more.
+    #[inline(always)]
+    pub(super) fn forget_questions(&mut self) {
+        if let Some(mail) = &mut self.mail {
+            mail.questions.clear();
         }
     }
 
