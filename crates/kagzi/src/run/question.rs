@@ -367,7 +367,10 @@ async fn ask(called: Called, asked: Box<v1::Question>) -> anyhow::Result<Heard> 
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
+                return Ok(Heard::Failed {
+                    id: entry.signal_id,
+                    failure: entry.failure.map(|failure| *failure),
+                });
             }
             // It is open, or its failure was forgiven.
             StepStatus::Waiting | StepStatus::Pending => {}
