@@ -20,9 +20,9 @@ pub enum EngineError {
     #[error(transparent)]
     Noun(#[from] NounRejection),
     #[error(transparent)]
-    Intervention(#[from] InterventionRejection),
-    #[error(transparent)]
     Publish(#[from] PublishRejection),
+    #[error(transparent)]
+    Intervention(#[from] InterventionRejection),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -33,8 +33,8 @@ pub struct Hub {
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,
-    questions: Alarm,
     events: Alarm,
+    questions: Alarm,
 }
 
 /// Wakes its listener when something is due sooner than it knows.

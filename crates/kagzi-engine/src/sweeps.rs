@@ -138,8 +138,8 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
     let others = [
         spawn(leases::Leases::new(engine), engine, stop),
         spawn(schedules::Schedules, engine, stop),
-        spawn(questions::Questions, engine, stop),
         spawn(events::Events, engine, stop),
+        spawn(questions::Questions, engine, stop),
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),

@@ -28,14 +28,14 @@ pub struct Mail {
     pub(crate) promises: HashMap<Name, Promise>,
     /// How often the code has set each of its values, by name.
     values: HashMap<Name, u64>,
-    /// The steps that wait for a person, each with the id of its question.
-    pub(crate) questions: HashMap<Name, Uuid>,
     /// A step has waited for an event.
     waited_for_events: bool,
     /// Up to which event of its topic each channel has heard.
     heard: HashMap<Name, Timestamp>,
     /// The same for channels that earlier generations heard on and that are not listed any more.
     heard_others: Option<Timestamp>,
+    /// The steps that wait for a person, each with the id of its question.
+    pub(crate) questions: HashMap<Name, Uuid>,
 }
 
 /// What is known of a wait.
@@ -219,11 +219,6 @@ impl Mail {
         self.channels.get(channel)?.unread.front()
     }
 
-    /// All signals on this channel that no wait has taken, oldest first.
-    pub fn unread_on(&self, channel: &Name) -> impl Iterator<Item = &Unread> {
-        self.channels.get(channel).into_iter().flat_map(|channel| &channel.unread)
-    }
-
     /// A step has waited for an event.
     pub fn has_waited_for_events(&self) -> bool {
         self.waited_for_events
@@ -239,9 +234,14 @@ impl Mail {
         *heard = published.max(*heard);
     }
 
-    /// How much lies on this channel that no wait has taken.
+    /// What lies on this channel and no wait has taken.
     pub fn unread_len_on(&self, channel: &Name) -> usize {
         self.channels.get(channel).map_or(0, |channel| channel.unread.len())
+    }
+
+    /// All signals on this channel that no wait has taken, oldest first.
+    pub fn unread_on(&self, channel: &Name) -> impl Iterator<Item = &Unread> {
+        self.channels.get(channel).into_iter().flat_map(|channel| &channel.unread)
     }
 
     /// Signals of others that no wait has taken. What the engine itself tells is bounded where it begins.

@@ -20,8 +20,8 @@ pub fn from_engine(error: EngineError) -> Status {
         EngineError::Registry(refused) => from_registry(&refused),
         EngineError::Schedule(rejection) => from_schedule(&rejection),
         EngineError::Noun(rejection) => from_noun(&rejection),
-        EngineError::Intervention(rejection) => from_intervention(&rejection),
         EngineError::Publish(rejection) => from_publish(&rejection),
+        EngineError::Intervention(rejection) => from_intervention(&rejection),
         EngineError::Store(error) => from_store(&error),
     }
 }

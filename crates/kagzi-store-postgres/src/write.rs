@@ -30,9 +30,9 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         namespaces,
         gates,
         nouns,
-        people,
         subscribed,
         unsubscribed,
+        people,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -49,12 +49,12 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(schedules::statements(session, schedules));
     sending.extend(controls::statements(session, namespaces, gates));
     sending.extend(nouns::statements(session, nouns));
+    sending.extend(topics::statements(session, subscribed, unsubscribed));
     if let Some(people) = people {
         let kagzi_store::PeopleSet { questions, silenced, notices, settled } = *people;
         sending.extend(interventions::statements(session, questions));
         sending.extend(notices::statements(session, silenced, notices, settled));
     }
-    sending.extend(topics::statements(session, subscribed, unsubscribed));
     sending
 }
 

@@ -19,8 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010_worker_versions.sql"),
     include_str!("../migrations/0011_generations.sql"),
     include_str!("../migrations/0012_nouns.sql"),
-    include_str!("../migrations/0013_events_published.sql"),
-    include_str!("../migrations/0014_people.sql"),
+    include_str!("../migrations/0013_people.sql"),
+    include_str!("../migrations/0014_events_published.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

@@ -90,12 +90,12 @@ pub struct WriteSet {
     /// Guarded by the versions of their namespaces.
     pub gates: Changes<Gate>,
     pub nouns: Changes<NounRow>,
-    /// Questions to people and the outbox; none in nearly every batch.
-    pub people: Option<Box<PeopleSet>>,
     /// Waits for events that were opened: a row that is there already stays.
     pub subscribed: Vec<SubscriptionRow>,
     /// Waits for events that are over: a row that is gone already is no error.
     pub unsubscribed: Vec<SubscriptionRow>,
+    /// Questions to people and the outbox; none in nearly every batch.
+    pub people: Option<Box<PeopleSet>>,
 }
 
 impl WriteSet {
@@ -110,9 +110,9 @@ impl WriteSet {
             && self.namespaces.is_empty()
             && self.gates.is_empty()
             && self.nouns.is_empty()
-            && self.people.is_none()
             && self.subscribed.is_empty()
             && self.unsubscribed.is_empty()
+            && self.people.is_none()
     }
 }
 
@@ -124,8 +124,8 @@ pub trait Backend:
     + ScheduleRows
     + ControlRows
     + NounRows
-    + InterventionRows
     + TopicRows
+    + InterventionRows
     + RetentionRows
     + 'static
 {

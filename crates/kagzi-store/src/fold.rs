@@ -332,10 +332,10 @@ impl<'a> Fold<'a> {
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });
         }
+        self.listening.after(id, &entry.aggregate);
         if !asked.is_empty() || entry.aggregate.mail.is_some() {
             asking::note(command, asked, &entry.aggregate, &mut self.asking);
         }
-        self.listening.after(id, self.cache);
         reply
     }
 

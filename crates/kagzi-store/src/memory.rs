@@ -42,10 +42,10 @@ struct Tables {
     namespaces: BTreeMap<Name, Namespace>,
     gates: BTreeMap<GateKey, Gate>,
     nouns: BTreeMap<NounKey, NounRow>,
-    interventions: BTreeMap<InterventionKey, Intervention>,
-    notices: BTreeMap<(Name, Name), Notice>,
     published: BTreeMap<(TopicKey, Timestamp), PublishedEvent>,
     subscriptions: BTreeSet<SubscriptionRow>,
+    interventions: BTreeMap<InterventionKey, Intervention>,
+    notices: BTreeMap<(Name, Name), Notice>,
 }
 
 /// Makes in-memory stores.

@@ -134,9 +134,9 @@ pub struct Turn<'a, B> {
     schedules: schedules::ScheduleChanges,
     /// Known for this turn alone: other servers change them too.
     nouns: Table<NounRow>,
+    topics: topics::TopicTurn,
     /// Questions to people; only a turn that has to do with any has this.
     people: Option<Box<interventions::People>>,
-    topics: topics::TopicTurn,
     counters: counters::TurnCounters,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
@@ -189,8 +189,8 @@ impl<'a, B: Backend> Turn<'a, B> {
             lease_moves_counted: 0,
             schedules: schedules::ScheduleChanges::default(),
             nouns: Table::default(),
-            people: None,
             topics: topics::TopicTurn::default(),
+            people: None,
             counters: counters::TurnCounters::default(),
             wrote: false,
             committing: false,
@@ -309,6 +309,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Namespace(ask) => ask.answer(Box::pin(self.change_namespace(&ask.request)).await?),
             Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
             Message::Noun(ask) => ask.answer(Box::pin(self.change_noun(&*ask.request.0)).await?),
+            Message::Publish(ask) => ask.answer(Box::pin(self.publish(&ask.request)).await?),
             Message::Intervention(ask) => {
                 ask.answer(Box::pin(self.change_intervention(&ask.request)).await?);
             }
@@ -317,7 +318,6 @@ impl<'a, B: Backend> Turn<'a, B> {
                 self.settle_notice(&ask.request);
                 ask.answer(());
             }
-            Message::Publish(ask) => ask.answer(Box::pin(self.publish(&ask.request)).await?),
             Message::Sweep(ask) => ask.answer(Box::pin(self.sweep(ask.request)).await?),
             Message::Wake { key } => self.board.mark(key.as_ref()),
             Message::Opened { gate } => self.board.unblock(gate),
@@ -342,11 +342,11 @@ impl<'a, B: Backend> Turn<'a, B> {
         set.namespaces = self.controls.namespaces.drain();
         set.gates = self.controls.gates.drain();
         set.nouns = self.nouns.drain();
-        let people = self.people.as_mut().map(|people| people.drain());
-        set.people = people.filter(|people| !people.is_empty()).map(Box::new);
         if !set.subscribed.is_empty() {
             self.controls.topics.somebody_listens();
         }
+        let people = self.people.as_mut().map(|people| people.drain());
+        set.people = people.filter(|people| !people.is_empty()).map(Box::new);
         if set.is_empty() {
             return Ok(());
         }

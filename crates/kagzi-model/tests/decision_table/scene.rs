@@ -439,9 +439,9 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("CompletePromise, its token", complete_promise("payment", Some("hash"))),
         ("CompletePromise, a wrong token", complete_promise("payment", Some("other"))),
         ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
-        ("TellAnswer", tell_answer("refund")),
         ("HearEvent", hear_event(false)),
         ("HearEvent, a wait opens", hear_event(true)),
+        ("TellAnswer", tell_answer("refund")),
         ("ChildEnded", child_ended(CHILD, "end:7", false)),
         ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
         (

@@ -33,8 +33,8 @@ impl Listening {
 
     /// The run has changed.
     #[inline]
-    pub fn after(&mut self, id: RunId, cache: &Cache) {
-        if cache.get(id).is_some_and(|entry| entry.aggregate.has_waited_for_events()) {
+    pub fn after(&mut self, id: RunId, seen: &Aggregate) {
+        if seen.has_waited_for_events() {
             // It had not waited for one before.
             self.written.entry(id).or_default();
         }

@@ -107,10 +107,10 @@ requests! {
     Namespace(ChangeNamespace) => Result<Namespace, ControlRejection>;
     Gate(ChangeGate) => Result<Gate, ControlRejection>;
     Noun(ChangeNoun) => Result<NounRow, NounRejection>;
+    Publish(PublishEvent) => Result<PublishReply, PublishRejection>;
     Intervention(InterventionRequest) => Result<InterventionReply, InterventionRejection>;
     TakeNotices(TakeNotices) => Vec<Notice>;
     SettleNotice(SettleNotice) => ();
-    Publish(PublishEvent) => Result<PublishReply, PublishRejection>;
     Sweep(SweepKind) => Swept;
     Close(Close) => ();
 }
@@ -137,10 +137,10 @@ impl Message {
             | Message::Namespace(_)
             | Message::Gate(_)
             | Message::Noun(_)
+            | Message::Publish(_)
             | Message::Intervention(_)
             | Message::TakeNotices(_)
             | Message::SettleNotice(_)
-            | Message::Publish(_)
             | Message::Sweep(_)
             | Message::Close(_)
             | Message::Wake { .. }

@@ -133,10 +133,10 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Namespace(_)
         | Message::Gate(_)
         | Message::Noun(_)
+        | Message::Publish(_)
         | Message::Intervention(_)
         | Message::TakeNotices(_)
         | Message::SettleNotice(_)
-        | Message::Publish(_)
         | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }

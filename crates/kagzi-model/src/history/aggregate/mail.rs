@@ -28,23 +28,6 @@ impl Aggregate {
         }
     }
 
-    /// A wait for a person began: its question is open from here on. Its id follows from its place in the
-    /// history.
-    pub(super) fn note_question(&mut self, at: Timestamp, channel: &Name, step: &Name) {
-        if is_person_channel(channel) {
-            let id = question_id(self.run.id, at, self.last_seq);
-            self.mail_mut().questions.insert(step.clone(), id);
-        }
-    }
-
-    /// The run has ended: nobody wants an answer any more.
-    #[inline(always)]
-    pub(super) fn forget_questions(&mut self) {
-        if let Some(mail) = &mut self.mail {
-            mail.questions.clear();
-        }
-    }
-
     /// The channels of topics on which the run waits for events now.
     pub fn listens(&self) -> BTreeSet<Name> {
         if self.run.state.finished() || !self.has_waited_for_events() {
@@ -74,6 +57,23 @@ impl Aggregate {
     pub(super) fn hear_event(&mut self, channel: &Name, published: Option<Timestamp>) {
         if let Some(published) = published {
             self.mail_mut().hear(channel, published);
+        }
+    }
+
+    /// A wait for a person began: its question is open from here on. Its id follows from its place in the
+    /// history.
+    pub(super) fn note_question(&mut self, at: Timestamp, channel: &Name, step: &Name) {
+        if is_person_channel(channel) {
+            let id = question_id(self.run.id, at, self.last_seq);
+            self.mail_mut().questions.insert(step.clone(), id);
+        }
+    }
+
+    /// The run has ended: nobody wants an answer any more.
+    #[inline(always)]
+    pub(super) fn forget_questions(&mut self) {
+        if let Some(mail) = &mut self.mail {
+            mail.questions.clear();
         }
     }
 
