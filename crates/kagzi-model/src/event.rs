@@ -166,6 +166,9 @@ events! {
             /// the children that have not ended
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             8 children: Vec<LivingChild>,
+            /// how many generations in a row have ended without anything recorded in them
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            9 idle: u32,
         };
     }
 

@@ -232,6 +232,42 @@ pub async fn a_history_stays_flat_over_many_generations(stage: Stage) {
     assert_eq!(stage.events(run).await[0].kind, EventKind::RunStarted, "the first event stays");
 }
 
+pub async fn a_run_that_does_nothing_but_continue_is_put_off_and_then_paused(stage: Stage) {
+    let (mut standing, run, mut lease) = leased(&stage).await;
+    // One that does something in between may go on for ever, at any speed.
+    for generation in 0..20 {
+        stage.ok(stage.record(&lease, "work", b"done")).await;
+        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+    }
+
+    let mut delays = Vec::new();
+    loop {
+        stage.ok(continued(&lease, "again")).await;
+        // Due at once, it is leased again in the same commit.
+        let delay_ms = match stage.run(run).await.state {
+            State::Leased(_) => 0,
+            State::Waiting(parked) => parked.at.map_or(0, |at| at.remaining_ms(stage.now())),
+            State::Paused { .. } => break,
+            other => panic!("the run is {other:?}"),
+        };
+        delays.push(delay_ms);
+        assert!(delays.len() < 50, "the run spins");
+        stage.pass_ms(delay_ms as u64);
+        lease = standing.next().await.lease();
+    }
+
+    assert_eq!(delays, [0, 0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000]);
+    let paused = stage.run(run).await.state;
+    assert!(matches!(&paused, State::Paused { by, .. } if &**by == "spin"), "{paused:?}");
+    assert_eq!(stage.event_names(run).await.last().map(String::as_str), Some("run_paused"));
+    // A person's word lets it begin anew.
+    stage.ok(stage.resume(run)).await;
+    lease = standing.next().await.lease();
+    lease = on(&stage, &mut standing, &lease, "once more").await;
+    stage.ok(stage.complete(&lease)).await;
+    assert_eq!(stage.run(run).await.state, State::Completed);
+}
+
 pub async fn a_large_generation_goes_piece_by_piece(stage: Stage) {
     let (mut standing, run, mut lease) = leased(&stage).await;
     let steps = OLD_ROWS_MAX * 2 + 10;

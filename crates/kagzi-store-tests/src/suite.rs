@@ -136,6 +136,10 @@ macro_rules! conformance {
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
             }
+            scopes {
+                a_recorded_scope_stands_for_everything_that_lies_in_it,
+                the_journal_of_a_thousand_scopes_has_a_thousand_entries,
+            }
             children {
                 a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,
                 the_end_of_a_child_wakes_its_parent_in_its_own_commit,
@@ -210,6 +214,7 @@ macro_rules! conformance {
                 a_late_repeat_of_a_signal_is_recognised_in_a_later_generation,
                 signals_without_pause_and_a_run_that_continues_without_pause_lose_nothing,
                 a_history_stays_flat_over_many_generations,
+                a_run_that_does_nothing_but_continue_is_put_off_and_then_paused,
                 a_large_generation_goes_piece_by_piece,
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
