@@ -245,6 +245,7 @@ where
         let (parent, path) = (&run.span, &step.path);
         let span = tracing::info_span!(parent: parent, "step", run = %run_id, step = %path, attempt, %worker);
         let equipment = &run.uplink.equipment;
+        equipment.observers.step_began(&context);
         let code = async {
             let code = start(context.clone());
             if equipment.has_middleware() {
@@ -265,6 +266,7 @@ where
             Err(failure) => Err(failure),
         };
         attempted.end();
+        equipment.observers.step_ended(&context, recordable.as_ref().err().map(|failure| &**failure));
         run.turns.lock().end_code(&slot);
 
         let failure = match recordable {
