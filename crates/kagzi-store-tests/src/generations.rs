@@ -31,9 +31,15 @@ async fn leased(stage: &Stage) -> (Standing, RunId, LeaseRef) {
 }
 
 /// Continues, and is given the run again.
-async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+pub(crate) async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
     stage.ok(continued(lease, input)).await;
     standing.next().await.lease()
+}
+
+/// The same after a step: a run that does nothing but continue is put off.
+async fn work_on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+    stage.ok(stage.record(lease, "work", b"done")).await;
+    on(stage, standing, lease, input).await
 }
 
 /// The journal as a worker gets it: the living generation, and what it took along.
@@ -113,7 +119,7 @@ pub async fn what_a_run_was_started_with_stays(stage: Stage) {
     let run = stage.start_with(start.clone()).await;
     let mut lease = standing.next().await.lease();
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     // The very first input is what a start with the same business id is compared with.
@@ -133,14 +139,14 @@ pub async fn unread_signals_are_taken_generations_later_with_what_they_said(stag
         stage.ok(signal(&stage, run, "item", id)).await;
     }
     for generation in 2..6 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.sweep(RETENTION).await;
 
     stage.ok(wait(&lease, "first", "item", None)).await;
     assert_eq!(taken(&stage, run).await, ["tea"]);
-    lease = on(&stage, &mut standing, &lease, "6").await;
-    lease = on(&stage, &mut standing, &lease, "7").await;
+    lease = work_on(&stage, &mut standing, &lease, "6").await;
+    lease = work_on(&stage, &mut standing, &lease, "7").await;
     stage.ok(wait(&lease, "second", "item", None)).await;
     stage.ok(signal(&stage, run, "item", "plates")).await;
     stage.ok(wait(&lease, "third", "item", None)).await;
@@ -230,42 +236,6 @@ pub async fn a_history_stays_flat_over_many_generations(stage: Stage) {
     stage.ok(wait(&lease, "it", "ignored", None)).await;
     assert_eq!(taken(&stage, run).await, ["for ever"]);
     assert_eq!(stage.events(run).await[0].kind, EventKind::RunStarted, "the first event stays");
-}
-
-pub async fn a_run_that_does_nothing_but_continue_is_put_off_and_then_paused(stage: Stage) {
-    let (mut standing, run, mut lease) = leased(&stage).await;
-    // One that does something in between may go on for ever, at any speed.
-    for generation in 0..20 {
-        stage.ok(stage.record(&lease, "work", b"done")).await;
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
-    }
-
-    let mut delays = Vec::new();
-    loop {
-        stage.ok(continued(&lease, "again")).await;
-        // Due at once, it is leased again in the same commit.
-        let delay_ms = match stage.run(run).await.state {
-            State::Leased(_) => 0,
-            State::Waiting(parked) => parked.at.map_or(0, |at| at.remaining_ms(stage.now())),
-            State::Paused { .. } => break,
-            other => panic!("the run is {other:?}"),
-        };
-        delays.push(delay_ms);
-        assert!(delays.len() < 50, "the run spins");
-        stage.pass_ms(delay_ms as u64);
-        lease = standing.next().await.lease();
-    }
-
-    assert_eq!(delays, [0, 0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000]);
-    let paused = stage.run(run).await.state;
-    assert!(matches!(&paused, State::Paused { by, .. } if &**by == "spin"), "{paused:?}");
-    assert_eq!(stage.event_names(run).await.last().map(String::as_str), Some("run_paused"));
-    // A person's word lets it begin anew.
-    stage.ok(stage.resume(run)).await;
-    lease = standing.next().await.lease();
-    lease = on(&stage, &mut standing, &lease, "once more").await;
-    stage.ok(stage.complete(&lease)).await;
-    assert_eq!(stage.run(run).await.state, State::Completed);
 }
 
 pub async fn a_large_generation_goes_piece_by_piece(stage: Stage) {
@@ -364,7 +334,7 @@ pub async fn a_run_that_continued_goes_with_all_that_belongs_to_it(stage: Stage)
     let (mut standing, run, mut lease) = leased(&stage).await;
     stage.ok(signal(&stage, run, "item", "tea")).await;
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.ok(stage.complete(&lease)).await;
     stage.clock.advance(std::time::Duration::from_millis((91 * DAY_MS).cast_unsigned()));
@@ -393,7 +363,7 @@ pub async fn a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_
         };
         let piece = stage.store.history(&stage.namespace, run, &request).await.unwrap();
         seen.extend(piece.events);
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     let numbers: Vec<u64> = seen.iter().map(|event| event.seq).collect();
