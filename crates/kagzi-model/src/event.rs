@@ -172,6 +172,9 @@ events! {
             /// the same for all other topics
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             10 heard_others: Option<Timestamp>,
+            /// how many generations in a row have ended without anything recorded in them
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            11 idle: u32,
         };
     }
 

@@ -33,9 +33,15 @@ async fn leased(stage: &Stage) -> (Standing, RunId, LeaseRef) {
 }
 
 /// Continues, and is given the run again.
-async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+pub(crate) async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
     stage.ok(continued(lease, input)).await;
     standing.next().await.lease()
+}
+
+/// The same after a step: a run that does nothing but continue is put off.
+async fn work_on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+    stage.ok(stage.record(lease, "work", b"done")).await;
+    on(stage, standing, lease, input).await
 }
 
 /// The journal as a worker gets it: the living generation, and what it took along.
@@ -115,7 +121,7 @@ pub async fn what_a_run_was_started_with_stays(stage: Stage) {
     let run = stage.start_with(start.clone()).await;
     let mut lease = standing.next().await.lease();
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     // The very first input is what a start with the same business id is compared with.
@@ -135,14 +141,14 @@ pub async fn unread_signals_are_taken_generations_later_with_what_they_said(stag
         stage.ok(signal(&stage, run, "item", id)).await;
     }
     for generation in 2..6 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.sweep(RETENTION).await;
 
     stage.ok(wait(&lease, "first", "item", None)).await;
     assert_eq!(taken(&stage, run).await, ["tea"]);
-    lease = on(&stage, &mut standing, &lease, "6").await;
-    lease = on(&stage, &mut standing, &lease, "7").await;
+    lease = work_on(&stage, &mut standing, &lease, "6").await;
+    lease = work_on(&stage, &mut standing, &lease, "7").await;
     stage.ok(wait(&lease, "second", "item", None)).await;
     stage.ok(signal(&stage, run, "item", "plates")).await;
     stage.ok(wait(&lease, "third", "item", None)).await;
@@ -353,7 +359,7 @@ pub async fn a_run_that_continued_goes_with_all_that_belongs_to_it(stage: Stage)
     let (mut standing, run, mut lease) = leased(&stage).await;
     stage.ok(signal(&stage, run, "item", "tea")).await;
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.ok(stage.complete(&lease)).await;
     stage.clock.advance(std::time::Duration::from_millis((91 * DAY_MS).cast_unsigned()));
@@ -382,7 +388,7 @@ pub async fn a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_
         };
         let piece = stage.store.history(&stage.namespace, run, &request).await.unwrap();
         seen.extend(piece.events);
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     let numbers: Vec<u64> = seen.iter().map(|event| event.seq).collect();

@@ -128,6 +128,7 @@ macro_rules! conformance {
                 a_closed_sleep_that_is_named_again_wakes_the_run,
                 a_step_that_was_dropped_while_it_ran_is_not_timed_out,
                 a_run_that_parks_without_progress_is_put_off_and_then_paused,
+                a_run_that_does_nothing_but_continue_is_put_off_and_then_paused,
                 a_park_after_progress_is_not_put_off,
                 the_journal_knows_the_order_in_which_the_function_was_told,
                 several_results_are_recorded_together_or_not_at_all,
@@ -135,6 +136,10 @@ macro_rules! conformance {
                 a_run_retried_by_policy_executes_again_only_what_failed_it,
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
+            }
+            scopes {
+                a_recorded_scope_stands_for_everything_that_lies_in_it,
+                the_journal_of_a_thousand_scopes_has_a_thousand_entries,
             }
             children {
                 a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::signal::{Asked, Awaited, Heard, rejected, word};
 use crate::run::state::RunEnd;
 use crate::run::step::never;
@@ -414,10 +415,8 @@ async fn ask(called: Called, asked: Box<v1::Question>) -> anyhow::Result<Heard> 
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed {
-                    id: entry.signal_id,
-                    failure: entry.failure.map(|failure| *failure),
-                });
+                let failure = entry.failure.map(|failure| *failure);
+                return Ok(Heard::Failed { id: entry.signal_id, failure });
             }
             // It is open, or its failure was forgiven.
             StepStatus::Waiting | StepStatus::Pending => {}
