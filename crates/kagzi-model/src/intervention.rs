@@ -20,9 +20,8 @@ pub use answer::{Answer, Answered, Resolution, Source, Tell, Vote};
 pub use ask::{Ask, AskError, Browser, Choice, Escalation, InterventionType, OnTimeout, Quorum, Severity};
 pub use contact::{Contact, ContactRule};
 pub use decide::{
-    Answering, InterventionChange, InterventionCommand, InterventionRejection, InterventionRequest, NewIntervention,
-    Recorded,
-    create, decide as decide_intervention, open,
+    Answering, InterventionChange, InterventionCommand, InterventionRejection, InterventionRequest,
+    NewIntervention, Recorded, create, decide as decide_intervention, open,
 };
 pub use notice::{Channel, Message, Notice, NoticeState, Word};
 pub use tick::{next_at, tick};

@@ -3,7 +3,7 @@
 mod defaults;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, LazyLock},
 };
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Occasion,
     facts::Values,
+    occasion,
     template::{Form, Template, TemplateError},
 };
 
@@ -51,7 +52,7 @@ fn names() -> String {
 
 /// The texts for every occasion, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Texts(BTreeMap<Occasion, Templates>);
+pub struct Texts(HashMap<Occasion, Templates>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Templates {
@@ -81,7 +82,7 @@ impl Texts {
         let mut texts = Texts::clone(&BUILT_IN);
         for (name, own) in own {
             let unknown = || TextsError::UnknownOccasion { name: crate::clean::line(name, 30) };
-            let occasion = Occasion::from_name(name).ok_or_else(unknown)?;
+            let occasion = occasion::from_name(name).ok_or_else(unknown)?;
             let standard = defaults::texts(occasion);
             let merged = OwnTexts {
                 subject: own.subject.clone().or(standard.subject),

@@ -1,19 +1,23 @@
 //! How people are told: what carries messages, as the settings say.
 
+mod carrying;
+mod outbox;
 #[cfg(feature = "notify")]
 mod transports;
 #[cfg(not(feature = "notify"))]
 #[path = "notify/no_transports.rs"]
 mod transports;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use kagzi_notices::{Channel, Courier};
 
 use crate::config::InvalidSetting;
 
+pub use carrying::Carrying;
+
 /// What carries messages, by channel.
-pub type Couriers = BTreeMap<Channel, Arc<dyn Courier>>;
+pub type Couriers = HashMap<Channel, Arc<dyn Courier>>;
 
 /// Which receivers there are. What is not set does not exist.
 #[derive(Clone, Default, PartialEq, Eq)]

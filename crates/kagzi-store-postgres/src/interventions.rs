@@ -9,7 +9,7 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Changes, DueQuestion, InterventionFilter, InterventionReads, InterventionRows, Page, PageRequest,
-    StoreError, asked, intervention,
+    StoreError, TakeNotices, asked, intervention,
     listing::{self, POSTGRES},
 };
 use tokio_postgres::Row;
@@ -194,10 +194,10 @@ impl InterventionRows for PostgresBackend {
     async fn take_notices(
         &mut self,
         now: Timestamp,
-        until: Timestamp,
-        limit: usize,
+        TakeNotices { channel, until, limit }: TakeNotices,
     ) -> Result<Vec<Notice>, StoreError> {
-        let rows = self.query(notices::TAKE_NOTICES, &[&now.0, &until.0, &(limit as i64)]).await?;
+        let (limit, channel) = (limit as i64, channel as i16);
+        let rows = self.query(notices::TAKE_NOTICES, &[&now.0, &until.0, &limit, &channel]).await?;
         rows.iter().map(notices::read).collect()
     }
 }

@@ -33,6 +33,7 @@ pub const TAKE_NOTICES: &str = concat!(
     SELECT namespace_id, notice_id
       FROM kagzi.notices
      WHERE next_at <= $1
+       AND channel = $4
      ORDER BY next_at, notice_id
      LIMIT $3
        FOR UPDATE SKIP LOCKED

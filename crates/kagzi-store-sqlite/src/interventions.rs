@@ -7,7 +7,7 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Changes, DueQuestion, InterventionFilter, InterventionReads, InterventionRows, Page, PageRequest,
-    StoreError, asked, intervention,
+    StoreError, TakeNotices, asked, intervention,
     listing::{self, SQLITE},
 };
 
@@ -143,13 +143,8 @@ impl InterventionRows for SqliteBackend {
         nouns::behind(self.db(), namespace, &Name::from(kind), &Name::empty(), limit)
     }
 
-    async fn take_notices(
-        &mut self,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Notice>, StoreError> {
-        notices::take(self.db(), now, until, limit)
+    async fn take_notices(&mut self, now: Timestamp, take: TakeNotices) -> Result<Vec<Notice>, StoreError> {
+        notices::take(self.db(), now, take)
     }
 }
 
@@ -189,16 +184,8 @@ fn bound<T>(row: &Intervention, behind: &[Value<'_>], write: impl FnOnce(&[Value
     let body = json(row);
     let severity = row.severity.map(|severity| severity as u8);
     let (due_at, state, next_at) = (row.due_at(), row.state as u8, row.next_at());
-    let changed: &[Value<'_>; intervention!(changed_width)] = bind![
-        row.key.namespace,
-        row.key.id,
-        row.version,
-        body,
-        due_at,
-        state,
-        next_at,
-        severity,
-    ];
+    let changed: &[Value<'_>; intervention!(changed_width)] =
+        bind![row.key.namespace, row.key.id, row.version, body, due_at, state, next_at, severity,];
     let all: Vec<Value<'_>> = changed.iter().chain(behind).copied().collect();
     write(&all)
 }

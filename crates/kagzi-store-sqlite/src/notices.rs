@@ -4,7 +4,7 @@ use kagzi_model::{
     Timestamp,
     intervention::{Channel, InterventionKey, Message, Notice, NoticeState},
 };
-use kagzi_store::{PeopleSet, StoreError, notice};
+use kagzi_store::{PeopleSet, StoreError, TakeNotices, notice};
 
 use crate::{
     db::Db,
@@ -32,8 +32,9 @@ const DUE_NOTICES: &str = concat!(
    FROM notices INDEXED BY notices_due
   WHERE next_at <= ?1
     AND next_at IS NOT NULL
+    AND channel = ?2
   ORDER BY next_at, notice_id
-  LIMIT ?2"
+  LIMIT ?3"
 );
 
 const HOLD_NOTICE: &str = "UPDATE notices
@@ -84,14 +85,7 @@ pub fn write(db: &Db, people: &PeopleSet) -> Result<(), StoreError> {
     }
     for row in &people.notices {
         let (changed, channel, message) = (changed(row), row.channel as u8, row.message as u8);
-        let fixed = bind![
-            row.question.id,
-            channel,
-            row.recipient,
-            message,
-            row.fields,
-            row.created_at,
-        ];
+        let fixed = bind![row.question.id, channel, row.recipient, message, row.fields, row.created_at,];
         let all: Vec<Value<'_>> = changed.iter().chain(fixed).copied().collect();
         db.execute(INSERT_NOTICE, &all)?;
     }
@@ -115,8 +109,9 @@ fn changed(row: &Notice) -> [Value<'_>; notice!(changed_width)] {
 }
 
 /// Notices that are due; nobody else takes them before `until`.
-pub fn take(db: &Db, now: Timestamp, until: Timestamp, limit: usize) -> Result<Vec<Notice>, StoreError> {
-    let mut taken = db.all(DUE_NOTICES, bind![now, limit], read)?;
+pub fn take(db: &Db, now: Timestamp, take: TakeNotices) -> Result<Vec<Notice>, StoreError> {
+    let TakeNotices { channel, until, limit } = take;
+    let mut taken = db.all(DUE_NOTICES, bind![now, channel as u8, limit], read)?;
     for row in &mut taken {
         db.execute(HOLD_NOTICE, bind![row.question.namespace, row.id, until])?;
         row.next_at = Some(until);

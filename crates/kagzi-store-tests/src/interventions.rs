@@ -410,7 +410,9 @@ pub async fn a_notice_is_taken_once_until_its_time_and_settled_for_good(stage: S
     let mut ask = approval();
     ask.assignees = vec!["ada".into()];
     let (_, row) = asked(&stage, "order-1", ask).await;
-    let take = |until: Timestamp| stage.store.ask(TakeNotices { until, limit: 10 });
+    let take = |until: Timestamp| stage.store.ask(TakeNotices { channel: Channel::Email, until, limit: 10 });
+    let others = stage.store.ask(TakeNotices { channel: Channel::Webhook, until: Timestamp::MAX, limit: 10 });
+    assert_eq!(others.await.unwrap(), [], "each channel is taken for itself");
 
     let until = stage.now().plus_ms(60_000);
     let mut taken = take(until).await.unwrap();

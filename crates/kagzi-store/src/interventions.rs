@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use kagzi_model::{
     Name, RunId, Timestamp,
     intervention::{
-        Intervention, InterventionKey, InterventionState, InterventionType, Notice, Recorded, Severity,
+        Channel, Intervention, InterventionKey, InterventionState, InterventionType, Notice, Recorded,
+        Severity,
     },
 };
 
@@ -21,9 +22,11 @@ pub struct InterventionReply {
     pub recorded: Recorded,
 }
 
-/// Takes notices that are due, for as long as it may take to send them: until then nobody else takes them.
+/// Takes notices of one channel that are due, for as long as it may take to send them: until then nobody else
+/// takes them. A channel that hangs does not delay the others.
 #[derive(Debug, Clone, Copy)]
 pub struct TakeNotices {
+    pub channel: Channel,
     pub until: Timestamp,
     pub limit: usize,
 }
