@@ -177,6 +177,11 @@ impl Mail {
         self.channels.get(channel)?.unread.front()
     }
 
+    /// All signals on this channel that no wait has taken, oldest first.
+    pub fn unread_on(&self, channel: &Name) -> impl Iterator<Item = &Unread> {
+        self.channels.get(channel).into_iter().flat_map(|channel| &channel.unread)
+    }
+
     /// Signals of others that no wait has taken. What the engine itself tells is bounded where it begins.
     pub fn unread_len(&self) -> usize {
         self.unread_len

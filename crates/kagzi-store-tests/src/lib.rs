@@ -28,6 +28,7 @@ pub mod listing_filters;
 pub mod listings;
 pub mod lost_workers;
 pub mod many_pages;
+pub mod meetings;
 pub mod namespaces;
 pub mod nouns;
 pub mod polls;

@@ -171,6 +171,18 @@ macro_rules! conformance {
                 a_signal_in_the_commit_of_the_end_is_told_and_kept_or_refused,
                 a_signal_in_the_commit_of_a_takeover_is_taken_by_the_heir_alone,
                 a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted,
+                a_signal_in_the_commit_of_the_timeout_is_taken_or_lies_there,
+            }
+            meetings {
+                of_two_signals_for_one_wait_the_first_is_taken_and_the_second_lies_there,
+                a_signal_that_says_something_else_the_second_time_counts_once,
+                a_run_that_wants_all_of_its_signals_takes_all_that_lie_there,
+                a_run_that_wants_all_and_waits_for_time_too_goes_on_with_the_first,
+                what_a_worker_took_before_it_died_is_told_to_its_heir,
+                the_end_of_a_child_and_the_cancel_of_its_parent_have_one_order,
+                the_heir_of_a_worker_that_never_heard_of_its_child_finds_that_child,
+                a_cancelled_parent_of_very_many_closes_them_in_bounded_pieces,
+                a_thousand_children_that_end_at_once_wake_their_parent_once,
             }
             promises {
                 a_promise_is_completed_once_early_or_late,
@@ -262,6 +274,7 @@ macro_rules! conformance {
                 a_run_is_found_by_the_first_digits_of_its_id,
                 a_worker_is_found_by_the_first_digits_of_its_id,
                 a_census_counts_ready_waiting_and_leased_runs_and_workers,
+                parked_runs_are_counted_by_what_they_wait_for,
                 a_probe_goes_through_the_write_path_and_changes_nothing,
                 reading_works_at_all,
             }
@@ -418,6 +431,9 @@ macro_rules! crowds {
         $crate::tests_of_claims! { $factory;
             many_pages {
                 every_old_run_is_listed_once_forward_and_once_back_while_a_thousand_come_in,
+            }
+            meetings {
+                a_cancelled_parent_of_ten_thousand_closes_them_in_bounded_pieces,
             }
             timers {
                 ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early,

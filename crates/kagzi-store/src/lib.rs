@@ -44,7 +44,7 @@ pub use backend::{
     PeopleSet, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery,
     WriteSet,
 };
-pub use census::{Census, DueCount, QueueCount, WorkerCount};
+pub use census::{Census, DueCount, QueueCount, WaitCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,

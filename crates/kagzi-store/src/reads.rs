@@ -5,7 +5,7 @@ use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
 
 use crate::{
     Census, ControlReads, EventOutline, EventPiece, EventRequest, InterventionReads, NounReads, RunFilter,
-    ScheduleReads, StoreError,
+    ScheduleReads, StoreError, WaitCount,
 };
 
 /// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
@@ -93,6 +93,9 @@ pub trait Reads: ControlReads + NounReads + ScheduleReads + InterventionReads {
     ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
+    /// Runs that sleep or wait for somebody, over all namespaces, by what they wait for: for metrics. It reads
+    /// a row for each of them, so whoever asks often asks too often.
+    async fn waits(&self) -> Result<Vec<WaitCount>, StoreError>;
     /// For how many seconds the oldest transaction of the database has been open, where somebody else could
     /// hold one: while it is, rows that have moved on stay in the way of every search.
     async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {

@@ -1,5 +1,6 @@
 //! Random histories of one run, played through `decide`.
 
+mod audit;
 mod children;
 mod generations;
 mod invariants;

@@ -129,8 +129,8 @@ pub struct JournalEntry {
     #[prost(message, optional, tag = "4")]
     pub result: ::core::option::Option<Payload>,
     /// when FAILED or PENDING
-    #[prost(message, optional, tag = "5")]
-    pub failure: ::core::option::Option<Failure>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub failure: ::core::option::Option<::prost::alloc::boxed::Box<Failure>>,
     /// when PENDING, SLEEPING or WAITING: until it is due; 0 = due, -1 = no time
     #[prost(int64, tag = "6")]
     pub remaining_ms: i64,

@@ -205,7 +205,10 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
+                return Ok(Heard::Failed {
+                    id: entry.signal_id,
+                    failure: entry.failure.map(|failure| *failure),
+                });
             }
             StepStatus::Waiting => {
                 until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
