@@ -367,7 +367,8 @@ async fn ask(called: Called, asked: Box<v1::Question>) -> anyhow::Result<Heard> 
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
+                let failure = entry.failure.map(|failure| *failure);
+                return Ok(Heard::Failed { id: entry.signal_id, failure });
             }
             // It is open, or its failure was forgiven.
             StepStatus::Waiting | StepStatus::Pending => {}
