@@ -219,30 +219,35 @@ impl Server {
             .build_v1()
             .context("the committed descriptors are readable")?;
         // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
-        let routes = Routes::from(http::routes(self.engine.clone(), progress, self.calls.clone()))
-            .add_service(health)
-            .add_service(reflection)
-            .add_service(Worded(
-                WorkflowServiceServer::new(services.clone())
-                    .max_decoding_message_size(request_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                WorkerServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                ScheduleServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                InterventionServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(AdminServiceServer::new(services)));
+        let routes = Routes::from(http::routes(
+            self.engine.clone(),
+            progress,
+            self.calls.clone(),
+            self.notices.clone(),
+        ))
+        .add_service(health)
+        .add_service(reflection)
+        .add_service(Worded(
+            WorkflowServiceServer::new(services.clone())
+                .max_decoding_message_size(request_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            WorkerServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            ScheduleServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            InterventionServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(AdminServiceServer::new(services)));
         let wait_max = self.engine.settings().wait_max;
         let edge = EdgeLayer::new(&self.edge, hosts, self.calls.clone(), wait_max, request_max);
         Ok(Transport::builder()

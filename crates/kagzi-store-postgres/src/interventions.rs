@@ -301,6 +301,11 @@ impl InterventionReads for PostgresReads {
         let rows = self.query(notices::NOTICES_OF, &[&&*key.namespace, &key.id]).await?;
         rows.iter().map(notices::read).collect()
     }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.query(notices::NOTICE_DUE_SINCE, &[]).await?;
+        rows.first().map(|found| row::get::<i64>(found, 0).map(Timestamp)).transpose()
+    }
 }
 
 /// The columns that are a question's place in a list.

@@ -219,6 +219,10 @@ impl InterventionReads for SqliteReads {
         let key = key.clone();
         self.pool().read(move |db| notices::of(db, &key)).await
     }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.pool().read(notices::due_since).await
+    }
 }
 
 /// The columns that are a question's place in a list.

@@ -37,6 +37,12 @@ const DUE_NOTICES: &str = concat!(
   LIMIT ?3"
 );
 
+const NOTICE_DUE_SINCE: &str = "SELECT next_at
+   FROM notices INDEXED BY notices_due
+  WHERE next_at IS NOT NULL
+  ORDER BY next_at
+  LIMIT 1";
+
 const HOLD_NOTICE: &str = "UPDATE notices
     SET next_at = ?3
   WHERE namespace_id = ?1
@@ -117,6 +123,11 @@ pub fn take(db: &Db, now: Timestamp, take: TakeNotices) -> Result<Vec<Notice>, S
         row.next_at = Some(until);
     }
     Ok(taken)
+}
+
+/// When the first notice is due.
+pub fn due_since(db: &Db) -> Result<Option<Timestamp>, StoreError> {
+    db.first(NOTICE_DUE_SINCE, bind![], |row| row.get(0))
 }
 
 /// What was told about a question.

@@ -90,4 +90,6 @@ pub trait InterventionReads: Send + Sync {
     ) -> Result<Page<Intervention>, StoreError>;
     /// What was told about a question, in the order in which it was written.
     async fn notices(&self, key: &InterventionKey) -> Result<Vec<Notice>, StoreError>;
+    /// Since when the notice is due that nobody has taken for longest; a time to come where all are on time.
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError>;
 }

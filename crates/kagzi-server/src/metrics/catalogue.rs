@@ -78,6 +78,10 @@ metrics! {
     SIGNALS = Counter "kagzi_signals_total" ["outcome"]:
         "Signals sent to runs: told, repeated, full (the run has not taken 1,000 others), refused (it or the \
         channel takes no more)",
+    NOTICES = Counter "kagzi_notices_total" ["channel", "outcome"]:
+        "Tries to tell somebody something: sent, retrying, given_up, held (by quiet hours)",
+    NOTICE_OVERDUE = Gauge "kagzi_notice_overdue_seconds" []:
+        "How long the message to a person has been due that nobody has tried to send for longest",
     COMMANDS = Counter "kagzi_commands_total" []: "Commands decided",
     REFUSED = Counter "kagzi_commands_refused_total" []: "Commands refused",
     EVENTS = Counter "kagzi_events_total" []: "Lines of history written",

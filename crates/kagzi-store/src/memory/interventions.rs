@@ -142,4 +142,8 @@ impl InterventionReads for MemoryReads {
         notices.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(notices)
     }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.tables.read().notices.values().filter_map(|notice| notice.next_at).min())
+    }
 }
