@@ -70,6 +70,24 @@ impl Approval {
         }
     }
 
+    /// An error unless it was approved, unchanged, for exactly these arguments.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn refund(ctx: WorkflowContext, cents: u64) -> anyhow::Result<u64> {
+    ///     let approval = ctx.approval("refund").of(&cents).await?;
+    ///     approval.checked(&cents)?;
+    ///     Ok(cents)
+    /// }
+    /// ```
+    pub fn checked<T: Serialize + ?Sized>(&self, arguments: &T) -> anyhow::Result<()> {
+        anyhow::ensure!(self.approved, "it was rejected by {}: {}", self.whom(), self.note);
+        anyhow::ensure!(self.edited.is_none(), "{} approved other arguments", self.whom());
+        let shown = kagzi_proto::sha256_hex(&serde_json::to_string(arguments)?);
+        anyhow::ensure!(shown == self.arguments_sha256, "other arguments were shown when it was approved");
+        Ok(())
+    }
+
     fn whom(&self) -> &str {
         if self.by.is_empty() { "nobody, because its time was over" } else { &self.by }
     }
