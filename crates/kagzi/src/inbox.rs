@@ -24,6 +24,7 @@ use crate::client::Client;
 /// ```no_run
 /// # async fn look(client: kagzi::Client) -> anyhow::Result<()> {
 /// let inbox = client.inbox("ada");
+/// assert_eq!(inbox.person(), "ada");
 /// for question in inbox.questions().mine().all().await? {
 ///     println!("{} {} {}", question.id, question.title, question.run_id);
 /// }

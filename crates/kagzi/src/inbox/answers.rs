@@ -55,7 +55,15 @@ impl Inbox {
     /// let inbox = client.inbox("ada");
     /// let answered = inbox.approve(id, "looks fine").await?;
     /// println!("decided: {}", answered.decided);
-    /// inbox.reject(id, "").await.unwrap_err();
+    /// // Whatever the question wants, one of these answers it.
+    /// inbox.approve_edited(id, &25, "not more").await?;
+    /// inbox.reject(id, "no").await?;
+    /// inbox.choose(id, "post", "cheaper").await?;
+    /// inbox.give(id, &"Delhi", "").await?;
+    /// inbox.complete(id, "session 4711").await?;
+    /// inbox.forced().approve(id, true, "bob is on holiday").await?;
+    /// inbox.forced().choose(id, "post", "").await?;
+    /// inbox.forced().give(id, &"Delhi", "").await?;
     /// # Ok(()) }
     /// ```
     pub async fn approve(&self, id: impl Into<String>, note: impl Into<String>) -> Result<Answered, Error> {
@@ -138,6 +146,21 @@ impl Inbox {
     }
 
     /// Says that one works on it: others are told so for five minutes. Again, it lasts longer.
+    ///
+    /// ```no_run
+    /// # async fn work(client: kagzi::Client, id: &str) -> anyhow::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// let inbox = client.inbox("ada");
+    /// println!("{} works on it", inbox.person());
+    /// inbox.claim(id).await?;
+    /// inbox.comment(id, "I ask the customer first").await?;
+    /// inbox.snooze(id, Duration::from_secs(3600)).await?;
+    /// inbox.release(id).await?;
+    /// inbox.assign(id, &["bob", "group:finance"]).await?;
+    /// inbox.cancel(id, "the order was withdrawn").await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn claim(&self, id: impl Into<String>) -> Result<Question, Error> {
         let (namespace_id, intervention_id) = self.named(id.into());
         let by = self.person.clone();

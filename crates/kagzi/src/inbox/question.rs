@@ -8,6 +8,13 @@ use kagzi_proto::v1;
 use crate::absent::{always, at, text};
 
 /// Where a question stands.
+///
+/// ```
+/// use kagzi::inbox::{QuestionState, QuestionType};
+///
+/// assert!(QuestionState::Queued.is_open() && !QuestionState::Expired.is_open());
+/// assert_eq!((QuestionState::Pending.name(), QuestionType::Approval.name()), ("pending", "approval"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QuestionState {
