@@ -11,6 +11,7 @@ mod demo;
 mod dev;
 mod doctor;
 mod exit;
+mod inbox;
 mod input;
 mod logs;
 mod ns;
@@ -61,6 +62,8 @@ enum Verb {
     /// Complete what a run has promised to itself, with the token that its code gave out.
     #[command(subcommand)]
     Promise(promise::Verb),
+    /// See what runs ask people, and answer.
+    Inbox(inbox::Args),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
@@ -107,6 +110,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
         Verb::Promise(verb) => promise::perform(verb, &session).await,
+        Verb::Inbox(args) => inbox::perform(args, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,

@@ -123,6 +123,7 @@ impl From<OpenWait> for WaitView {
                 Some(name) => ("promise", Some(name.to_owned())),
                 None => ("signal", Some(channel.to_string())),
             },
+            Wait::Person { .. } => ("person", None),
             Wait::Child { channel, .. } => ("child", child_of(channel).map(|child| child.to_string())),
         };
         WaitView { step: step.to_string(), kind, what, since: read_time(since), until }
