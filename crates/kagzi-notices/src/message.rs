@@ -1,6 +1,7 @@
 //! From facts to the message that somebody reads: the built-in texts, and a namespace's own.
 
 mod defaults;
+mod texts_file;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,6 +16,8 @@ use crate::{
     occasion,
     template::{Form, Template, TemplateError},
 };
+
+pub use texts_file::{NamespaceTexts, TextsFile};
 
 /// What one person reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ mod transports;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use kagzi_notices::{Channel, Courier};
+use kagzi_notices::{Channel, Courier, message::TextsFile};
 
 use crate::config::InvalidSetting;
 
@@ -30,6 +30,7 @@ pub struct NotifySettings {
     pub webhook_hosts: Vec<String>,
     pub console_url: Option<String>,
     pub ca_file: Option<String>,
+    pub texts_file: Option<String>,
 }
 
 /// Most of it is secret.
@@ -64,7 +65,17 @@ impl NotifySettings {
                 return set("notify.console_url", "it must be an address such as https://kagzi.example.org");
             }
         }
+        self.texts()?;
         transports::check(self)
+    }
+
+    /// The texts of namespaces that have their own.
+    pub fn texts(&self) -> Result<TextsFile, InvalidSetting> {
+        let Some(path) = &self.texts_file else { return Ok(TextsFile::default()) };
+        let wrong = |rule: String| InvalidSetting::new("notify.texts_file", rule);
+        let json = std::fs::read_to_string(path)
+            .map_err(|error| wrong(format!("could not read {path}: {error}")))?;
+        TextsFile::read(&json).map_err(wrong)
     }
 
     /// What carries messages. Call it within a runtime.

@@ -147,7 +147,7 @@ impl Server {
             );
         }
         let tracer = Tracer::open(&options.trace)?;
-        let couriers = options.notify.couriers()?;
+        let (couriers, texts) = (options.notify.couriers()?, options.notify.texts()?);
         let listener = TcpListener::bind(options.listen)
             .await
             .with_context(|| format!("could not listen on {}; is another server running?", options.listen))?;
@@ -156,7 +156,7 @@ impl Server {
         server.tracer = tracer;
         server.edge = options.edge;
         let console_url = options.notify.console_url.clone();
-        let carrying = Carrying::start(&server.engine, couriers, console_url, server.notices.clone());
+        let carrying = Carrying::start(&server.engine, couriers, texts, console_url, server.notices.clone());
         info!(%address, store = %options.store, "serving");
         ready(address);
         let hosts = match address.ip().is_loopback() {

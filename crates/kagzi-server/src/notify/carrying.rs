@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kagzi_engine::Engine;
-use kagzi_notices::{Channel, Rounds, rounds::NoticeStats};
+use kagzi_notices::{Channel, Rounds, message::TextsFile, rounds::NoticeStats};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -29,6 +29,7 @@ impl Carrying {
     pub fn start(
         engine: &Engine,
         couriers: Couriers,
+        texts: TextsFile,
         console_url: Option<String>,
         stats: Arc<NoticeStats>,
     ) -> Carrying {
@@ -36,7 +37,7 @@ impl Carrying {
         let channels: Vec<Channel> = couriers.keys().copied().collect();
         let clock = engine.clone();
         let rounds = Rounds {
-            outbox: Arc::new(StoreOutbox::new(engine.clone())),
+            outbox: Arc::new(StoreOutbox::new(engine.clone(), texts)),
             couriers,
             console_url,
             clock: Arc::new(move || clock.clock().now()),

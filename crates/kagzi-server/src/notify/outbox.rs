@@ -8,21 +8,25 @@ use kagzi_model::{
     Millis, Timestamp,
     intervention::{Contact as KeptContact, Intervention, Notice},
 };
-use kagzi_notices::{Channel, Contact, Due, Facts, Outbox, OutboxError, Settled, Texts};
+use kagzi_notices::{
+    Channel, Contact, Due, Facts, Outbox, OutboxError, Settled,
+    message::{NamespaceTexts, TextsFile},
+};
 use kagzi_store::{SettleNotice, TakeNotices};
 use parking_lot::Mutex;
 
 /// Takes notices through the engine, with everything that their texts are made of.
 pub struct StoreOutbox {
     engine: Engine,
+    texts: TextsFile,
     /// The rows of what is on its way, by their ids: a row is written whole. One that is never settled is
     /// replaced when it is taken again.
     taken: Mutex<HashMap<String, Notice>>,
 }
 
 impl StoreOutbox {
-    pub fn new(engine: Engine) -> StoreOutbox {
-        StoreOutbox { engine, taken: Mutex::default() }
+    pub fn new(engine: Engine, texts: TextsFile) -> StoreOutbox {
+        StoreOutbox { engine, texts, taken: Mutex::default() }
     }
 
     async fn due(&self, notice: &Notice) -> Result<Due, EngineError> {
@@ -31,6 +35,7 @@ impl StoreOutbox {
         // A contact that was deleted has no address any more; the courier says so and gives up.
         let contact = Contact::of(&notice.recipient, &kept.unwrap_or_default());
         let question = self.engine.store().intervention(&notice.question).await?;
+        let NamespaceTexts { texts, payloads_allowed } = self.texts.of(namespace);
         Ok(Due {
             id: notice.id.to_string(),
             occasion: notice.message,
@@ -38,8 +43,8 @@ impl StoreOutbox {
             contact,
             tries: notice.attempts,
             created_at: notice.created_at,
-            texts: Texts::built_in(),
-            payloads_allowed: false,
+            texts,
+            payloads_allowed,
         })
     }
 }
@@ -113,6 +118,6 @@ fn facts(question: &Intervention) -> Facts {
         by: answered.map(|answered| answered.by.to_string()).unwrap_or_default(),
         reason: question.cancelled.clone().unwrap_or_default(),
         message: question.ask.message.clone(),
-        details: String::new(),
+        details: question.ask.details.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }

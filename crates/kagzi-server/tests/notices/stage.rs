@@ -67,6 +67,16 @@ impl Stage {
         stage
     }
 
+    /// A client and a worker of another namespace.
+    pub async fn another_namespace(&self, namespace: &str) -> (Client, JoinHandle<anyhow::Result<()>>) {
+        let address = self.address.to_string();
+        let client = Client::builder(&address).namespace(namespace).connect().await.unwrap();
+        let worker = Worker::builder(&address, "refunds").namespace(namespace).build();
+        let mut worker = worker.await.unwrap();
+        worker.register("refund", refund);
+        (client, tokio::spawn(async move { Ok(worker.run().await?) }))
+    }
+
     pub async fn contact(&self, contact: v1::Contact) {
         let request = v1::PutContactRequest { contact: Some(contact), ..Default::default() };
         self.inbox.clone().put_contact(request).await.unwrap();
@@ -137,12 +147,17 @@ async fn serve(
     web: &WebReceiver,
 ) -> (SocketAddr, CancellationToken, JoinHandle<anyhow::Result<()>>) {
     let config = Loaded::load(Sources::default()).unwrap().config;
+    let texts = store.join("texts.json");
+    let own =
+        r#"{ "open": { "payloads": true, "messages": { "asked": { "subject": "[open] {{title}}" } } } }"#;
+    std::fs::write(&texts, own).unwrap();
     let notify = NotifySettings {
         smtp_url: Some(format!("smtp://localhost:{}?tls=none", mail.address.port())),
         from: Some("Kagzi <kagzi@example.com>".into()),
         webhook_url: Some(web.url("/everybody")),
         webhook_secret: Some(SECRET.into()),
         console_url: Some("https://kagzi.example.org".into()),
+        texts_file: Some(texts.display().to_string()),
         ..NotifySettings::default()
     };
     let options = Options {

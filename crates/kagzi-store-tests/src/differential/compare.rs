@@ -9,8 +9,8 @@ use kagzi_model::{
     schedule::Schedule,
 };
 use kagzi_store::{
-    Cursor, Depth, Direction, InterventionFilter, PageRequest, RunFilter, RunView, ScheduleFilter, Store, WorkerFilter,
-    WorkerView,
+    Cursor, Depth, Direction, InterventionFilter, PageRequest, RunFilter, RunView, ScheduleFilter, Store,
+    WorkerFilter, WorkerView,
 };
 
 use super::world::World;
