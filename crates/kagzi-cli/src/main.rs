@@ -10,6 +10,7 @@ mod database_file;
 mod demo;
 mod dev;
 mod doctor;
+mod event;
 mod exit;
 mod inbox;
 mod input;
@@ -27,6 +28,7 @@ mod serve;
 mod session;
 mod time_text;
 mod top;
+mod trigger;
 mod verify;
 mod worker;
 
@@ -62,6 +64,12 @@ enum Verb {
     /// Complete what a run has promised to itself, with the token that its code gave out.
     #[command(subcommand)]
     Promise(promise::Verb),
+    /// Publish events to all runs that wait for them, and see what is kept.
+    #[command(subcommand)]
+    Event(event::Verb),
+    /// Start a run for every event on a topic: make triggers, list them, delete them.
+    #[command(subcommand)]
+    Trigger(trigger::Verb),
     /// See what runs ask people, and answer.
     Inbox(inbox::Args),
     /// Create, change and disable namespaces.
@@ -110,6 +118,8 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
         Verb::Promise(verb) => promise::perform(verb, &session).await,
+        Verb::Event(verb) => event::perform(verb, &session).await,
+        Verb::Trigger(verb) => trigger::perform(verb, &session).await,
         Verb::Inbox(args) => inbox::perform(args, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,

@@ -183,6 +183,8 @@ acts! {
         Expire(act::Expire),
         /// Tells a run that its child has ended.
         ChildEnded(Box<act::ChildEnded>),
+        /// Tells a run of a published event.
+        HearEvent(Box<act::HearEvent>),
         /// Tells a run the answer of a person.
         TellAnswer(Box<act::TellAnswer>),
         /// Notes on a failed run that its handler ended.

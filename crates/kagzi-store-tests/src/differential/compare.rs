@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use kagzi_model::{
-    Aggregate, Event, EventKind, Gate, Name, Namespace, Run, State, Timestamp, WorkerId, attempts,
+    Aggregate, Event, EventKind, Gate, Name, Namespace, Noun, NounRow, Run, State, Timestamp, Trigger,
+    WorkerId, attempts,
     intervention::{Intervention, Message, Notice, person_channel},
     journal,
     schedule::Schedule,
 };
 use kagzi_store::{
-    Cursor, Depth, Direction, InterventionFilter, PageRequest, RunFilter, RunView, ScheduleFilter, Store,
-    WorkerFilter, WorkerView,
+    Cursor, Depth, Direction, InterventionFilter, ListedEvent, PageRequest, RunFilter, RunView,
+    ScheduleFilter, Store, WorkerFilter, WorkerView,
 };
 
 use super::world::World;
@@ -25,6 +26,8 @@ struct Dump {
     namespace: Option<Namespace>,
     gates: Vec<Gate>,
     depths: Vec<Depth>,
+    triggers: Vec<NounRow>,
+    kept: Vec<ListedEvent>,
     questions: Vec<(Intervention, Vec<Notice>)>,
 }
 
@@ -46,6 +49,8 @@ pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
         assert_eq!(here.namespace, there.namespace, "a namespace differs; {shown}");
         assert_eq!(here.gates, there.gates, "different gates; {shown}");
         assert_eq!(here.depths, there.depths, "different queues; {shown}");
+        assert_eq!(here.triggers, there.triggers, "different triggers; {shown}");
+        assert_eq!(here.kept, there.kept, "different events; {shown}");
         assert_eq!(here.questions, there.questions, "different questions; {shown}");
         asked_and_answered(&here, shown);
         within_limits(&here, shown);
@@ -89,6 +94,8 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
     let gates = store.gates(namespace).await.unwrap();
     assert!(gates.iter().all(|gate| !gate.is_open()), "an open gate has no row: {gates:?}");
     let depths = store.depths(namespace, Timestamp::MAX).await.unwrap();
+    let triggers = store.nouns(namespace, Trigger::KIND, Direction::Next, None, 1_000).await.unwrap();
+    let kept = store.kept_events(namespace, None, Direction::Next, None, 10_000).await.unwrap();
     let all = InterventionFilter::default();
     let mut questions = Vec::new();
     for row in store.interventions(namespace, &all, &everyone).await.unwrap().rows {
@@ -96,7 +103,7 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
         questions.push((row, notices));
     }
     let namespace = store.namespace(namespace).await.unwrap();
-    Dump { runs, workers, schedules, namespace, gates, depths, questions }
+    Dump { runs, workers, schedules, namespace, gates, depths, triggers, kept, questions }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.

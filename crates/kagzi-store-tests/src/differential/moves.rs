@@ -2,8 +2,8 @@
 //! asked by the compiler which move it is, and a move that is listed here is drawn.
 
 use kagzi_model::{
-    GateCommand, Name, NamespaceCommand, WorkerId, intervention::InterventionCommand,
-    schedule::ScheduleCommand,
+    CreateTrigger, DeleteTrigger, GateCommand, Name, NamespaceCommand, PublishEvent, WorkerId,
+    intervention::InterventionCommand, schedule::ScheduleCommand,
 };
 use kagzi_store::{
     Beat, ChangeGate, ChangeNamespace, CutOff, Deregister, Drain, Offline, Register, SweepKind,
@@ -37,6 +37,9 @@ pub enum Move {
     Schedule(ScheduleRequest),
     Namespace(Box<ChangeNamespace>),
     Gate(ChangeGate),
+    Publish(PublishEvent),
+    CreateTrigger(CreateTrigger),
+    DeleteTrigger(DeleteTrigger),
     /// Somebody does something with one of the questions of a namespace, by its place in the list.
     Question {
         namespace: Name,
@@ -106,6 +109,10 @@ kinds! {
     PauseGate 1,
     ResumeGate 12,
     LimitGate 2,
+    // Events and triggers.
+    Publish 12,
+    CreateTrigger 3,
+    DeleteTrigger 1,
     // Questions to people.
     Question 8,
     // Housekeeping.
@@ -152,6 +159,9 @@ impl Move {
                 GateCommand::Resume => Kind::ResumeGate,
                 GateCommand::Limit { .. } => Kind::LimitGate,
             },
+            Move::Publish(_) => Kind::Publish,
+            Move::CreateTrigger(_) => Kind::CreateTrigger,
+            Move::DeleteTrigger(_) => Kind::DeleteTrigger,
             Move::Question { .. } => Kind::Question,
             Move::Sweep(_) => Kind::Sweep,
             Move::Pass { .. } => Kind::Pass,

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
 use kagzi_model::{
-    Act, Author, Command, Order, Report, RunId, RunKey, Timestamp, Worker, act,
-    intervention::InterventionRequest,
+    Act, Author, Command, NounRejection, NounRow, NounRule, Order, Report, RunId, RunKey, Timestamp, Worker,
+    act, intervention::InterventionRequest,
 };
 use kagzi_store::{
-    Assignment, Clock, Demand, Direction, Finished, InterventionFilter, LaneStats, LostLease, ManualClock,
-    Observer, PageRequest, Store, SweepKind, Swept,
+    Assignment, ChangeNoun, Clock, Demand, Direction, Finished, InterventionFilter, LaneStats, LostLease,
+    ManualClock, Observer, PageRequest, Store, SweepKind, Swept,
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -186,6 +186,9 @@ impl Side {
             }
             Move::Namespace(change) => write!(answer, "{:?}", self.store.ask(*change).await.unwrap()),
             Move::Gate(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
+            Move::Publish(event) => write!(answer, "{:?}", self.store.ask(event).await.unwrap()),
+            Move::CreateTrigger(create) => write!(answer, "{:?}", self.change(create).await),
+            Move::DeleteTrigger(delete) => write!(answer, "{:?}", self.change(delete).await),
             Move::StandBy { demand: id, worker, types, once } => {
                 let (deliver, deliveries) = unbounded_channel();
                 let demand = Demand { id, worker, types, once, lease_ms: LEASE_MS, deliver };
@@ -231,6 +234,10 @@ impl Side {
         };
         wrote.expect("a string takes any text");
         answer
+    }
+
+    async fn change(&self, rule: impl NounRule + 'static) -> Result<NounRow, NounRejection> {
+        self.store.ask(ChangeNoun(Arc::new(rule))).await.unwrap()
     }
 
     /// Lets the store do what it would do by itself now. A run that was given to a worker who hung up comes
