@@ -410,10 +410,15 @@ pub async fn a_notice_is_taken_once_until_its_time_and_settled_for_good(stage: S
     let mut ask = approval();
     ask.assignees = vec!["ada".into()];
     let (_, row) = asked(&stage, "order-1", ask).await;
-    let take = |until: Timestamp| stage.store.ask(TakeNotices { until, limit: 10 });
+    let take = |until: Timestamp| stage.store.ask(TakeNotices { channel: Channel::Email, until, limit: 10 });
+    let others = stage.store.ask(TakeNotices { channel: Channel::Webhook, until: Timestamp::MAX, limit: 10 });
+    assert_eq!(others.await.unwrap(), [], "each channel is taken for itself");
 
+    let due = stage.store.notice_due_since().await.unwrap();
+    assert_eq!(due, Some(row.created_at), "it waits for somebody who sends it");
     let until = stage.now().plus_ms(60_000);
     let mut taken = take(until).await.unwrap();
+    assert_eq!(stage.store.notice_due_since().await.unwrap(), Some(until), "nothing is overdue");
     assert_eq!(taken.len(), 1);
     assert_eq!(take(until).await.unwrap(), [], "somebody sends it");
     stage.pass_ms(60_000);
@@ -431,6 +436,7 @@ pub async fn a_notice_is_taken_once_until_its_time_and_settled_for_good(stage: S
     stage.store.ask(SettleNotice(third.clone())).await.unwrap();
     stage.store.ask(SettleNotice(failed)).await.unwrap();
 
+    assert_eq!(stage.store.notice_due_since().await.unwrap(), None);
     let sent = stage.store.notices(&row.key).await.unwrap();
     assert!(sent.iter().all(|notice| notice.state == NoticeState::Sent), "{sent:?}");
     stage.pass_ms(HOUR_MS as u64);
