@@ -18,6 +18,7 @@ pub mod gates;
 pub mod generations;
 pub mod held_schedules;
 pub mod history;
+pub mod inbox;
 pub mod interventions;
 pub mod isolation;
 pub mod kept_generations;

@@ -55,13 +55,15 @@ macro_rules! conformance {
                 a_question_that_the_code_drops_is_closed_and_one_that_it_asks_again_is_new,
                 a_run_that_goes_on_after_its_end_asks_anew,
                 a_run_that_continues_in_place_drops_what_it_asked,
+                a_question_that_somebody_takes_back_fails_its_wait,
+            }
+            inbox {
                 the_eleventh_question_waits_until_one_of_the_ten_is_closed,
                 a_claim_keeps_others_away_for_five_minutes_unless_they_force_it,
                 people_are_told_on_the_ways_that_they_chose_and_groups_by_their_members,
                 a_notice_is_taken_once_until_its_time_and_settled_for_good,
                 questions_are_listed_by_urgency_both_ways_and_by_whom_they_ask,
                 a_question_goes_with_its_run_when_that_is_past_its_retention,
-                a_question_that_somebody_takes_back_fails_its_wait,
             }
             nouns {
                 a_noun_is_made_once_rewritten_and_deleted,
