@@ -12,6 +12,7 @@ mod dev;
 mod doctor;
 mod event;
 mod exit;
+mod inbox;
 mod input;
 mod logs;
 mod ns;
@@ -69,6 +70,8 @@ enum Verb {
     /// Start a run for every event on a topic: make triggers, list them, delete them.
     #[command(subcommand)]
     Trigger(trigger::Verb),
+    /// See what runs ask people, and answer.
+    Inbox(inbox::Args),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
@@ -117,6 +120,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Promise(verb) => promise::perform(verb, &session).await,
         Verb::Event(verb) => event::perform(verb, &session).await,
         Verb::Trigger(verb) => trigger::perform(verb, &session).await,
+        Verb::Inbox(args) => inbox::perform(args, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,

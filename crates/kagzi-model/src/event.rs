@@ -172,6 +172,9 @@ events! {
             /// the same for all other topics
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             10 heard_others: Option<Timestamp>,
+            /// how many generations in a row have ended without anything recorded in them
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            11 idle: u32,
         };
     }
 
@@ -346,7 +349,7 @@ events! {
 
         /// The wait that began with the line before it is for the answer of a person; the question is in the
         /// inbox.
-        37 QuestionAsked "question_asked" step(step) {
+        34 QuestionAsked "question_asked" step(step) {
             1 step: Name,
             /// its id in the inbox
             2 question: Name,
@@ -357,7 +360,7 @@ events! {
 
         /// Somebody answered the question, or its time was over, or somebody took it back. The line before it
         /// has the answer.
-        38 QuestionAnswered "question_answered" step(step) {
+        35 QuestionAnswered "question_answered" step(step) {
             1 step: Name,
             2 question: Name,
             /// absent when nobody did

@@ -40,6 +40,7 @@ mod recorder;
 pub mod replay_law;
 pub mod retention;
 pub mod schedules;
+pub mod scopes;
 pub mod signals;
 pub mod signals_at_once;
 mod stage;

@@ -128,6 +128,7 @@ macro_rules! conformance {
                 a_closed_sleep_that_is_named_again_wakes_the_run,
                 a_step_that_was_dropped_while_it_ran_is_not_timed_out,
                 a_run_that_parks_without_progress_is_put_off_and_then_paused,
+                a_run_that_does_nothing_but_continue_is_put_off_and_then_paused,
                 a_park_after_progress_is_not_put_off,
                 the_journal_knows_the_order_in_which_the_function_was_told,
                 several_results_are_recorded_together_or_not_at_all,
@@ -135,6 +136,10 @@ macro_rules! conformance {
                 a_run_retried_by_policy_executes_again_only_what_failed_it,
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
+            }
+            scopes {
+                a_recorded_scope_stands_for_everything_that_lies_in_it,
+                the_journal_of_a_thousand_scopes_has_a_thousand_entries,
             }
             children {
                 a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,
@@ -214,6 +219,7 @@ macro_rules! conformance {
                 who_has_no_right_to_a_promise_learns_and_changes_nothing,
                 the_time_of_a_promise_counts_from_when_it_was_made,
                 a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_them,
+                a_promise_that_has_failed_is_told_again_to_a_run_that_is_retried,
                 the_last_value_counts_and_a_replay_sets_nothing_again,
             }
             start_signals {
@@ -238,6 +244,7 @@ macro_rules! conformance {
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
                 children_are_the_runs_own_in_every_generation,
+                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }

@@ -4,6 +4,7 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod announced;
+pub(crate) mod call;
 pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod context;
@@ -28,6 +29,7 @@ pub(crate) mod published;
 pub(crate) mod question;
 pub(crate) mod race;
 pub(crate) mod request;
+pub(crate) mod scope;
 pub(crate) mod signal;
 mod signal_run;
 pub(crate) mod sleep;

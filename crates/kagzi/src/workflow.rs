@@ -36,5 +36,6 @@ pub use crate::run::step::StepContext;
 pub use crate::run::step_builder::StepBuilder;
 pub use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 pub use crate::worker::equipment::{Failure, Middleware, Next};
+pub use crate::worker::observer::{Observer, RunOutcome};
 pub use crate::workflow_failed::WorkflowFailedEvent;
 pub use typed::{Answers, AnyInput, Registers, Starts, TypedRun, Workflow};

@@ -682,7 +682,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 37, 38, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 34, 35, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -748,9 +748,9 @@ pub mod event_detail {
         PromiseMade(super::PromiseMadeEvent),
         #[prost(message, tag = "25")]
         WaitBegan(super::WaitBeganEvent),
-        #[prost(message, tag = "37")]
+        #[prost(message, tag = "34")]
         QuestionAsked(super::QuestionAskedEvent),
-        #[prost(message, tag = "38")]
+        #[prost(message, tag = "35")]
         QuestionAnswered(super::QuestionAnsweredEvent),
         #[prost(message, tag = "26")]
         WaitEnded(super::WaitEndedEvent),
@@ -1438,8 +1438,8 @@ pub enum EventKind {
     LabelSet = 22,
     PromiseMade = 30,
     WaitBegan = 25,
-    QuestionAsked = 37,
-    QuestionAnswered = 38,
+    QuestionAsked = 34,
+    QuestionAnswered = 35,
     WaitEnded = 26,
     ChannelClosed = 27,
     ChildStarted = 28,

@@ -3,7 +3,7 @@
 
 use kagzi_model::{
     CreateTrigger, DeleteTrigger, GateCommand, Name, NamespaceCommand, PublishEvent, WorkerId,
-    schedule::ScheduleCommand,
+    intervention::InterventionCommand, schedule::ScheduleCommand,
 };
 use kagzi_store::{
     Beat, ChangeGate, ChangeNamespace, CutOff, Deregister, Drain, Offline, Register, SweepKind,
@@ -40,6 +40,12 @@ pub enum Move {
     Publish(PublishEvent),
     CreateTrigger(CreateTrigger),
     DeleteTrigger(DeleteTrigger),
+    /// Somebody does something with one of the questions of a namespace, by its place in the list.
+    Question {
+        namespace: Name,
+        place: usize,
+        command: Box<InterventionCommand>,
+    },
     Sweep(SweepKind),
     Pass {
         micros: u64,
@@ -107,6 +113,8 @@ kinds! {
     Publish 12,
     CreateTrigger 3,
     DeleteTrigger 1,
+    // Questions to people.
+    Question 8,
     // Housekeeping.
     Sweep 24,
     Pass 22,
@@ -154,6 +162,7 @@ impl Move {
             Move::Publish(_) => Kind::Publish,
             Move::CreateTrigger(_) => Kind::CreateTrigger,
             Move::DeleteTrigger(_) => Kind::DeleteTrigger,
+            Move::Question { .. } => Kind::Question,
             Move::Sweep(_) => Kind::Sweep,
             Move::Pass { .. } => Kind::Pass,
         }

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
 use kagzi_model::{
     Act, Author, Command, NounRejection, NounRow, NounRule, Order, Report, RunId, RunKey, Timestamp, Worker,
-    act,
+    act, intervention::InterventionRequest,
 };
 use kagzi_store::{
-    Assignment, ChangeNoun, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store,
-    SweepKind, Swept,
+    Assignment, ChangeNoun, Clock, Demand, Direction, Finished, InterventionFilter, LaneStats, LostLease,
+    ManualClock, Observer, PageRequest, Store, SweepKind, Swept,
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -201,6 +201,19 @@ impl Side {
             Move::HangUp { demand } => {
                 self.demands.remove(&demand);
                 Ok(())
+            }
+            Move::Question { namespace, place, command } => {
+                let page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
+                let all = InterventionFilter::default();
+                let found = self.store.interventions(&namespace, &all, &page).await.unwrap().rows;
+                match found.get(place % found.len().max(1)) {
+                    None => Ok(()),
+                    Some(row) => {
+                        let (key, run) = (row.key.clone(), row.run);
+                        let request = InterventionRequest { key, run, command: *command };
+                        write!(answer, "{:?}", self.store.ask(request).await.unwrap())
+                    }
+                }
             }
             Move::Sweep(kind) => {
                 // A slow machine sweeps in more rounds: what they come to is the same.

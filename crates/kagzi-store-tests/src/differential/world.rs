@@ -111,6 +111,7 @@ impl World {
             Kind::Publish => self.publish(),
             Kind::CreateTrigger => self.create_trigger(),
             Kind::DeleteTrigger => self.delete_trigger(),
+            Kind::Question => self.about_question(),
             Kind::Sweep => {
                 let kinds = SweepKind::each(now);
                 let kind = kinds[self.random.below(kinds.len())];
@@ -268,6 +269,11 @@ impl World {
                 lease.report(act::Sleep { step, duration_ms, park })
             }
             "SleepOver" => lease.report(act::SleepOver { step: step.path }),
+            "Ask" => {
+                let step = StepRef { path: format!("ask-{index}").into(), position: index as u32 };
+                let ask = Box::new(self.question());
+                lease.report(act::Ask { step, ask, park })
+            }
             "AwaitSignal" => {
                 let step = StepRef { path: format!("wait-{index}").into(), position: index as u32 };
                 let timeout_ms = self.random.chance(70).then(|| self.random.below(20_000) as i64);

@@ -10,20 +10,16 @@ use serde::de::DeserializeOwned;
 use crate::run::child::ChildBuilder;
 use crate::run::children::ChildrenBuilder;
 use crate::run::event::EventWait;
-use crate::run::inside;
-use crate::run::journal::Recorded;
 use crate::run::label::run_label;
 use crate::run::path::{Scope, escaped};
 use crate::run::promise::NewPromise;
 use crate::run::request::Requests;
 use crate::run::signal::{SignalWait, Signals};
 use crate::run::sleep::run_sleep;
-use crate::run::slot::Slot;
 use crate::run::state::RunState;
 use crate::run::step::{StepOptions, run_step};
 use crate::run::step_builder::StepBuilder;
 use kagzi_proto::idempotency_key;
-use kagzi_proto::v1::StepRef;
 
 const SLEEP: &str = "sleep";
 const LABEL: &str = "label";
@@ -38,8 +34,8 @@ const LABEL: &str = "label";
 /// because `tokio::select!` begins with a random branch.
 #[derive(Clone)]
 pub struct WorkflowContext {
-    run: Arc<RunState>,
-    scope: Arc<Scope>,
+    pub(super) run: Arc<RunState>,
+    pub(super) scope: Arc<Scope>,
 }
 
 impl WorkflowContext {
@@ -364,47 +360,4 @@ impl WorkflowContext {
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
-
-    /// Gives the step its identity and looks it up in the journal, at the moment of the call. The error is
-    /// told when the call is awaited.
-    pub(crate) fn call(&self, name: &str) -> anyhow::Result<Called> {
-        if let Some(misplaced) = inside::misplaced(self.run.key(), name) {
-            return Err(misplaced);
-        }
-        Ok(self.called(self.scope.call(name)?))
-    }
-
-    /// The same for an operation whose path is its own, whatever the scope: somebody else knows it by that.
-    pub(crate) fn call_own(&self, path: String) -> anyhow::Result<Called> {
-        if let Some(misplaced) = inside::misplaced(self.run.key(), &path) {
-            return Err(misplaced);
-        }
-        Ok(self.called(self.scope.call_own(path)))
-    }
-
-    fn called(&self, mut step: StepRef) -> Called {
-        let recorded = self.run.journal.lock().take(&step);
-        if let Some(known) = recorded.as_ref().and_then(|recorded| recorded.entry.step.as_ref()) {
-            step.position = known.position;
-        }
-        let mut turns = self.run.turns.lock();
-        let slot = Slot::new(self.run.clone(), step, turns.told());
-        if let Some(Recorded { place, bytes, .. }) = &recorded
-            && *place > 0
-        {
-            turns.call_recorded(*place, &slot, *bytes);
-        }
-        drop(turns);
-        Called { slot, recorded }
-    }
-
-    pub(crate) fn run_state(&self) -> &Arc<RunState> {
-        &self.run
-    }
-}
-
-/// A step or sleep that was called.
-pub(crate) struct Called {
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) recorded: Option<Recorded>,
 }
