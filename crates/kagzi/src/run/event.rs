@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::signal::listen;
 
 /// How the channels of topics begin; the topic follows, and behind the separator the key.
