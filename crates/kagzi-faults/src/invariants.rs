@@ -187,7 +187,7 @@ fn one_reason(run: &Run) {
         "ready" => (1, time("since")),
         "retry" => (1, time("at")),
         "leased" => (2, None),
-        "timer" | "signal" | "child" => (3, time("at")),
+        "timer" | "signal" | "child" | "event" => (3, time("at")),
         "person" => (8, time("at")),
         "paused" => (8, None),
         "completed" => (4, None),
@@ -201,7 +201,7 @@ fn one_reason(run: &Run) {
     // A wait for somebody's word may have no time at which it goes on by itself.
     let due_must = ["ready", "retry", "timer"].contains(&name);
     assert_eq!(
-        run.due_at.is_some() && !["signal", "child", "person"].contains(&name),
+        run.due_at.is_some() && !["signal", "child", "person", "event"].contains(&name),
         due_must,
         "I4: run {} is {name}",
         run.id
