@@ -4,9 +4,7 @@ use kagzi_model::{OnFailure, Ordered, Reply, RetryPolicy, Status};
 
 use crate::{Stage, generations::on, replay_law::reopen};
 
-pub async fn what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation(
-    stage: Stage,
-) {
+pub async fn what_operators_asked_for_and_who_handled_a_failure_is_known_later(stage: Stage) {
     let mut standing = stage.stand_by(1).await;
     let mut start = stage.new_run("order-1");
     start.options.on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });

@@ -232,7 +232,7 @@ macro_rules! conformance {
                 a_start_that_conflicts_tells_nothing,
             }
             carried {
-                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
+                what_operators_asked_for_and_who_handled_a_failure_is_known_later,
                 failures_of_a_generation_are_not_counted_in_the_next,
             }
             generations {
