@@ -5,6 +5,7 @@
 //! store.
 
 pub mod batches;
+pub mod carried;
 pub mod children;
 pub mod claims;
 pub mod closes;

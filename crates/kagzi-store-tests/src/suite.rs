@@ -233,6 +233,10 @@ macro_rules! conformance {
                 an_ended_run_refuses_unless_a_new_one_may_take_its_id,
                 a_start_that_conflicts_tells_nothing,
             }
+            carried {
+                what_operators_asked_for_and_who_handled_a_failure_is_known_later,
+                failures_of_a_generation_are_not_counted_in_the_next,
+            }
             generations {
                 a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,
                 a_new_generation_has_an_empty_record_and_old_leases_write_nothing_into_it,
@@ -246,7 +250,6 @@ macro_rules! conformance {
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
                 children_are_the_runs_own_in_every_generation,
-                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }
