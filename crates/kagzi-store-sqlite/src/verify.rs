@@ -191,11 +191,30 @@ mod tests {
     fn broken_promises_about_signals_waits_and_children_are_found_by_name() {
         let (channel, step) = (Name::from("item"), Name::from("wait"));
         let came = |seq, id: &str| {
-            event(seq, EventKind::SignalReceived { channel: channel.clone(), id: id.into(), failure: None })
+            event(
+                seq,
+                EventKind::SignalReceived {
+                    channel: channel.clone(),
+                    id: id.into(),
+                    failure: None,
+                    published: None,
+                },
+            )
         };
         let took = |seq, step: &str, received| {
             let (step, channel, id) = (step.into(), channel.clone(), "tea".into());
-            event(seq, EventKind::WaitEnded { step, position: 1, channel, id, received, failure: None })
+            event(
+                seq,
+                EventKind::WaitEnded {
+                    step,
+                    position: 1,
+                    channel,
+                    id,
+                    received,
+                    failure: None,
+                    published: None,
+                },
+            )
         };
         assert_eq!(complaints_with(&[came(3, "tea"), took(4, "wait", Some(3))], ""), [""; 0]);
         assert_eq!(complaints_with(&[came(3, "tea"), came(4, "tea")], ""), ["I14"], "told twice");
