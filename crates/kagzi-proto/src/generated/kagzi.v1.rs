@@ -919,6 +919,9 @@ pub struct RunContinuedEvent {
     /// the same for all other topics
     #[prost(int64, tag = "10")]
     pub heard_others: i64,
+    /// how many generations in a row have ended without anything recorded in them
+    #[prost(uint32, tag = "11")]
+    pub idle: u32,
 }
 /// Nested message and enum types in `RunContinuedEvent`.
 pub mod run_continued_event {
