@@ -227,8 +227,8 @@ section! {
         /// A PEM file with an authority that mail servers and webhooks may have their certificates from,
         /// beside those of the machine.
         ca_file: Option<String> = None,
-        /// A JSON file with texts that namespaces have instead of the built-in ones, and whether their messages
-        /// may hold payloads.
+        /// A JSON file with texts that namespaces have instead of the built-in ones, and whether their
+        /// messages may hold payloads.
         texts_file: Option<String> = None,
     }
 }

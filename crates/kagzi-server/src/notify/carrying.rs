@@ -14,8 +14,8 @@ use super::{Couriers, outbox::StoreOutbox};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The pause after the outbox could not be asked.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long a stopping server waits for what is being sent. A receiver that hangs must not hold it up: what is
-/// not written down is tried again, by the same id.
+/// How long a stopping server waits for what is being sent. A receiver that hangs must not hold it up: what
+/// is not written down is tried again, by the same id.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// Couriers that were sent off.
