@@ -10,7 +10,7 @@ mod touched;
 use asking::questions;
 use label_rows::label_rows;
 use released::log_release;
-pub use start_key::StartKey;
+pub use start_key::{StartKey, Taken};
 pub use touched::{LeaseMove, Touched};
 
 use kagzi_model::{
@@ -55,15 +55,6 @@ pub struct Fold<'a> {
     pub failed: Vec<RunId>,
     /// Questions to people that were asked or that nobody waits for any more.
     pub asking: Vec<Asking>,
-}
-
-/// A run that has a business id, and the input that it was started with.
-pub struct Taken {
-    pub id: RunId,
-    pub input: Payload,
-    /// Its row, unless it is in the cache: a start is compared with it, and needs no history. Or why it
-    /// cannot be read.
-    pub run: Option<Result<Box<Run>, String>>,
 }
 
 impl<'a> Fold<'a> {

@@ -86,7 +86,8 @@ pub struct InterventionChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InterventionRejection {
     #[error(
-        "namespace '{}' has no question {}; list those that are open with: kagzi inbox --all", .0.namespace, .0.id
+        "namespace '{}' has no question {}; list those that are open with: kagzi inbox --all",
+        .0.namespace, .0.id
     )]
     NotFound(InterventionKey),
     #[error("question {id} is closed: {why}")]
