@@ -216,8 +216,8 @@ fn one_reason(run: &Run) {
     assert_eq!(run.sweep_at, sweep_at, "I4: run {} is {name}", run.id);
 }
 
-/// I14 to I16, as far as one run's history and row can show them: a signal counts once and is taken by at most
-/// one wait, a run that waits has an open wait and nothing that it waits for, a step has one child.
+/// I14 to I16, as far as one run's history and row can show them: a signal counts once and is taken by at
+/// most one wait, a run that waits has an open wait and nothing that it waits for, a step has one child.
 fn waits_are_sound(run: &Run, history: &[Event]) -> Audit {
     let mut audit = Audit::default();
     history.iter().for_each(|event| audit.see(&event.line));
