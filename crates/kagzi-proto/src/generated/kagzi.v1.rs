@@ -1848,7 +1848,7 @@ pub struct PublishEventRequest {
     /// letters, digits and . _ - / : ; those that begin with kagzi/ are the engine's own
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
-    /// which one it is about; empty = none. A wait and an event meet when topic and key are equal
+    /// which one it is about; empty = none. It reaches waits with the same topic and key
     #[prost(string, tag = "3")]
     pub key: ::prost::alloc::string::String,
     /// counts once on its topic and key while it is kept; empty = one is made
