@@ -2,6 +2,7 @@
 //! `decide/`.
 
 pub use crate::decide::{
+    await_or_park::AwaitOrPark,
     await_signal::AwaitSignal,
     beat_promise::BeatPromise,
     begin_step::BeginStep,

@@ -125,6 +125,8 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// The same, and ends the lease if none has.
+        AwaitOrPark(Box<act::AwaitOrPark>),
         /// Makes a promise that somebody outside completes.
         MakePromise(Box<act::MakePromise>),
         /// Publishes a value of the run.

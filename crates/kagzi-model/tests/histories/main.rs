@@ -1,5 +1,6 @@
 //! Random histories of one run, played through `decide`.
 
+mod await_or_park;
 mod children;
 mod generations;
 mod invariants;
