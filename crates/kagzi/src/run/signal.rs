@@ -251,6 +251,7 @@ pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> H
                     channel,
                     timeout_ms,
                     last_call: *last_call,
+                    park: None,
                 }),
             );
             let waited = match slot.heard().await {
