@@ -37,5 +37,7 @@ failure_codes! {
     PROMISE_SILENT "Whoever works on a promise has stopped to give signs of life."
     CHILD_NOT_STARTED "A child could not be started: its id belongs to another run, or it was refused."
     CHILD_CLOSED "A child was told to end because its parent had ended."
+    QUESTION_EXPIRED "Nobody answered a question to a person in its time."
+    QUESTION_CANCELLED "A question to a person was taken back before anybody answered."
     HISTORY_TOO_LARGE "The payloads in the history of the run would be larger than 128 MiB together."
 }

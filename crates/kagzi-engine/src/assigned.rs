@@ -1,5 +1,8 @@
 //! A leased run with all that a worker needs to execute it.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use kagzi_model::{Event, EventKind, Journal, JournalEntry, Payload, Projection, Run};
 use kagzi_store::{Assignment, EventFilter, EventRequest, LaneStats};
 
@@ -16,7 +19,8 @@ const PROGRESS_MAX: usize = 100;
 pub struct Assigned {
     pub run: Run,
     pub input: Payload,
-    pub journal: Vec<JournalEntry>,
+    /// None = nothing is recorded yet.
+    pub journal: Option<Arc<Journal>>,
 }
 
 impl Assigned {
@@ -24,15 +28,21 @@ impl Assigned {
     pub async fn load(engine: &Engine, assignment: Assignment) -> Result<Assigned, EngineError> {
         let Assignment { run, input, fresh } = assignment;
         if fresh && let Some(input) = input {
-            return Ok(Assigned { run, input, journal: Vec::new() });
+            return Ok(Assigned { run, input, journal: None });
         }
         let journals = &engine.hub().journals;
         // What is kept of a generation before is of no use any more.
         let kept = Some(journals.take(run.id)).filter(|kept| kept.last_seq() >= run.first_seq);
         let journal = read_on(engine, &run, kept.unwrap_or_default()).await?;
-        let (input, entries) = (journal.input(), journal.entries());
-        journals.keep(run.id, journal);
-        Ok(Assigned { run, input, journal: entries })
+        let input = journal.input();
+        let journal = Arc::new(journal);
+        journals.keep(run.id, Arc::clone(&journal));
+        Ok(Assigned { run, input, journal: Some(journal) })
+    }
+
+    /// What is recorded of its steps, in the order in which they were first recorded.
+    pub fn entries(&self) -> impl Iterator<Item = Cow<'_, JournalEntry>> {
+        self.journal.iter().flat_map(|journal| journal.walk())
     }
 }
 

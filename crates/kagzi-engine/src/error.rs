@@ -1,6 +1,9 @@
 //! Why a call on the engine failed.
 
-use kagzi_model::{ControlRejection, NounRejection, Rejection, schedule::ScheduleRejection};
+use kagzi_model::{
+    ControlRejection, NounRejection, Rejection, intervention::InterventionRejection,
+    schedule::ScheduleRejection,
+};
 use kagzi_store::{RegistryError, StoreError};
 
 /// The caller asked for the impossible, or the world failed; a transport maps each to its own code.
@@ -16,6 +19,8 @@ pub enum EngineError {
     Schedule(#[from] ScheduleRejection),
     #[error(transparent)]
     Noun(#[from] NounRejection),
+    #[error(transparent)]
+    Intervention(#[from] InterventionRejection),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

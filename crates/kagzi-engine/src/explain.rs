@@ -57,6 +57,10 @@ impl Engine {
                     lease.worker
                 )
             }
+            State::Waiting(parked) if matches!(parked.wait, Wait::Person { .. }) => {
+                let asked = self.asked_of(namespace, id, now).await?;
+                asked.unwrap_or_else(|| waits_for(now, id, parked))
+            }
             State::Waiting(parked) => waits_for(now, id, parked),
             State::Paused { by, why, since } => format!(
                 "it was paused by {by} {} ago: {why}; let it go on with: kagzi run resume {id}",
@@ -168,6 +172,15 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
                      kagzi run ask {id} {channel} JSON"
                 ),
             }
+        }
+        (Wait::Person { .. }, step) => {
+            let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
+            let others = if *others == 0 { String::new() } else { format!(" (and for {others} others)") };
+            format!(
+                "it waits for a person to answer '{}'{since}{others}; see who is asked, and answer, with: \
+                 kagzi inbox --run {id}",
+                step.unwrap_or("its question")
+            )
         }
         (Wait::Child { channel, .. }, _) => {
             let child = child_of(channel).map_or_else(String::new, |child| child.to_string());

@@ -33,6 +33,7 @@ pub struct Hub {
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,
+    questions: Alarm,
 }
 
 /// Wakes its listener when something is due sooner than it knows.
@@ -190,6 +191,11 @@ impl Hub {
         self.sweep.before(at).await
     }
 
+    /// The same for questions to people.
+    pub(crate) async fn question_before(&self, at: Timestamp) -> Timestamp {
+        self.questions.before(at).await
+    }
+
     /// The same for schedules.
     pub(crate) async fn schedule_before(&self, at: Timestamp) -> Timestamp {
         self.schedules.before(at).await
@@ -257,6 +263,10 @@ impl Observer for Hub {
 
     fn sweep_due(&self, at: Timestamp) {
         self.sweep.ring(at);
+    }
+
+    fn question_due(&self, at: Timestamp) {
+        self.questions.ring(at);
     }
 
     fn schedule_due(&self, at: Timestamp, _changed: bool) {

@@ -5,6 +5,7 @@
 //! between.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use kagzi_model::{Journal, RunId};
 
@@ -23,7 +24,7 @@ pub struct Journals {
 
 #[derive(Default)]
 struct Kept {
-    by_run: HashMap<RunId, (u64, Journal)>,
+    by_run: HashMap<RunId, (u64, Arc<Journal>)>,
     by_use: BTreeMap<u64, RunId>,
     uses: u64,
     bytes: usize,
@@ -32,11 +33,13 @@ struct Kept {
 impl Journals {
     /// Takes out what is kept of a run; nothing = a journal from the beginning.
     pub fn take(&self, run: RunId) -> Journal {
-        self.kept.lock().remove(run).unwrap_or_default()
+        let kept = self.kept.lock().remove(run);
+        // Copied only if the last assignment is still being sent.
+        kept.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
     /// Keeps a journal for the next time, if it is worth it.
-    pub fn keep(&self, run: RunId, journal: Journal) {
+    pub fn keep(&self, run: RunId, journal: Arc<Journal>) {
         if journal.last_seq() < KEPT_LEN_MIN || journal.bytes() > KEPT_BYTES_MAX {
             return;
         }
@@ -62,7 +65,7 @@ impl Journals {
 }
 
 impl Kept {
-    fn remove(&mut self, run: RunId) -> Option<Journal> {
+    fn remove(&mut self, run: RunId) -> Option<Arc<Journal>> {
         let (used, journal) = self.by_run.remove(&run)?;
         self.by_use.remove(&used);
         self.bytes = self.bytes.saturating_sub(journal.bytes());
@@ -94,14 +97,14 @@ mod tests {
     fn what_was_used_longest_ago_is_forgotten_when_there_is_no_room_for_all() {
         let journals = Journals::default();
         for n in 0..3 {
-            journals.keep(run(n), journal(KEPT_LEN_MIN, KEPT_BYTES_MAX / 4));
+            journals.keep(run(n), Arc::new(journal(KEPT_LEN_MIN, KEPT_BYTES_MAX / 4)));
         }
         // The first one is used again.
         let first = journals.take(run(0));
         assert_eq!(first.last_seq(), KEPT_LEN_MIN);
-        journals.keep(run(0), first);
+        journals.keep(run(0), Arc::new(first));
 
-        journals.keep(run(3), journal(KEPT_LEN_MIN, KEPT_BYTES_MAX / 3));
+        journals.keep(run(3), Arc::new(journal(KEPT_LEN_MIN, KEPT_BYTES_MAX / 3)));
 
         let kept = [0, 1, 2, 3].map(|n| journals.take(run(n)).last_seq() > 0);
         assert_eq!(kept, [true, false, true, true]);
@@ -112,8 +115,8 @@ mod tests {
     fn short_and_huge_journals_are_not_kept() {
         let journals = Journals::default();
 
-        journals.keep(run(1), journal(KEPT_LEN_MIN - 1, 1));
-        journals.keep(run(2), journal(KEPT_LEN_MIN, KEPT_BYTES_MAX + 1));
+        journals.keep(run(1), Arc::new(journal(KEPT_LEN_MIN - 1, 1)));
+        journals.keep(run(2), Arc::new(journal(KEPT_LEN_MIN, KEPT_BYTES_MAX + 1)));
 
         assert_eq!([1, 2].map(|n| journals.take(run(n)).last_seq()), [0, 0]);
     }

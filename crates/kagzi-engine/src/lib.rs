@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod explain;
 mod hub;
+mod interventions;
 mod journals;
 mod nouns;
 mod outline;

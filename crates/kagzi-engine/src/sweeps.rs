@@ -5,6 +5,7 @@ mod cut_off;
 mod ends_elsewhere;
 mod leases;
 mod periodic;
+mod questions;
 mod retention;
 mod schedules;
 
@@ -136,6 +137,7 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
     let others = [
         spawn(leases::Leases::new(engine), engine, stop),
         spawn(schedules::Schedules, engine, stop),
+        spawn(questions::Questions, engine, stop),
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),

@@ -27,6 +27,21 @@ pub enum Move {
         channel: String,
         count: usize,
     },
+    /// Waits for a signal on this channel for so long, and says with its results what it heard.
+    SignalWithin {
+        channel: String,
+        ms: u64,
+    },
+    /// Makes a promise and waits for it, and says with its results what became of it.
+    Promise {
+        name: String,
+        timeout_ms: Option<u64>,
+    },
+    /// Answers so many requests on this channel, each with what it was asked.
+    Answers {
+        channel: String,
+        count: usize,
+    },
     /// Starts so many runs of the type `script`, side by side.
     Children {
         count: usize,
@@ -79,6 +94,18 @@ pub struct StepResult {
     pub step: String,
     pub nonce: String,
     pub pid: u32,
+}
+
+impl StepResult {
+    /// What a script was told from outside, among its results.
+    pub fn told(by: &str, what: impl Into<String>) -> StepResult {
+        StepResult { step: by.to_owned(), nonce: what.into(), pid: 0 }
+    }
+
+    /// What the script that returned this was told, if this is no result of a step.
+    pub fn heard(self) -> Option<String> {
+        (self.pid == 0).then_some(self.nonce)
+    }
 }
 
 impl Script {

@@ -20,8 +20,8 @@ use tonic::{
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::{
-    CrashPoint, Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, eventually, metrics,
-    witness,
+    CrashPoint, Evidence, Execution, ExecutionLog, HandWorker, Home, Process, Script, StepResult, eventually,
+    metrics, witness,
 };
 
 /// The queue of every fault test; each test has its own server, so one name is enough.
@@ -446,6 +446,13 @@ impl Stage {
     pub async fn explain(&self, run: &str) -> v1::ExplainWorkflowRunResponse {
         let request = v1::ExplainWorkflowRunRequest { run_id: run.into(), ..Default::default() };
         self.workflows().explain_workflow_run(request).await.expect("a run can be explained").into_inner()
+    }
+
+    /// What a script that has completed was told from outside, in order.
+    pub async fn heard(&self, run: &str) -> Vec<String> {
+        let output = self.completed(run).await.output.expect("it returned something").data;
+        let results: Vec<StepResult> = serde_json::from_slice(&output).expect("results of a script");
+        results.into_iter().filter_map(StepResult::heard).collect()
     }
 
     pub async fn cancel(&self, run: &str) -> Result<v1::CancelWorkflowRunResponse, Status> {

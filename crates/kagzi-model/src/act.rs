@@ -2,6 +2,7 @@
 //! `decide/`.
 
 pub use crate::decide::{
+    ask::Ask,
     await_or_park::AwaitOrPark,
     await_signal::AwaitSignal,
     beat_promise::BeatPromise,
@@ -34,5 +35,6 @@ pub use crate::decide::{
     sleep::Sleep,
     sleep_over::SleepOver,
     start_child::StartChild,
+    tell_answer::TellAnswer,
     terminate::Terminate,
 };

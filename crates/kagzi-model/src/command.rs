@@ -127,6 +127,8 @@ acts! {
         AwaitSignal(Box<act::AwaitSignal>),
         /// The same, and ends the lease if none has.
         AwaitOrPark(Box<act::AwaitOrPark>),
+        /// Asks a person, and waits for the answer.
+        Ask(Box<act::Ask>),
         /// Makes a promise that somebody outside completes.
         MakePromise(Box<act::MakePromise>),
         /// Publishes a value of the run.
@@ -183,6 +185,8 @@ acts! {
         Expire(act::Expire),
         /// Tells a run that its child has ended.
         ChildEnded(Box<act::ChildEnded>),
+        /// Tells a run the answer of a person.
+        TellAnswer(Box<act::TellAnswer>),
         /// Notes on a failed run that its handler ended.
         NoteHandler(act::NoteHandler),
     }

@@ -9,6 +9,7 @@
 //!
 //! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
+pub mod ask;
 pub mod await_or_park;
 pub mod await_signal;
 pub mod beat_promise;
@@ -45,6 +46,7 @@ pub mod sleep;
 pub mod sleep_over;
 mod start;
 pub mod start_child;
+pub mod tell_answer;
 pub mod terminate;
 
 use crate::{Act, Aggregate, Blocked, Change, Command, Payload, Rejection, Report, Timestamp};

@@ -38,6 +38,8 @@ pub struct Event {
 macro_rules! only_told {
     () => {
         $crate::EventKind::HandlerEnded { .. }
+            | $crate::EventKind::QuestionAsked { .. }
+            | $crate::EventKind::QuestionAnswered { .. }
     };
 }
 
@@ -331,6 +333,31 @@ events! {
             3 channel: Name,
             /// absent when it waits for as long as it takes
             4 until: Option<Timestamp>,
+        };
+
+        /// The wait that began with the line before it is for the answer of a person; the question is in the
+        /// inbox.
+        37 QuestionAsked "question_asked" step(step) {
+            1 step: Name,
+            /// its id in the inbox
+            2 question: Name,
+            /// decision, input, approval, browser_takeover or error_resolution
+            3 type_name: Name,
+            4 title: Name,
+        };
+
+        /// Somebody answered the question, or its time was over, or somebody took it back. The line before it
+        /// has the answer.
+        38 QuestionAnswered "question_answered" step(step) {
+            1 step: Name,
+            2 question: Name,
+            /// absent when nobody did
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            3 by: Option<Name>,
+            /// user, timeout_default, escalation or operator
+            4 source: Name,
+            /// the answer in a word or two
+            5 answer: Name,
         };
 
         /// A wait took a signal. One that is over without any ends like a sleep.

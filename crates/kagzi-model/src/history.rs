@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod attempts;
+mod audit;
 mod journal;
 mod journal_entry;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::Event;
 
 pub use aggregate::Aggregate;
 pub use attempts::{AttemptState, Attempts, StepAttempt, attempts};
+pub use audit::{Audit, AuditedChild};
 pub use journal::{Journal, journal};
 pub use journal_entry::{JournalEntry, JournalState, Sources};
 pub use pending::{OpenWait, Pending, pending};

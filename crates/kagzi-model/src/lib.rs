@@ -18,6 +18,7 @@ mod family;
 mod gate;
 pub mod history;
 mod id;
+pub mod intervention;
 mod label;
 pub mod limits;
 mod mail;
@@ -55,7 +56,8 @@ pub use failure_handler::{FAILURE_HANDLER, handler_business_ids, handler_ids, na
 pub use family::{ClosePolicy, Family, LivingChild, Parent, child_channel, child_of, is_child_channel};
 pub use gate::{Gate, GateCommand, GateKey, GateScope};
 pub use history::{
-    Aggregate, AttemptState, Journal, JournalEntry, JournalState, Projection, StepAttempt, attempts, journal,
+    Aggregate, AttemptState, Audit, AuditedChild, Journal, JournalEntry, JournalState, Projection,
+    StepAttempt, attempts, journal,
 };
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};

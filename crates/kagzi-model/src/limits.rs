@@ -109,3 +109,25 @@ pub const GATES_PER_NAMESPACE_MAX: usize = 1_000;
 pub const GATE_CONCURRENT_MAX: u32 = 1_000_000;
 /// Longest description of a namespace.
 pub const DESCRIPTION_BYTES_MAX: usize = 4096;
+/// Largest question to a person, in bytes of JSON.
+pub const ASK_BYTES_MAX: usize = 64 * 1024;
+/// Longest title of a question.
+pub const TITLE_BYTES_MAX: usize = 255;
+/// Most options of a decision.
+pub const OPTIONS_MAX: usize = 50;
+/// Most people and groups that a question names.
+pub const ASSIGNEES_MAX: usize = 50;
+/// Most steps of an escalation.
+pub const ESCALATIONS_MAX: usize = 10;
+/// Shortest time between two reminders.
+pub const REMIND_MS_MIN: i64 = 60_000;
+/// Questions of one run that may be open at once.
+pub const QUESTIONS_OPEN_MAX: usize = 100;
+/// Comments that one question keeps.
+pub const COMMENTS_MAX: usize = 100;
+/// How long a claim of a question lasts unless it is renewed.
+pub const CLAIM_MS: i64 = 5 * 60 * 1000;
+/// Open questions that one person is asked by name; those beyond it wait.
+pub const PENDING_PER_PERSON_MAX: usize = 10;
+/// How long a question waits for an answer unless somebody says otherwise: a day.
+pub const QUESTION_MS: i64 = 24 * 3600 * 1000;

@@ -4,9 +4,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{
-    Failure, Name, PROMISE_CHANNEL, Promise, Timestamp, is_child_channel,
+    Failure, Name, PROMISE_CHANNEL, Promise, Timestamp,
+    intervention::is_person_channel,
+    is_child_channel,
     limits::{ENDS_KEPT, TAKEN_KEPT},
 };
 
@@ -25,6 +28,8 @@ pub struct Mail {
     pub(crate) promises: HashMap<Name, Promise>,
     /// How often the code has set each of its values, by name.
     values: HashMap<Name, u64>,
+    /// The steps that wait for a person, each with the id of its question.
+    pub(crate) questions: HashMap<Name, Uuid>,
 }
 
 /// What is known of a wait.
@@ -103,7 +108,8 @@ impl Mail {
     /// ended.
     pub fn carried(&self) -> Carried {
         // A promise belongs to the code that made it: the next generation may make one of the same name.
-        let is_own = |name: &&Name| !name.starts_with(PROMISE_CHANNEL);
+        // So does a question to a person.
+        let is_own = |name: &&Name| !name.starts_with(PROMISE_CHANNEL) && !is_person_channel(name);
         let mut names: Vec<&Name> = self.channels.keys().filter(is_own).collect();
         names.sort_unstable();
         let (mut taken, mut carried) = (Vec::new(), Carried::default());
@@ -161,9 +167,19 @@ impl Mail {
         self.channels.get(channel).is_some_and(|channel| channel.closed)
     }
 
+    /// The questions whose answers the code waits for, by step.
+    pub fn questions(&self) -> &HashMap<Name, Uuid> {
+        &self.questions
+    }
+
     /// The next signal on this channel.
     pub fn next(&self, channel: &Name) -> Option<&Unread> {
         self.channels.get(channel)?.unread.front()
+    }
+
+    /// All signals on this channel that no wait has taken, oldest first.
+    pub fn unread_on(&self, channel: &Name) -> impl Iterator<Item = &Unread> {
+        self.channels.get(channel).into_iter().flat_map(|channel| &channel.unread)
     }
 
     /// Signals of others that no wait has taken. What the engine itself tells is bounded where it begins.

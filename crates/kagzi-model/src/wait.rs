@@ -6,13 +6,16 @@
 
 mod child;
 mod parked;
+mod person;
 mod retry;
 mod signal;
 mod timer;
 
 pub use parked::{Parked, Wake};
 
-use crate::{Failure, Name, Reason, Status, Timestamp, family::is_child_channel};
+use crate::{
+    Failure, Name, Reason, Status, Timestamp, family::is_child_channel, intervention::is_person_channel,
+};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub enum Wait {
     Signal { channel: Name, until: Option<Timestamp> },
     /// The end of a child, which is told on a channel of its own.
     Child { channel: Name, until: Option<Timestamp> },
+    /// The answer of a person, which is told on a channel of its step. Its time is the question's own.
+    Person { channel: Name, until: Option<Timestamp> },
 }
 
 impl Wait {
@@ -32,6 +37,8 @@ impl Wait {
     pub fn on(channel: Name, until: Option<Timestamp>) -> Wait {
         if is_child_channel(&channel) {
             Wait::Child { channel, until }
+        } else if is_person_channel(&channel) {
+            Wait::Person { channel, until }
         } else {
             Wait::Signal { channel, until }
         }
@@ -42,7 +49,7 @@ impl Wait {
         match self {
             Wait::Timer { until } => Some(*until),
             Wait::Retry { at, .. } => Some(*at),
-            Wait::Signal { until, .. } | Wait::Child { until, .. } => *until,
+            Wait::Signal { until, .. } | Wait::Child { until, .. } | Wait::Person { until, .. } => *until,
         }
     }
 
@@ -53,6 +60,7 @@ impl Wait {
             Wait::Retry { .. } => retry::REASON,
             Wait::Signal { .. } => signal::REASON,
             Wait::Child { .. } => child::REASON,
+            Wait::Person { .. } => person::REASON,
         }
     }
 
@@ -65,14 +73,16 @@ impl Wait {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Wait::Retry { failure, .. } => Some(failure),
-            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => None,
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } | Wait::Person { .. } => None,
         }
     }
 
     /// The channel on which somebody's word ends it.
     pub fn channel(&self) -> Option<&Name> {
         match self {
-            Wait::Signal { channel, .. } | Wait::Child { channel, .. } => Some(channel),
+            Wait::Signal { channel, .. } | Wait::Child { channel, .. } | Wait::Person { channel, .. } => {
+                Some(channel)
+            }
             Wait::Timer { .. } | Wait::Retry { .. } => None,
         }
     }
@@ -81,7 +91,9 @@ impl Wait {
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self {
             Wait::Timer { until } => *until <= now,
-            Wait::Signal { until, .. } | Wait::Child { until, .. } => until.is_some_and(|until| until <= now),
+            Wait::Signal { until, .. } | Wait::Child { until, .. } | Wait::Person { until, .. } => {
+                until.is_some_and(|until| until <= now)
+            }
             Wait::Retry { .. } => false,
         }
     }
@@ -90,14 +102,14 @@ impl Wait {
     pub fn can_be_hurried(&self) -> bool {
         match self {
             Wait::Retry { .. } => true,
-            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => false,
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } | Wait::Person { .. } => false,
         }
     }
 
     /// A person said "now": a retry need not wait any longer, a sleep is never cut short.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         match self {
-            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } => {}
+            Wait::Timer { .. } | Wait::Signal { .. } | Wait::Child { .. } | Wait::Person { .. } => {}
             Wait::Retry { at, .. } => *at = (*at).min(now),
         }
     }

@@ -74,6 +74,9 @@ reasons! {
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NotFound
         "The namespace has no such schedule."
         "Look at the id and the namespace."
+    QuestionNotFound "QUESTION_NOT_FOUND" NotFound
+        "The namespace has no such question to a person."
+        "Look at the id and the namespace; a question goes with its run."
     NounNotFound "NOUN_NOT_FOUND" NotFound
         "The namespace has nothing of this kind and id."
         "Look at the id and the namespace."
@@ -103,6 +106,19 @@ reasons! {
     NounExists "NOUN_EXISTS" AlreadyExists
         "A thing of this kind and id is there already and says something else."
         "Delete it first, or use another id."
+    QuestionClosed "QUESTION_CLOSED" FailedPrecondition
+        "Somebody answered before, its time was over, or nobody wants to know any more; the message says who \
+         and when."
+        "Nothing to do. Nothing was written."
+    QuestionClaimed "QUESTION_CLAIMED" FailedPrecondition
+        "Somebody else works on the question."
+        "Ask that person, wait five minutes, or answer with force."
+    QuestionChanged "QUESTION_CHANGED" FailedPrecondition
+        "The question has another version than the caller expects."
+        "Read it again and decide anew."
+    NotAsked "NOT_ASKED" PermissionDenied
+        "The question is for other people."
+        "Let it be assigned to you, or answer with force."
     LeaseLost "LEASE_LOST" FailedPrecondition
         "The run was given to another worker, given back or paused: the epoch is no longer good."
         "The worker stops executing the run. Nothing was written."

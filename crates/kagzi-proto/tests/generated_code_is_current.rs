@@ -9,7 +9,7 @@ use prost::Message;
 fn generated_code_matches_the_proto_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let protos = root.join("../../proto");
-    let files = ["common", "event", "workflow", "worker", "schedule", "admin"]
+    let files = ["common", "event", "workflow", "worker", "schedule", "intervention", "admin"]
         .map(|name| format!("kagzi/v1/{name}.proto"));
     let descriptors = protox::compile(files, [&protos]).expect("the proto files are valid");
     let out = tempfile::tempdir().unwrap();
@@ -19,12 +19,14 @@ fn generated_code_matches_the_proto_files() {
         // large.
         .boxed(".kagzi.v1.Ask.body.start")
         .boxed(".kagzi.v1.Ask.body.signal")
+        .boxed(".kagzi.v1.JournalEntry.failure")
         .boxed(".kagzi.v1.WaitWorkflowRunResponse.workflow_run")
         .boxed(".kagzi.v1.WorkerMessage.message.hello")
         .boxed(".kagzi.v1.WorkerMessage.message.step_started")
         .boxed(".kagzi.v1.Report.body.step_failed")
         .boxed(".kagzi.v1.Report.body.run_failed")
         .boxed(".kagzi.v1.Report.body.start_child")
+        .boxed(".kagzi.v1.SignalAwaited.ask")
         .boxed(".kagzi.v1.ServerMessage.message.assign")
         .out_dir(out.path())
         .compile_fds(descriptors.clone())

@@ -3,6 +3,8 @@
 mod business_id;
 mod channel;
 mod payload;
+mod question;
+mod schema;
 
 use std::collections::HashMap;
 
@@ -25,6 +27,8 @@ use crate::{caller, wire};
 pub use business_id::business_id;
 pub use channel::{awaited_channel, channel, heartbeat_ms};
 pub use payload::{PayloadLimits, payload, too_large};
+pub use question::{intervention_key, json, question};
+pub use schema::{data_fits, schema_fits};
 
 /// The namespace that is meant when none is named.
 pub const DEFAULT_NAMESPACE: &str = "default";

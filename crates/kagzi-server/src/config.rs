@@ -27,8 +27,8 @@ pub use origin::{ConfigError, Origin, Problem};
 pub use reference::{example, page};
 pub use section::KeyDoc;
 pub use sections::{
-    Config, LogFormat, LogSection, PayloadSection, RetentionSection, RetrySection, SchedulerSection,
-    ServerSection, StepSection, StoreSection, TraceSection, WorkerSection,
+    Config, LogFormat, LogSection, NotifySection, PayloadSection, RetentionSection, RetrySection,
+    SchedulerSection, ServerSection, StepSection, StoreSection, TraceSection, WorkerSection,
 };
 pub use value::Ratio;
 
@@ -170,6 +170,7 @@ impl Config {
     fn check(&self) -> Result<(), InvalidSetting> {
         self.store.check()?;
         self.settings().check()?;
+        self.notify.settings().check()?;
         self.server.edge().check(request_bytes_max(self.payload.max_size_bytes))
     }
 
@@ -182,6 +183,7 @@ impl Config {
             edge: self.server.edge(),
             database: self.store.database(),
             trace: self.trace.settings(),
+            notify: self.notify.settings(),
             settings: self.settings(),
         }
     }

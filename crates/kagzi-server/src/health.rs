@@ -8,8 +8,9 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use futures_util::stream::{self, Stream};
 use kagzi_proto::Reason;
 use kagzi_proto::v1::{
-    admin_service_server::AdminServiceServer, schedule_service_server::ScheduleServiceServer,
-    worker_service_server::WorkerServiceServer, workflow_service_server::WorkflowServiceServer,
+    admin_service_server::AdminServiceServer, intervention_service_server::InterventionServiceServer,
+    schedule_service_server::ScheduleServiceServer, worker_service_server::WorkerServiceServer,
+    workflow_service_server::WorkflowServiceServer,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, server::NamedService};
@@ -25,11 +26,12 @@ use crate::{check::invalid, readiness::Progress, services::Services};
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The services that have a health; the empty name means all of them.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "",
     WorkflowServiceServer::<Services>::NAME,
     WorkerServiceServer::<Services>::NAME,
     ScheduleServiceServer::<Services>::NAME,
+    InterventionServiceServer::<Services>::NAME,
     AdminServiceServer::<Services>::NAME,
 ];
 

@@ -32,7 +32,7 @@ pub async fn read(engine: &Engine, run: &Run, token: &str, mut room: Room) -> Re
         let Sources { result, progress } = entry.sources;
         let both = [result, progress];
         let bytes: usize = both.iter().flatten().map(|seq| outline.payload_bytes(*seq)).sum();
-        let line = wire::journal_entry(entry.clone(), now);
+        let line = wire::journal_entry(entry, now);
         if !room.take(line.encoded_len() + bytes) {
             break;
         }

@@ -11,7 +11,7 @@ use std::{
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::{Engine, SweepCount};
-use kagzi_store::{AsideRow, Census, LaneStats, QueueCount};
+use kagzi_store::{AsideRow, Census, LaneStats, QueueCount, WaitCount};
 
 use crate::{edge::CallStats, readiness::Progress};
 use page::Page;
@@ -42,15 +42,25 @@ impl Metrics {
             // A store that does not answer has been asked once already.
             Err(_) => Census::default(),
         };
+        let waits = match &ready {
+            Ok(_) => self.sampler.waits(&self.engine).await,
+            Err(_) => Vec::new(),
+        };
         // An answer that is missing is a gauge that is missing.
         let oldest = match &ready {
             Ok(_) => self.engine.store().oldest_transaction().await.ok().flatten(),
             Err(_) => None,
         };
-        self.page(&sample, ready.ok(), oldest)
+        self.page(&sample, &waits, ready.ok(), oldest)
     }
 
-    fn page(&self, sample: &Census, ping: Option<Duration>, oldest_transaction: Option<f64>) -> String {
+    fn page(
+        &self,
+        sample: &Census,
+        waits: &[WaitCount],
+        ping: Option<Duration>,
+        oldest_transaction: Option<f64>,
+    ) -> String {
         let engine = &self.engine;
         let stats = engine.store().stats();
         let count = |counter| LaneStats::get(counter) as f64;
@@ -63,6 +73,8 @@ impl Metrics {
         page.values(&catalogue::QUEUE_READY, queues(sample, |queue| queue.ready as f64));
         page.values(&catalogue::QUEUE_READY_AGE, queues(sample, |queue| age(queue).as_secs_f64()));
         page.values(&catalogue::QUEUE_WAITING, queues(sample, |queue| queue.waiting as f64));
+        let kinds = waits.iter().map(|waits| (vec![&*waits.namespace, &*waits.reason], waits.count as f64));
+        page.values(&catalogue::WAITS_OPEN, kinds);
         page.values(&catalogue::QUEUE_LEASED, queues(sample, |queue| queue.leased as f64));
         let workers = sample.workers.iter();
         page.values(

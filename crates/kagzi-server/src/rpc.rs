@@ -1,18 +1,23 @@
 //! One file per RPC. Each reads its request, asks the engine and writes its answer. Below them stand the
 //! services, each with its methods.
 
+pub mod answer_intervention;
 pub mod ask_workflow_run;
 pub mod await_signal;
 pub mod backfill_schedule;
 pub mod beat_promise;
 pub mod begin_step;
+pub mod cancel_intervention;
 pub mod cancel_workflow_run;
+pub mod claim_intervention;
+pub mod comment_intervention;
 pub mod complete_promise;
 pub mod complete_step;
 pub mod complete_workflow;
 pub mod continue_run;
 pub mod create_namespace;
 pub mod create_schedule;
+pub mod delete_contact;
 pub mod delete_schedule;
 pub mod deregister_worker;
 pub mod disable_namespace;
@@ -21,6 +26,7 @@ pub mod enable_namespace;
 pub mod explain_workflow_run;
 pub mod fail_step;
 pub mod fail_workflow;
+pub mod get_intervention;
 pub mod get_namespace;
 pub mod get_run_value;
 pub mod get_schedule;
@@ -30,6 +36,8 @@ pub mod get_worker;
 pub mod get_workflow_run;
 pub mod health_check;
 pub mod limit_queue;
+pub mod list_contacts;
+pub mod list_interventions;
 pub mod list_namespaces;
 pub mod list_queues;
 pub mod list_run_events;
@@ -42,8 +50,11 @@ pub mod next_schedule_times;
 pub mod pause_queue;
 pub mod pause_schedule;
 pub mod poll_activity;
+pub mod put_contact;
 pub mod read_journal;
+pub mod reassign_intervention;
 pub mod register_worker;
+pub mod release_intervention;
 pub mod release_run;
 pub mod report_step_progress;
 pub mod restart_workflow_run;
@@ -56,6 +67,7 @@ pub mod schedule_spec;
 pub mod set_label;
 pub mod set_value;
 pub mod signal_workflow_run;
+pub mod snooze_intervention;
 pub mod start_child;
 pub mod start_workflow;
 pub mod start_workflows;
@@ -71,8 +83,9 @@ pub mod watch_runs;
 pub mod worker_heartbeat;
 
 use kagzi_proto::v1::{
-    self, admin_service_server::AdminService, schedule_service_server::ScheduleService,
-    worker_service_server::WorkerService, workflow_service_server::WorkflowService,
+    self, admin_service_server::AdminService, intervention_service_server::InterventionService,
+    schedule_service_server::ScheduleService, worker_service_server::WorkerService,
+    workflow_service_server::WorkflowService,
 };
 use tonic::{Request, Response, Status, Streaming};
 
@@ -221,6 +234,22 @@ service! {
     trigger_schedule(TriggerScheduleRequest) -> TriggerScheduleResponse,
     backfill_schedule(BackfillScheduleRequest) -> BackfillScheduleResponse,
     next_schedule_times(NextScheduleTimesRequest) -> NextScheduleTimesResponse,
+}
+
+service! {
+    InterventionService {}
+    list_interventions(ListInterventionsRequest) -> ListInterventionsResponse,
+    get_intervention(GetInterventionRequest) -> GetInterventionResponse,
+    answer_intervention(AnswerInterventionRequest) -> AnswerInterventionResponse,
+    claim_intervention(ClaimInterventionRequest) -> ClaimInterventionResponse,
+    release_intervention(ReleaseInterventionRequest) -> ReleaseInterventionResponse,
+    reassign_intervention(ReassignInterventionRequest) -> ReassignInterventionResponse,
+    snooze_intervention(SnoozeInterventionRequest) -> SnoozeInterventionResponse,
+    comment_intervention(CommentInterventionRequest) -> CommentInterventionResponse,
+    cancel_intervention(CancelInterventionRequest) -> CancelInterventionResponse,
+    put_contact(PutContactRequest) -> PutContactResponse,
+    list_contacts(ListContactsRequest) -> ListContactsResponse,
+    delete_contact(DeleteContactRequest) -> DeleteContactResponse,
 }
 
 service! {

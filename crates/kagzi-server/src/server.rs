@@ -7,8 +7,9 @@ use kagzi_engine::{Engine, Hub, Settings};
 use kagzi_proto::{
     FILE_DESCRIPTOR_SET,
     v1::{
-        admin_service_server::AdminServiceServer, schedule_service_server::ScheduleServiceServer,
-        worker_service_server::WorkerServiceServer, workflow_service_server::WorkflowServiceServer,
+        admin_service_server::AdminServiceServer, intervention_service_server::InterventionServiceServer,
+        schedule_service_server::ScheduleServiceServer, worker_service_server::WorkerServiceServer,
+        workflow_service_server::WorkflowServiceServer,
     },
 };
 use kagzi_store::{Clock, MemoryStore, Store, SystemClock};
@@ -24,7 +25,7 @@ use tower::layer::util::{Identity, Stack};
 use tracing::{info, warn};
 
 use crate::{
-    DatabaseSettings, EdgeSettings, StoreUrl,
+    DatabaseSettings, EdgeSettings, NotifySettings, StoreUrl,
     edge::{self, CallStats, Connections, EdgeLayer},
     health, http,
     message_limit::{Worded, message_bytes_max, request_bytes_max},
@@ -50,6 +51,7 @@ pub struct Options {
     pub edge: EdgeSettings,
     pub database: DatabaseSettings,
     pub trace: TraceSettings,
+    pub notify: NotifySettings,
     pub settings: Settings,
 }
 
@@ -225,6 +227,11 @@ impl Server {
             ))
             .add_service(Worded(
                 ScheduleServiceServer::new(services.clone())
+                    .max_decoding_message_size(decode_max)
+                    .max_encoding_message_size(usize::MAX),
+            ))
+            .add_service(Worded(
+                InterventionServiceServer::new(services.clone())
                     .max_decoding_message_size(decode_max)
                     .max_encoding_message_size(usize::MAX),
             ))

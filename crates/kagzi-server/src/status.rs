@@ -3,6 +3,7 @@
 use kagzi_engine::EngineError;
 use kagzi_model::{
     ControlRejection, NounRejection, Rejection,
+    intervention::InterventionRejection,
     schedule::{ScheduleRejection, TimingError},
 };
 use kagzi_proto::{Reason, Refusal};
@@ -19,6 +20,7 @@ pub fn from_engine(error: EngineError) -> Status {
         EngineError::Registry(refused) => from_registry(&refused),
         EngineError::Schedule(rejection) => from_schedule(&rejection),
         EngineError::Noun(rejection) => from_noun(&rejection),
+        EngineError::Intervention(rejection) => from_intervention(&rejection),
         EngineError::Store(error) => from_store(&error),
     }
 }
@@ -165,6 +167,19 @@ fn from_rule(refused: &ControlRejection) -> Status {
         ControlRejection::Unknown(_) => Reason::NamespaceNotFound,
         ControlRejection::Exists(_) => Reason::NamespaceExists,
         ControlRejection::TooManyGates { .. } => Reason::QuotaExceeded,
+    };
+    reason.status(refused.to_string())
+}
+
+fn from_intervention(refused: &InterventionRejection) -> Status {
+    let reason = match refused {
+        InterventionRejection::NotFound(_) => Reason::QuestionNotFound,
+        InterventionRejection::Closed { .. } => Reason::QuestionClosed,
+        InterventionRejection::Claimed { .. } => Reason::QuestionClaimed,
+        InterventionRejection::NotAsked { .. } | InterventionRejection::FourEyes { .. } => Reason::NotAsked,
+        InterventionRejection::Stale { .. } => Reason::QuestionChanged,
+        InterventionRejection::Unfit(rule) => return invalid("answer", "", rule),
+        InterventionRejection::Unreadable(_) => Reason::Unreadable,
     };
     reason.status(refused.to_string())
 }

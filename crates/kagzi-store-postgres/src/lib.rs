@@ -19,9 +19,11 @@ mod events;
 #[cfg(feature = "test-fixture")]
 pub mod fixture;
 mod generations;
+mod interventions;
 mod labels;
 mod listener;
 mod migrate;
+mod notices;
 mod notifier;
 mod nouns;
 mod options;
@@ -54,6 +56,8 @@ const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     events::WRITE_STATEMENTS,
     generations::STATEMENTS,
     labels::STATEMENTS,
+    interventions::STATEMENTS,
+    notices::STATEMENTS,
     nouns::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,

@@ -85,6 +85,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Transaction(include_str!("../migrations/0010_worker_versions.sql")),
     Migration::Transaction(include_str!("../migrations/0011_generations.sql")),
     Migration::Transaction(include_str!("../migrations/0012_nouns.sql")),
+    Migration::Transaction(include_str!("../migrations/0013_people.sql")),
 ];
 
 // From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind

@@ -128,6 +128,10 @@ impl Observer for NotifyingObserver {
         self.inner.sweep_due(at);
     }
 
+    fn question_due(&self, at: Timestamp) {
+        self.inner.question_due(at);
+    }
+
     fn schedule_due(&self, at: Timestamp, changed: bool) {
         if changed {
             self.outbox.put([Hint::Schedules.encode(&self.server)].into_iter());

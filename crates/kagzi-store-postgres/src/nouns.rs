@@ -27,7 +27,7 @@ const LOAD_NOUN: &str = concat!(
     AND noun_id = $3"
 );
 
-const NOUNS_BEHIND: &str = concat!(
+pub const NOUNS_BEHIND: &str = concat!(
     "SELECT ",
     noun!(columns),
     "
@@ -171,7 +171,7 @@ impl NounReads for PostgresReads {
     }
 }
 
-fn read(found: &Row) -> Result<NounRow, StoreError> {
+pub fn read(found: &Row) -> Result<NounRow, StoreError> {
     let key =
         NounKey { namespace: row::name(found, 0)?, kind: row::name(found, 1)?, id: row::name(found, 2)? };
     Ok(NounRow {

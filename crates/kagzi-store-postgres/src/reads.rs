@@ -7,7 +7,7 @@ use futures_util::future::try_join;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
     Census, Cursor, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Listed, Page, PageRequest,
-    Reads, RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
+    Reads, RunFilter, RunView, StoreError, Total, WaitCount, WorkerFilter, WorkerView,
     listing::{self, Listing, POSTGRES, Statement},
     run, worker,
 };
@@ -96,6 +96,15 @@ const COUNT_LEASED: &str = "SELECT namespace_id, task_queue, COUNT(*)
 const COUNT_WORKERS: &str = "SELECT namespace_id, status::bigint, COUNT(*)
    FROM kagzi.workers
   GROUP BY namespace_id, status";
+
+// Namespace by namespace, so that of the index only the sleeping ones are walked: it has the failed ones too.
+const COUNT_WAITS: &str = "SELECT namespaces.namespace_id, waits.reason, waits.count
+   FROM kagzi.namespaces
+  CROSS JOIN LATERAL (SELECT runs.reason, COUNT(*) AS count
+                        FROM kagzi.runs
+                       WHERE runs.namespace_id = namespaces.namespace_id
+                         AND runs.status = 3
+                       GROUP BY runs.reason) AS waits";
 
 // One statement for all who wait on a server, without a payload.
 const LIVING: &str = "SELECT runs.run_id
@@ -292,6 +301,15 @@ impl Reads for PostgresReads {
         let workers =
             workers.iter().map(|found| Ok((row::name(found, 0)?, row::get(found, 1)?, count(found, 2)?)));
         Census::of(due, leased, workers.collect::<Result<Vec<_>, StoreError>>()?)
+    }
+
+    async fn waits(&self) -> Result<Vec<WaitCount>, StoreError> {
+        let found = self.query(COUNT_WAITS, &[]).await?;
+        let count = |found: &Row| {
+            let count = row::get::<i64>(found, 2)?.cast_unsigned();
+            Ok(WaitCount { namespace: row::name(found, 0)?, reason: row::name(found, 1)?, count })
+        };
+        found.iter().map(count).collect()
     }
 
     async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {

@@ -4,7 +4,7 @@ use kagzi_model::Timestamp;
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 use tokio_postgres::Row;
 
-use crate::{backend::PostgresBackend, generations, row};
+use crate::{backend::PostgresBackend, generations, interventions, row};
 
 kagzi_store::statements! {
 /// Every statement of retention; a test prepares each on a real database.
@@ -105,7 +105,8 @@ impl RetentionRows for PostgresBackend {
 
     async fn retire(&mut self, keys: &[RunKey]) -> Result<(), StoreError> {
         let (namespaces, ids) = row::key_columns(keys);
-        self.query(RETIRE, &[&namespaces, &ids]).await.map(drop)
+        self.query(RETIRE, &[&namespaces, &ids]).await?;
+        interventions::forget(self, keys).await
     }
 
     async fn purge(&mut self, limit: usize) -> Result<usize, StoreError> {

@@ -7,7 +7,10 @@ use kagzi_store::WriteSet;
 use tokio_postgres::{Error, types::ToSql};
 use uuid::Uuid;
 
-use crate::{controls, events, generations, labels, nouns, runs, schedules, session::Session, workers};
+use crate::{
+    controls, events, generations, interventions, labels, notices, nouns, runs, schedules, session::Session,
+    workers,
+};
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
 
@@ -27,6 +30,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         namespaces,
         gates,
         nouns,
+        people,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
     sending.extend(workers::guard(session, server, leased_to));
@@ -43,6 +47,11 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(schedules::statements(session, schedules));
     sending.extend(controls::statements(session, namespaces, gates));
     sending.extend(nouns::statements(session, nouns));
+    if let Some(people) = people {
+        let kagzi_store::PeopleSet { questions, silenced, notices, settled } = *people;
+        sending.extend(interventions::statements(session, questions));
+        sending.extend(notices::statements(session, silenced, notices, settled));
+    }
     sending
 }
 

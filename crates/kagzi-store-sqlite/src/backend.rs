@@ -3,8 +3,8 @@
 use kagzi_store::{Backend, StoreError, WriteSet};
 
 use crate::{
-    controls, db::Db, events, file_lock::FileLock, generations, labels, nouns, runs, schedules, sound::Check,
-    workers,
+    controls, db::Db, events, file_lock::FileLock, generations, interventions, labels, notices, nouns, runs,
+    schedules, sound::Check, workers,
 };
 
 kagzi_store::statements! {
@@ -64,7 +64,10 @@ impl Backend for SqliteBackend {
         workers::write(&self.db, &set.workers)?;
         schedules::write(&self.db, &set.schedules)?;
         controls::write(&self.db, &set.namespaces, &set.gates)?;
-        nouns::write(&self.db, &set.nouns)
+        nouns::write(&self.db, &set.nouns)?;
+        let Some(people) = &set.people else { return Ok(()) };
+        interventions::write(&self.db, &people.questions)?;
+        notices::write(&self.db, people)
     }
 }
 

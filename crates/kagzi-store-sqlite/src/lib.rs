@@ -11,10 +11,12 @@ mod events;
 mod file_lock;
 mod generations;
 mod identity;
+mod interventions;
 mod labels;
 mod left_log;
 mod migrate;
 mod newest;
+mod notices;
 mod nouns;
 mod pool;
 mod private;
@@ -51,6 +53,8 @@ pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     labels::STATEMENTS,
     reads::COUNTS,
     reads::STATEMENTS,
+    interventions::STATEMENTS,
+    notices::STATEMENTS,
     nouns::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,

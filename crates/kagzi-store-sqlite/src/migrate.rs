@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010_worker_versions.sql"),
     include_str!("../migrations/0011_generations.sql"),
     include_str!("../migrations/0012_nouns.sql"),
+    include_str!("../migrations/0013_people.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

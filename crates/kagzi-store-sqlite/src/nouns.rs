@@ -82,6 +82,17 @@ impl NounRows for SqliteBackend {
     }
 }
 
+/// Nouns of a kind behind one of them.
+pub fn behind(
+    db: &Db,
+    namespace: &Name,
+    kind: &Name,
+    from: &Name,
+    limit: usize,
+) -> Result<Vec<NounRow>, StoreError> {
+    db.all(NOUNS_BEHIND, bind![namespace, kind, from, limit], read)
+}
+
 /// Writes what changed. We are alone on the file, so a row that is not as memory says means: reload.
 pub fn write(db: &Db, changes: &Changes<NounRow>) -> Result<(), StoreError> {
     let Changes { deleted, implicit, inserted, updated } = changes;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, WorkerId};
 use kagzi_store::{
     Census, Cursor, DueCount, EventFilter, EventOutline, EventPiece, EventRequest, Listed, Page, PageRequest,
-    Reads, RunFilter, RunView, StoreError, Total, WorkerFilter, WorkerView,
+    Reads, RunFilter, RunView, StoreError, Total, WaitCount, WorkerFilter, WorkerView,
     listing::{self, Listing, SQLITE, Statement},
     run, worker,
 };
@@ -88,6 +88,15 @@ const COUNT_LEASED: &str = "SELECT namespace_id, task_queue, COUNT(*)
 const COUNT_WORKERS: &str = "SELECT namespace_id, status, COUNT(*)
    FROM workers
   GROUP BY namespace_id, status";
+
+// Namespace by namespace, so that of the index only the sleeping ones are walked: it has the failed ones too.
+const COUNT_WAITS: &str = "SELECT runs.namespace_id, json_extract(runs.state, '$.is'), COUNT(*)
+   FROM namespaces
+  CROSS JOIN runs INDEXED BY runs_by_status
+     ON runs.namespace_id = namespaces.namespace_id
+    AND runs.status = 3
+    AND runs.status NOT IN (2, 4)
+  GROUP BY 1, 2";
 }
 
 /// The reading side of the store.
@@ -249,6 +258,12 @@ impl Reads for SqliteReads {
             Census::of(due, leased, workers)
         };
         self.pool.read(count).await
+    }
+
+    async fn waits(&self) -> Result<Vec<WaitCount>, StoreError> {
+        let count =
+            |row: &Row<'_>| Ok(WaitCount { namespace: row.get(0)?, reason: row.get(1)?, count: row.get(2)? });
+        self.pool.read(move |db| db.all(COUNT_WAITS, &[], count)).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

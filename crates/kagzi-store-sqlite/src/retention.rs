@@ -3,7 +3,7 @@
 use kagzi_model::{Millis, Name, RunId, Timestamp};
 use kagzi_store::{RetentionRows, RetireQuery, RunKey, StoreError};
 
-use crate::{backend::SqliteBackend, generations, value::bind};
+use crate::{backend::SqliteBackend, generations, interventions, value::bind};
 
 kagzi_store::statements! {
 /// Every statement of retention; a test prepares each on a real database.
@@ -64,6 +64,7 @@ impl RetentionRows for SqliteBackend {
         for RunKey { id: run, namespace } in keys {
             if self.db().execute(DELETE_RUN, bind![run])? == 1 {
                 self.db().execute(DELETE_LABELS, bind![run])?;
+                interventions::forget(self.db(), namespace, *run)?;
                 self.db().execute(INSERT_RETIRED, bind![run, namespace])?;
             }
         }

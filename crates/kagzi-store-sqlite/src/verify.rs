@@ -90,6 +90,8 @@ const PROMISES: &[(&str, &str)] = &[
                  WHEN 'ready' THEN status <> 1 OR due_at IS NULL OR lease_worker IS NOT NULL
                  WHEN 'retry' THEN status <> 1 OR due_at IS NULL OR lease_worker IS NOT NULL
                  WHEN 'timer' THEN status <> 3 OR due_at IS NULL OR lease_worker IS NOT NULL
+                 WHEN 'signal' THEN status <> 3 OR lease_worker IS NOT NULL
+                 WHEN 'child' THEN status <> 3 OR lease_worker IS NOT NULL
                  WHEN 'leased' THEN status <> 2 OR due_at IS NOT NULL OR lease_worker IS NULL
                  WHEN 'paused' THEN status <> 8 OR due_at IS NOT NULL OR lease_worker IS NOT NULL
                  WHEN 'completed' THEN 1
@@ -183,6 +185,62 @@ mod tests {
         let newer = "UPDATE events SET kinds = x'C8' WHERE first_seq = 2";
         assert_eq!(complaints(newer), [""; 0], "a kind of a newer version is no damage");
         assert_eq!(complaints("DELETE FROM events"), ["I11"]);
+    }
+
+    #[test]
+    fn broken_promises_about_signals_waits_and_children_are_found_by_name() {
+        let (channel, step) = (Name::from("item"), Name::from("wait"));
+        let came = |seq, id: &str| {
+            event(seq, EventKind::SignalReceived { channel: channel.clone(), id: id.into(), failure: None })
+        };
+        let took = |seq, step: &str, received| {
+            let (step, channel, id) = (step.into(), channel.clone(), "tea".into());
+            event(seq, EventKind::WaitEnded { step, position: 1, channel, id, received, failure: None })
+        };
+        assert_eq!(complaints_with(&[came(3, "tea"), took(4, "wait", Some(3))], ""), [""; 0]);
+        assert_eq!(complaints_with(&[came(3, "tea"), came(4, "tea")], ""), ["I14"], "told twice");
+        let twice = [came(3, "tea"), took(4, "wait", Some(3)), took(5, "other", Some(3))];
+        assert_eq!(complaints_with(&twice, ""), ["I14"], "taken twice");
+
+        let began = || {
+            let (step, channel) = (step.clone(), channel.clone());
+            event(3, EventKind::WaitBegan { step, position: 1, channel, until: None })
+        };
+        let waits = vec![step.clone()];
+        let parked = EventKind::RunParked { due_at: None, closes: vec![], opens: vec![], waits, wake: None };
+        let parked = event(4, parked);
+        let state = |step: &str| {
+            let wait = kagzi_model::Wait::on(channel.clone(), None);
+            serde_json::to_string(&kagzi_model::State::waiting(Some(step.into()), 0, None, wait)).unwrap()
+        };
+        let waiting =
+            |step: &str| format!("UPDATE runs SET status = 3, due_at = NULL, state = '{}'", state(step));
+        assert_eq!(complaints_with(&[began(), parked.clone()], &waiting("wait")), [""; 0]);
+        assert_eq!(complaints_with(&[began(), parked.clone()], &waiting("another")), ["I15"], "not open");
+        let slept_on = [began(), parked.clone(), came(5, "tea")];
+        assert_eq!(complaints_with(&slept_on, &waiting("wait")), ["I15"], "it is there, and nobody goes on");
+        let leased = format!("{}, status = 2", waiting("wait"));
+        assert_eq!(complaints_with(&[began(), parked], &leased), ["I4 "], "its columns disagree");
+
+        let child = |seq, id: u128| {
+            let child = RunId(uuid::Uuid::from_u128(id));
+            event(
+                seq,
+                EventKind::ChildStarted {
+                    step: step.clone(),
+                    position: 1,
+                    child,
+                    workflow_type: "ship".into(),
+                    task_queue: "orders".into(),
+                    close: kagzi_model::ClosePolicy::Cancel,
+                    awaited: false,
+                    until: None,
+                    told: false,
+                },
+            )
+        };
+        assert_eq!(complaints_with(&[child(3, 7)], ""), [""; 0]);
+        assert_eq!(complaints_with(&[child(3, 7), child(4, 8)], ""), ["I16"]);
     }
 
     #[test]

@@ -39,12 +39,12 @@ pub(crate) async fn began(stage: &Stage, lease: &LeaseRef, start: act::StartChil
     }
 }
 
-fn park(lease: &LeaseRef, waits: &[&str], wake: Wake) -> Command {
+pub(crate) fn park(lease: &LeaseRef, waits: &[&str], wake: Wake) -> Command {
     lease.report(act::Park { waits: waits.iter().map(|path| Name::from(*path)).collect(), wake })
 }
 
 /// How the steps of a run ended, in the order in which its function is told.
-async fn ends(stage: &Stage, run: RunId) -> Vec<String> {
+pub(crate) async fn ends(stage: &Stage, run: RunId) -> Vec<String> {
     let mut entries = journal(&stage.events(run).await);
     entries.retain(|entry| entry.order > 0);
     entries.sort_by_key(|entry| entry.order);
@@ -56,7 +56,7 @@ async fn ends(stage: &Stage, run: RunId) -> Vec<String> {
     entries.iter().map(|entry| format!("{}: {}", entry.path, said(&entry.state))).collect()
 }
 
-fn complete(lease: &LeaseRef, output: &str) -> Command {
+pub(crate) fn complete(lease: &LeaseRef, output: &str) -> Command {
     lease.report(act::Complete { steps: vec![], output: Payload::new(output.as_bytes().to_vec()) })
 }
 

@@ -4,7 +4,11 @@ use kagzi_model::{RunId, WorkerStatus, act};
 use kagzi_store::SweepKind;
 use uuid::Uuid;
 
-use crate::{Stage, TYPE};
+use crate::{
+    Stage, TYPE,
+    replay_law::park,
+    signals::{signal, wait},
+};
 
 pub async fn a_run_is_found_by_its_id_and_its_business_id(stage: Stage) {
     let run = stage.start("order-1").await;
@@ -89,6 +93,37 @@ pub async fn a_census_counts_ready_waiting_and_leased_runs_and_workers(stage: St
     let (queues, _) = counted().await;
     assert_eq!((queues[0].ready, queues[0].waiting, queues[0].leased), (0, 1, 1));
     assert_eq!(queues[0].oldest_ready_at, None);
+}
+
+pub async fn parked_runs_are_counted_by_what_they_wait_for(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let counted = async || {
+        let waits = stage.store.waits().await.unwrap().into_iter();
+        let own = waits.filter(|waits| waits.namespace == stage.namespace);
+        let mut own: Vec<_> = own.map(|waits| (waits.reason.to_string(), waits.count)).collect();
+        own.sort();
+        own
+    };
+    assert_eq!(counted().await, []);
+    stage.start("sleeps").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.sleep(&lease, "nap", 60_000)).await;
+    let mut waiting = Vec::new();
+    for name in ["waits", "waits too"] {
+        waiting.push(stage.start(name).await);
+        let lease = standing.next().await.lease();
+        stage.ok(wait(&lease, "ok", "approved", None)).await;
+        stage.ok(park(&lease, &["ok"])).await;
+    }
+    // Not a wait: it has failed, and stands in the same index.
+    stage.start("fails").await;
+    let lease = standing.next().await.lease();
+    stage.ok(stage.fail(&lease)).await;
+
+    let named = |reason: &str, count| (reason.to_owned(), count);
+    assert_eq!(counted().await, [named("signal", 2), named("timer", 1)]);
+    stage.ok(signal(&stage, waiting[0], "approved", "ada")).await;
+    assert_eq!(counted().await, [named("signal", 1), named("timer", 1)]);
 }
 
 pub async fn a_probe_goes_through_the_write_path_and_changes_nothing(stage: Stage) {

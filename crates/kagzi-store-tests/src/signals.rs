@@ -28,7 +28,7 @@ pub(crate) const TOLD: Reply = Reply::Signalled(Signalled { already: false });
 pub(crate) const TOLD_BEFORE: Reply = Reply::Signalled(Signalled { already: true });
 
 /// What the waits of the run took, by path, in the order in which its function is told.
-async fn taken(stage: &Stage, run: RunId) -> Vec<(String, String)> {
+pub(crate) async fn taken(stage: &Stage, run: RunId) -> Vec<(String, String)> {
     let mut entries = journal(&stage.events(run).await);
     entries.retain(|entry| entry.order > 0);
     entries.sort_by_key(|entry| entry.order);

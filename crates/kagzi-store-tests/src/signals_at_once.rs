@@ -124,3 +124,37 @@ pub async fn a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted(stage
         stage.ok(lease.report(kagzi_model::act::Complete { output, steps: Vec::new() })).await;
     }
 }
+
+/// The time of the wait is over at this very moment, and nobody has said so yet.
+pub async fn a_signal_in_the_commit_of_the_timeout_is_taken_or_lies_there(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    for signalled_first in [true, false] {
+        let run = stage.start(&format!("order-{signalled_first}")).await;
+        let lease = standing.next().await.lease();
+        stage.ok(wait(&lease, "ok", "approved", Some(60_000))).await;
+        stage.pass_ms(60_000);
+
+        let (told, asked) = together(
+            &stage,
+            signalled_first,
+            signal(&stage, run, "approved", "ada"),
+            wait(&lease, "ok", "approved", Some(60_000)),
+        )
+        .await;
+
+        assert_eq!(told, Ok(TOLD), "it is kept in any case");
+        let Ok(Reply::Waited(outcome)) = asked else { panic!("{asked:?}") };
+        match signalled_first {
+            true => assert!(matches!(outcome, Waited::Taken { .. }), "{outcome:?}"),
+            false => assert_eq!(outcome, Waited::Elapsed),
+        }
+        assert_eq!(counted(&stage, run).await, (1, usize::from(signalled_first)));
+        let again = stage.ok(wait(&lease, "ok", "approved", Some(60_000))).await;
+        assert_eq!(again, Reply::Waited(outcome), "what it came to, it stays");
+        if !signalled_first {
+            let later = stage.ok(wait(&lease, "later", "approved", None)).await;
+            assert!(matches!(later, Reply::Waited(Waited::Taken { .. })), "late, and not lost: {later:?}");
+        }
+        stage.ok(stage.complete(&lease)).await;
+    }
+}

@@ -44,6 +44,26 @@ macro_rules! conformance {
                 queues_behind_one_limit_are_served_in_the_order_they_came,
                 a_failure_with_every_kind_of_text_is_stored_and_read_back,
             }
+            interventions {
+                a_question_its_wait_and_its_notices_are_there_together_and_sent_twice_it_is_one,
+                an_answer_wakes_its_run_in_the_same_commit_and_the_next_one_is_told_by_whom,
+                of_fifty_who_answer_at_once_one_counts,
+                an_answer_to_a_run_that_a_worker_executes_waits_for_its_question,
+                votes_below_the_quorum_do_not_touch_the_run,
+                time_escalates_in_order_and_ends_a_question_once,
+                an_answer_at_the_instant_of_its_end_or_the_end_counts_and_never_both,
+                the_end_of_a_run_closes_its_questions_and_nobody_can_answer,
+                a_question_that_the_code_drops_is_closed_and_one_that_it_asks_again_is_new,
+                a_run_that_goes_on_after_its_end_asks_anew,
+                a_run_that_continues_in_place_drops_what_it_asked,
+                the_eleventh_question_waits_until_one_of_the_ten_is_closed,
+                a_claim_keeps_others_away_for_five_minutes_unless_they_force_it,
+                people_are_told_on_the_ways_that_they_chose_and_groups_by_their_members,
+                a_notice_is_taken_once_until_its_time_and_settled_for_good,
+                questions_are_listed_by_urgency_both_ways_and_by_whom_they_ask,
+                a_question_goes_with_its_run_when_that_is_past_its_retention,
+                a_question_that_somebody_takes_back_fails_its_wait,
+            }
             nouns {
                 a_noun_is_made_once_rewritten_and_deleted,
                 nouns_are_listed_by_their_ids_both_ways_and_by_kind,
@@ -152,6 +172,18 @@ macro_rules! conformance {
                 a_signal_in_the_commit_of_the_end_is_told_and_kept_or_refused,
                 a_signal_in_the_commit_of_a_takeover_is_taken_by_the_heir_alone,
                 a_signal_in_the_commit_of_the_question_is_taken_now_or_hinted,
+                a_signal_in_the_commit_of_the_timeout_is_taken_or_lies_there,
+            }
+            meetings {
+                of_two_signals_for_one_wait_the_first_is_taken_and_the_second_lies_there,
+                a_signal_that_says_something_else_the_second_time_counts_once,
+                a_run_that_wants_all_of_its_signals_takes_all_that_lie_there,
+                a_run_that_wants_all_and_waits_for_time_too_goes_on_with_the_first,
+                what_a_worker_took_before_it_died_is_told_to_its_heir,
+                the_end_of_a_child_and_the_cancel_of_its_parent_have_one_order,
+                the_heir_of_a_worker_that_never_heard_of_its_child_finds_that_child,
+                a_cancelled_parent_of_very_many_closes_them_in_bounded_pieces,
+                a_thousand_children_that_end_at_once_wake_their_parent_once,
             }
             promises {
                 a_promise_is_completed_once_early_or_late,
@@ -243,6 +275,7 @@ macro_rules! conformance {
                 a_run_is_found_by_the_first_digits_of_its_id,
                 a_worker_is_found_by_the_first_digits_of_its_id,
                 a_census_counts_ready_waiting_and_leased_runs_and_workers,
+                parked_runs_are_counted_by_what_they_wait_for,
                 a_probe_goes_through_the_write_path_and_changes_nothing,
                 reading_works_at_all,
             }
@@ -399,6 +432,9 @@ macro_rules! crowds {
         $crate::tests_of_claims! { $factory;
             many_pages {
                 every_old_run_is_listed_once_forward_and_once_back_while_a_thousand_come_in,
+            }
+            meetings {
+                a_cancelled_parent_of_ten_thousand_closes_them_in_bounded_pieces,
             }
             timers {
                 ten_thousand_sleepers_due_at_once_all_finish_once_and_none_early,

@@ -4,6 +4,7 @@
 mod controls;
 mod events;
 mod generations;
+mod interventions;
 mod labels;
 mod nouns;
 mod retention;
@@ -22,6 +23,7 @@ use crate::StoreError;
 pub use controls::ControlRows;
 pub use events::EventRow;
 pub use generations::{Continued, OLD_ROWS_MAX};
+pub use interventions::{DueQuestion, InterventionRows, PeopleSet};
 pub use labels::LabelRow;
 pub use nouns::NounRows;
 pub use retention::{RetentionRows, RetireQuery};
@@ -86,6 +88,8 @@ pub struct WriteSet {
     /// Guarded by the versions of their namespaces.
     pub gates: Changes<Gate>,
     pub nouns: Changes<NounRow>,
+    /// Questions to people and the outbox; none in nearly every batch.
+    pub people: Option<Box<PeopleSet>>,
 }
 
 impl WriteSet {
@@ -100,13 +104,14 @@ impl WriteSet {
             && self.namespaces.is_empty()
             && self.gates.is_empty()
             && self.nouns.is_empty()
+            && self.people.is_none()
     }
 }
 
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
 pub trait Backend:
-    RunRows + WorkerRows + ScheduleRows + ControlRows + NounRows + RetentionRows + 'static
+    RunRows + WorkerRows + ScheduleRows + ControlRows + NounRows + InterventionRows + RetentionRows + 'static
 {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -35,6 +35,15 @@ pub struct WorkerCount {
     pub count: u64,
 }
 
+/// Runs of one namespace that are parked for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitCount {
+    pub namespace: Name,
+    /// The word of the reason to wake: what the wait is that people are shown.
+    pub reason: Name,
+    pub count: u64,
+}
+
 /// What a database counts of runs that are due at some time, for one queue.
 #[derive(Debug, Clone)]
 pub struct DueCount {

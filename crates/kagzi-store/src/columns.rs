@@ -121,6 +121,35 @@ table! {
 }
 
 table! {
+    /// One question to a person.
+    intervention in interventions {
+        keys { 1 namespace_id text, 2 intervention_id uuid }
+        changing { 3 version bigint, 4 body text, 5 due_at bigint }
+        derived { 6 state smallint, 7 next_at bigint, 8 severity smallint }
+        fixed { }
+        noted { 9 run_id uuid, 10 kind smallint }
+        rare { }
+    }
+}
+
+table! {
+    /// One line of the outbox.
+    notice in notices {
+        keys { 1 namespace_id text, 2 notice_id text }
+        changing {
+            3 state smallint, 4 attempts integer, 5 next_at bigint, 6 last_error text, 7 sent_at bigint
+        }
+        derived { }
+        fixed {
+            8 intervention_id uuid, 9 channel smallint, 10 recipient text, 11 message smallint,
+            12 fields text, 13 created_at bigint
+        }
+        noted { }
+        rare { }
+    }
+}
+
+table! {
     /// One label of one run.
     label in run_labels {
         keys { 1 namespace_id text, 2 run_id uuid, 3 name text }
@@ -237,6 +266,8 @@ mod tests {
             (namespace!(values), namespace!(inserted_width)),
             (gate!(values), gate!(inserted_width)),
             (noun!(values), noun!(inserted_width)),
+            (intervention!(values), intervention!(inserted_width)),
+            (notice!(values), notice!(inserted_width)),
         ];
         for (values, width) in tables {
             let expected: Vec<String> = (1..=width).map(|number| format!("?{number}")).collect();

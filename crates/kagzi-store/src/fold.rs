@@ -1,9 +1,11 @@
 //! The fold: commands over rows, in order, in memory. What comes out is the final rows and the new events.
 
+mod asking;
 mod label_rows;
 mod released;
 mod touched;
 
+use asking::questions;
 use label_rows::label_rows;
 use released::log_release;
 pub use touched::{LeaseMove, Touched};
@@ -17,6 +19,7 @@ use crate::{
     Continued, EventRow, Finished, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
+    turn::Asking,
 };
 
 /// One batch being folded.
@@ -45,6 +48,8 @@ pub struct Fold<'a> {
     pub follow: Vec<Command>,
     /// Runs that ended badly and may owe their namespace's handler a start.
     pub failed: Vec<RunId>,
+    /// Questions to people that were asked or that nobody waits for any more.
+    pub asking: Vec<Asking>,
 }
 
 /// What one start has in common with a second one that is to find its run: the business id with its
@@ -92,6 +97,7 @@ impl<'a> Fold<'a> {
             touched: Touched::default(),
             follow: Vec::new(),
             failed: Vec::new(),
+            asking: Vec::new(),
         }
     }
 
@@ -274,6 +280,7 @@ impl<'a> Fold<'a> {
             self.note(command, &before, &events);
         }
         let entry = self.cache.get_mut(id).expect("a decided run is known");
+        let asked = questions(&entry.aggregate);
         for (kind, payload) in events {
             entry.aggregate.absorb(self.now, &kind);
             if let (EventKind::SignalReceived { channel, .. }, Some(lease)) =
@@ -309,6 +316,9 @@ impl<'a> Fold<'a> {
             let event = Event { seq: entry.aggregate.last_seq, at: self.now, kind, payload };
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });
+        }
+        if !asked.is_empty() || entry.aggregate.mail.is_some() {
+            asking::note(command, asked, &entry.aggregate, &mut self.asking);
         }
         reply
     }

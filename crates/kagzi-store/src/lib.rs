@@ -21,6 +21,7 @@ mod frontier;
 mod hash;
 mod histogram;
 mod history;
+mod interventions;
 mod lane;
 pub mod listing;
 mod memory;
@@ -38,11 +39,12 @@ mod worker_cache;
 
 pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
-    Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueRun, DueSchedule, EventRow, FoundBusiness,
-    LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX, QueueKey, RetentionRows,
-    RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery, WriteSet,
+    Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueQuestion, DueRun, DueSchedule, EventRow,
+    FoundBusiness, InterventionRows, LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX,
+    PeopleSet, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery,
+    WriteSet,
 };
-pub use census::{Census, DueCount, QueueCount, WorkerCount};
+pub use census::{Census, DueCount, QueueCount, WaitCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
 pub use contract::{
     Assignment, Beat, BeatAnswer, CutOff, Demand, Deregister, Drain, Finished, Leap, LostLease, Observer,
@@ -52,6 +54,9 @@ pub use controls::{ChangeGate, ChangeNamespace, ControlReads, Depth, ListedNames
 pub use error::StoreError;
 pub use histogram::{Histogram, HistogramRead};
 pub use history::{EventFilter, EventOutline, EventPiece, EventRequest, Reading};
+pub use interventions::{
+    ANYBODY, InterventionFilter, InterventionReads, InterventionReply, SettleNotice, TakeNotices, asked,
+};
 pub use kagzi_model::{RegistryError, RunKey};
 pub use lane::{Ask, Lane, LaneHandle, LaneOptions, Message, Request};
 pub use memory::{MemoryReads, MemoryStore};

@@ -6,11 +6,13 @@
 //! whole.
 
 mod events;
+mod interventions;
 mod runs;
 mod schedules;
 mod workers;
 
 pub use events::EventRows;
+pub use interventions::interventions;
 pub use runs::runs;
 pub use schedules::schedules;
 pub use workers::workers;
@@ -105,6 +107,10 @@ enum Term {
     Plain(String),
     /// The run has this label too.
     Label(Name, Name),
+    /// One of these is asked.
+    Asked(Vec<Name>),
+    /// None of these is asked.
+    NotAsked(Vec<Name>),
 }
 
 impl Listing {
@@ -231,7 +237,20 @@ impl Listing {
                      AND other.name = {name} AND other.value = {value})"
                 )
             }
+            Term::Asked(names) => self.asked(names, bind),
+            Term::NotAsked(names) => format!("NOT {}", self.asked(names, bind)),
         }
+    }
+
+    fn asked(&self, names: &[Name], bind: &mut Vec<Value>) -> String {
+        let schema = self.dialect.schema;
+        let names: Vec<_> = names.iter().map(|name| self.bound(bind, Value::Text(name.clone()))).collect();
+        format!(
+            "EXISTS (SELECT 1 FROM {schema}intervention_assignees AS other \
+             WHERE other.namespace_id = interventions.namespace_id \
+             AND other.intervention_id = interventions.intervention_id AND other.assignee IN ({}))",
+            names.join(", ")
+        )
     }
 
     fn bound(&self, bind: &mut Vec<Value>, value: Value) -> String {

@@ -1,6 +1,7 @@
 //! The reference store: plain maps behind the same contract. It is what the others are compared with.
 
 mod controls;
+mod interventions;
 mod nouns;
 mod reads;
 mod retention;
@@ -16,6 +17,7 @@ use std::{
 use kagzi_model::{
     Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, NounKey, NounRow, Payload, Run,
     RunId, Timestamp, Worker, WorkerId,
+    intervention::{Intervention, InterventionKey, Notice},
     schedule::{Schedule, ScheduleKey},
 };
 use parking_lot::RwLock;
@@ -39,6 +41,8 @@ struct Tables {
     namespaces: BTreeMap<Name, Namespace>,
     gates: BTreeMap<GateKey, Gate>,
     nouns: BTreeMap<NounKey, NounRow>,
+    interventions: BTreeMap<InterventionKey, Intervention>,
+    notices: BTreeMap<(Name, Name), Notice>,
 }
 
 /// Makes in-memory stores.
@@ -157,7 +161,8 @@ impl Backend for MemoryBackend {
         write_changes(&mut tables.schedules, set.schedules)?;
         write_changes(&mut tables.namespaces, set.namespaces)?;
         write_changes(&mut tables.gates, set.gates)?;
-        write_changes(&mut tables.nouns, set.nouns)
+        write_changes(&mut tables.nouns, set.nouns)?;
+        set.people.map_or(Ok(()), |people| tables.write_people(*people))
     }
 }
 

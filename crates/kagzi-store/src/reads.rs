@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId, WorkerStatus};
 
 use crate::{
-    Census, ControlReads, EventOutline, EventPiece, EventRequest, NounReads, RunFilter, ScheduleReads,
-    StoreError,
+    Census, ControlReads, EventOutline, EventPiece, EventRequest, InterventionReads, NounReads, RunFilter,
+    ScheduleReads, StoreError, WaitCount,
 };
 
 /// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
@@ -13,7 +13,7 @@ pub const TOTAL_MAX: u64 = 10_000;
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
-pub trait Reads: ControlReads + NounReads + ScheduleReads {
+pub trait Reads: ControlReads + NounReads + ScheduleReads + InterventionReads {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
     /// Those of these runs that are there and have not ended, in any order: for whoever waits for an end,
@@ -93,6 +93,9 @@ pub trait Reads: ControlReads + NounReads + ScheduleReads {
     ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
+    /// Runs that sleep or wait for somebody, over all namespaces, by what they wait for: for metrics. It reads
+    /// a row for each of them, so whoever asks often asks too often.
+    async fn waits(&self) -> Result<Vec<WaitCount>, StoreError>;
     /// For how many seconds the oldest transaction of the database has been open, where somebody else could
     /// hold one: while it is, rows that have moved on stay in the way of every search.
     async fn oldest_transaction(&self) -> Result<Option<f64>, StoreError> {

@@ -34,6 +34,7 @@ mod controls;
 mod counters;
 mod done;
 mod follow_up;
+mod interventions;
 mod loading;
 mod look_ahead;
 mod nouns;
@@ -60,6 +61,7 @@ use crate::{
 };
 
 pub use done::Done;
+pub use interventions::Asking;
 pub use sweep::SweepKind;
 pub use unanswered_leases::UnansweredLease;
 
@@ -129,6 +131,8 @@ pub struct Turn<'a, B> {
     schedules: schedules::ScheduleChanges,
     /// Known for this turn alone: other servers change them too.
     nouns: Table<NounRow>,
+    /// Questions to people; only a turn that has to do with any has this.
+    people: Option<Box<interventions::People>>,
     counters: counters::TurnCounters,
     /// Something was written. A turn that only looked for work is not counted as a commit.
     wrote: bool,
@@ -181,6 +185,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             lease_moves_counted: 0,
             schedules: schedules::ScheduleChanges::default(),
             nouns: Table::default(),
+            people: None,
             counters: counters::TurnCounters::default(),
             wrote: false,
             committing: false,
@@ -292,6 +297,14 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Namespace(ask) => ask.answer(Box::pin(self.change_namespace(&ask.request)).await?),
             Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
             Message::Noun(ask) => ask.answer(Box::pin(self.change_noun(&*ask.request.0)).await?),
+            Message::Intervention(ask) => {
+                ask.answer(Box::pin(self.change_intervention(&ask.request)).await?);
+            }
+            Message::TakeNotices(ask) => ask.answer(Box::pin(self.take_notices(ask.request)).await?),
+            Message::SettleNotice(ask) => {
+                self.settle_notice(&ask.request);
+                ask.answer(());
+            }
             Message::Sweep(ask) => ask.answer(Box::pin(self.sweep(ask.request)).await?),
             Message::Wake { key } => self.board.mark(key.as_ref()),
             Message::Opened { gate } => self.board.unblock(gate),
@@ -316,6 +329,8 @@ impl<'a, B: Backend> Turn<'a, B> {
         set.namespaces = self.controls.namespaces.drain();
         set.gates = self.controls.gates.drain();
         set.nouns = self.nouns.drain();
+        let people = self.people.as_mut().map(|people| people.drain());
+        set.people = people.filter(|people| !people.is_empty()).map(Box::new);
         if set.is_empty() {
             return Ok(());
         }

@@ -80,13 +80,18 @@ use wire::{Interceptors, rpc};
 /// ```
 #[derive(Clone)]
 pub struct Client {
+    way: Arc<Way>,
+    namespace: Arc<str>,
+    pub(crate) codecs: Codecs,
+}
+
+/// How servers are reached: what all clones of a client share.
+struct Way {
     connection: Connection,
     interceptors: Interceptors,
     calls: Calls,
     /// None before the first connection, and after an outage where there is another server to go to.
-    server: Arc<Mutex<Option<Server>>>,
-    namespace: String,
-    pub(crate) codecs: Codecs,
+    server: Mutex<Option<Arc<Server>>>,
 }
 
 impl Client {
@@ -109,28 +114,17 @@ impl Client {
 
     /// A client on a channel that is already made. For embedded mode and tests.
     pub(crate) fn on_channel(channel: Channel) -> Client {
-        Client::new(Connection::Channel(channel), Interceptors::default())
+        Client::new(Connection::Channel(channel), Interceptors::default(), Calls::default())
     }
 
-    pub(crate) fn new(connection: Connection, interceptors: Interceptors) -> Client {
-        Client {
-            connection,
-            interceptors,
-            calls: Calls::default(),
-            server: Arc::default(),
-            namespace: "default".to_owned(),
-            codecs: Codecs::default(),
-        }
-    }
-
-    pub(crate) fn with_calls(mut self, calls: Calls) -> Client {
-        self.calls = calls;
-        self
+    pub(crate) fn new(connection: Connection, interceptors: Interceptors, calls: Calls) -> Client {
+        let way = Way { connection, interceptors, calls, server: Mutex::default() };
+        Client { way: Arc::new(way), namespace: "default".into(), codecs: Codecs::default() }
     }
 
     /// The same client for another namespace. Default: `default`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Client {
-        self.namespace = namespace.into();
+        self.namespace = namespace.into().into();
         self
     }
 
@@ -213,9 +207,14 @@ impl Client {
 
     /// Reads one run, with input and output. A unique prefix of its id is enough.
     pub async fn get(&self, run_id: impl Into<String>) -> Result<Run, Error> {
+        Ok(Run::from_proto(*self.find(run_id.into()).await?))
+    }
+
+    /// The same as it came.
+    async fn find(&self, run_id: String) -> Result<Box<v1::WorkflowRun>, Error> {
         let request = v1::GetWorkflowRunRequest {
-            run_id: run_id.into(),
-            namespace_id: self.namespace.clone(),
+            run_id,
+            namespace_id: self.namespace.to_string(),
             business_id: String::new(),
             ..Default::default()
         };
@@ -226,18 +225,18 @@ impl Client {
     pub async fn get_by_id(&self, business_id: impl Into<String>) -> Result<Run, Error> {
         let request = v1::GetWorkflowRunRequest {
             run_id: String::new(),
-            namespace_id: self.namespace.clone(),
+            namespace_id: self.namespace.to_string(),
             business_id: business_id.into(),
             ..Default::default()
         };
-        self.read_run(request).await
+        Ok(Run::from_proto(*self.read_run(request).await?))
     }
 
-    async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<Run, Error> {
+    async fn read_run(&self, request: v1::GetWorkflowRunRequest) -> Result<Box<v1::WorkflowRun>, Error> {
         let answer = rpc!(self, Workflows.get_workflow_run, Safe, "read a run", request)?;
-        let mut run = answer.workflow_run.unwrap_or_default();
+        let mut run = Box::new(answer.workflow_run.unwrap_or_default());
         self.codecs.decode_run(&mut run).await.map_err(|error| Error::undecodable("the run", &error))?;
-        Ok(Run::from_proto(run))
+        Ok(run)
     }
 
     /// Lists runs, the newest first: one page at a time, or all of them as a stream.

@@ -63,6 +63,7 @@
 //! | look at runs, histories, queues | [`Client::runs`], [`history`], [`admin`] |
 //! | follow them while they happen | [`RunHandle::watch`](client::RunHandle::watch), [`Runs::watch`](client::Runs::watch), [`Queues::watch`](admin::Queues::watch) |
 //! | encrypt or compress payloads | [`codec`] |
+//! | believe a webhook of the server | `kagzi::webhook` (feature `webhook`) |
 //! | do without a server | `kagzi::Embedded` (feature `embedded`) |
 //!
 //! `use kagzi::prelude::*;` names what most programs need; everything else lives in the modules below.
@@ -125,6 +126,8 @@ pub mod testing;
 #[cfg(all(doc, not(feature = "testing")))]
 pub mod testing {}
 mod trace;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 pub mod worker;
 pub mod workflow;
 mod workflow_failed;

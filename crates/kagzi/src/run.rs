@@ -25,6 +25,7 @@ pub(crate) mod poll;
 pub(crate) mod progress;
 pub(crate) mod promise;
 pub(crate) mod published;
+pub(crate) mod question;
 pub(crate) mod race;
 pub(crate) mod request;
 pub(crate) mod signal;

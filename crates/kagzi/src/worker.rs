@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 
 pub use crate::addresses::Addresses;
 pub use crate::cancellation::CancellationToken;
-use crate::client::Client;
 use crate::client::wire::Interceptors;
+use crate::client::{Calls, Client};
 use crate::codec::Codecs;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -135,7 +135,7 @@ impl Worker {
         }
         let signals = if self.handle_signals { Signals::listen()? } else { Signals::none() };
         let mut equipment = self.equipment;
-        let client = Client::new(self.connection.clone(), self.interceptors.clone());
+        let client = Client::new(self.connection.clone(), self.interceptors.clone(), Calls::default());
         let namespace = self.registration.namespace_id.clone();
         equipment.set_client(client.namespace(namespace).with_codecs(self.codecs.clone()));
         // A channel that was made elsewhere is served where it was made, and so must be whoever uses it.

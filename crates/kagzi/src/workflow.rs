@@ -26,6 +26,7 @@ pub use crate::run::continue_as_new::ContinueAsNew;
 pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};
 pub use crate::run::poll::PollBuilder;
 pub use crate::run::promise::{NewPromise, Promise};
+pub use crate::run::question::{Approval, Decision, Input, Question, Takeover};
 pub use crate::run::race::Raced;
 pub use crate::run::request::{Request, Requests};
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::Context;
 use clap::Parser;
 use futures_util::future::try_join_all;
-use kagzi::workflow::{ClosePolicy, WorkflowFailedEvent};
+use kagzi::workflow::{ClosePolicy, StepError, WorkflowFailedEvent};
 use kagzi::{RetryPolicy, StepContext, Worker, WorkflowContext};
 use kagzi_faults::{Execution, ExecutionLog, Fate, Move, Phase, QUEUE, Script, StepPlan, StepResult, flaky};
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
@@ -151,6 +151,20 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
                     signals.next().await?;
                 }
             }
+            Move::SignalWithin { channel, ms } => {
+                let within = Duration::from_millis(ms);
+                let told: Option<String> = ctx.signal(&channel).timeout(within).await?;
+                results.push(StepResult::told(&channel, told.unwrap_or_else(|| "nothing".into())));
+            }
+            Move::Promise { name, timeout_ms } => results.push(promised(&ctx, &name, timeout_ms).await?),
+            Move::Answers { channel, count } => {
+                let requests = ctx.requests::<String, String>(&channel);
+                for _ in 0..count {
+                    let request = requests.next().await?.context("the channel is open")?;
+                    let answer = request.input.clone();
+                    request.reply(&answer).await?;
+                }
+            }
             Move::Children { count, script, fate } => {
                 results.extend(raise(&ctx, vec![script; count], fate).await?);
             }
@@ -159,6 +173,19 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
         }
     }
     Ok(results)
+}
+
+/// Makes a promise and waits for it: with what it was completed, or why it was not.
+async fn promised(ctx: &WorkflowContext, name: &str, timeout_ms: Option<u64>) -> anyhow::Result<StepResult> {
+    let mut promise = ctx.promise::<String>(name);
+    if let Some(ms) = timeout_ms {
+        promise = promise.timeout(Duration::from_millis(ms));
+    }
+    let became = match promise.await?.await {
+        Ok(value) => value,
+        Err(error) => error.downcast::<StepError>()?.code,
+    };
+    Ok(StepResult::told(name, became))
 }
 
 /// Starts one run for each script; what they return, if they are waited for.

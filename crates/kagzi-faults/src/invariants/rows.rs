@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kagzi_model::Event as Line;
 use kagzi_store::EventRow;
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub struct Event {
     pub step: Option<String>,
     pub detail: Value,
     pub payload: Option<Vec<u8>>,
+    /// As the model has it.
+    pub line: Line,
 }
 
 /// The events of each run, in order.
@@ -62,7 +65,8 @@ pub fn by_run(events: Vec<EventRow>) -> HashMap<String, Vec<Event>> {
             kind: event.kind.number().into(),
             step,
             detail: json(&event.kind.to_json()),
-            payload: event.payload.map(|payload| payload.data.to_vec()),
+            payload: event.payload.as_ref().map(|payload| payload.data.to_vec()),
+            line: event,
         };
         by_run.entry(run.to_string()).or_default().push(flat);
     }

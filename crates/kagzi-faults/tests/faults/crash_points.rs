@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kagzi_faults::{
-    CrashPoint, Move, Pace, Process, Script, Stage, StepPlan, Victim, crashing_stage, eventually,
+    CrashPoint, Fate, Move, Pace, Process, Script, Stage, StepPlan, Victim, crashing_stage, eventually,
     start_request,
 };
-use kagzi_proto::v1::{self, StartWorkflowRequest, TimeoutConfig, WorkflowStatus};
+use kagzi_proto::v1::{self, StartWorkflowRequest, TimeoutConfig, WorkflowStatus, run_ref::Ref};
 
 const WORKER: &[&str] = &["--handler", "handler"];
 /// Plays of one scenario at a time; most of each is waiting.
@@ -25,11 +25,18 @@ struct Scenario {
     failed: Vec<&'static str>,
     /// A failure handler runs, once.
     handled: bool,
+    /// Somebody outside completes this promise with its own name as soon as it is there.
+    promise: Option<&'static str>,
+    /// What the run was told from outside, in order.
+    heard: Vec<&'static str>,
+    /// How many runs it takes, handlers and children among them.
+    runs: usize,
 }
 
 fn scenario(script: &Script) -> Scenario {
     let request = StartWorkflowRequest { business_id: "it".into(), ..start_request("script", script) };
-    Scenario { request, ends: WorkflowStatus::Completed, failed: vec![], handled: false }
+    let (ends, failed, heard) = (WorkflowStatus::Completed, vec![], vec![]);
+    Scenario { request, ends, failed, handled: false, promise: None, heard, runs: 1 }
 }
 
 /// Plays it for every commit that it makes, until one play goes through without a death.
@@ -79,19 +86,41 @@ async fn play(scenario: &Scenario, crash: CrashPoint) -> bool {
         assert_eq!(handled.len(), 1, "{context}");
         assert_eq!(handled[0].status(), WorkflowStatus::Completed, "{context}");
     }
-    stage.close().await;
+    if scenario.ends == WorkflowStatus::Completed {
+        assert_eq!(stage.heard(&run).await, scenario.heard, "{context}");
+    }
+    assert_eq!(stage.close().await.runs, scenario.runs, "{context}");
     died
 }
 
 /// Starts the run and waits until it, and its handler, have ended.
 async fn end_of(stage: &Stage, scenario: &Scenario) -> String {
     let run = stage.start_surely(scenario.request.clone()).await;
+    if let Some(name) = scenario.promise {
+        complete_surely(stage, &run, name).await;
+    }
     stage.finished(&run).await;
     if scenario.handled {
         let handler = eventually("the handler is there", async || stage.handler_started(&run).await).await;
         stage.finished(&handler).await;
     }
     run
+}
+
+/// Completes the promise whatever happens to the server meanwhile, and once more: whoever does not know
+/// whether it was heard says it again.
+async fn complete_surely(stage: &Stage, run: &str, name: &str) {
+    let value = serde_json::to_vec(name).expect("a name is JSON");
+    let request = v1::CompletePromiseRequest {
+        run: Some(v1::RunRef { r#ref: Some(Ref::RunId(run.to_owned())) }),
+        name: name.to_owned(),
+        payload: Some(v1::Payload { data: value.into(), ..Default::default() }),
+        ..Default::default()
+    };
+    let told = async || stage.workflows().complete_promise(request.clone()).await.ok();
+    eventually("the promise is there and completed", told).await;
+    let again = eventually("it is completed", told).await.into_inner();
+    assert!(again.already_completed, "the first word counts");
 }
 
 /// Starts again whoever dies.
@@ -155,8 +184,9 @@ async fn a_death_at_any_commit_of_a_deadline_ends_the_run_once_and_starts_its_ha
     request.timeouts = Some(TimeoutConfig { execution_timeout_seconds: Some(1), ..TimeoutConfig::default() });
     request.on_failure_workflow = "handler".into();
     let (ends, failed) = (WorkflowStatus::TimedOut, vec![]);
+    let usual = scenario(&Script::default());
 
-    survives_every_death(Scenario { request, ends, failed, handled: true }).await;
+    survives_every_death(Scenario { request, ends, failed, handled: true, runs: 2, ..usual }).await;
 }
 
 #[tokio::test]
@@ -166,6 +196,33 @@ async fn a_death_at_any_commit_of_a_failure_starts_its_handler_once() {
     let mut request = scenario(&Script::default().planned(hopeless)).request;
     request.on_failure_workflow = "handler".into();
     let (ends, failed) = (WorkflowStatus::Failed, vec!["ERROR"]);
+    let usual = scenario(&Script::default());
 
-    survives_every_death(Scenario { request, ends, failed, handled: true }).await;
+    survives_every_death(Scenario { request, ends, failed, handled: true, runs: 2, ..usual }).await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_promise_leaves_it_completed_once() {
+    let promise = Move::Promise { name: "payment".into(), timeout_ms: None };
+    let script = Script::default().then(promise).step("ship");
+
+    survives_every_death(Scenario { promise: Some("payment"), heard: vec!["payment"], ..scenario(&script) })
+        .await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_commit_of_a_promise_that_nobody_completes_ends_it_in_its_time() {
+    let promise = Move::Promise { name: "payment".into(), timeout_ms: Some(300) };
+    let script = Script::default().then(promise).step("ship");
+
+    survives_every_death(Scenario { heard: vec!["PROMISE_TIMED_OUT"], ..scenario(&script) }).await;
+}
+
+/// Among the deaths are those between a child's row and the answer that its parent's worker waits for.
+#[tokio::test]
+async fn a_death_at_any_commit_of_children_starts_each_of_them_once_and_loses_no_end() {
+    let family = Move::Children { count: 2, script: Script::steps(&["pack"]), fate: Fate::Awaited };
+
+    survives_every_death(Scenario { runs: 3, ..scenario(&Script::default().then(family).step("ship")) })
+        .await;
 }

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kagzi_faults::{
-    Fate, Move, Pace, Script, StepPlan, check_invariants, flatten, stage, start_request, unflatten,
+    Fate, Move, Pace, Script, Stage, StepPlan, check_invariants, flatten, stage, start_request, unflatten,
 };
-use kagzi_proto::v1::WorkflowStatus;
+use kagzi_proto::v1::{self, WorkflowStatus, run_ref::Ref};
 use rusqlite::Connection;
 
 /// What must be noticed, and the damage.
-const DAMAGE: [(&str, &str); 18] = [
+const DAMAGE: [(&str, &str); 24] = [
     ("I1", "UPDATE runs SET status = 5, state = '{\"is\":\"failed\"}' WHERE status = 4"),
     (
         "I1",
@@ -55,17 +55,59 @@ const DAMAGE: [(&str, &str); 18] = [
           WHERE kind = 4",
     ),
     (
-        "I16",
-        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
-          WHERE kind = 28",
+        "I14 a signal counts once",
+        "UPDATE flat_events SET detail = replace(detail, '\"id\":\"s-2\"', '\"id\":\"s-1\"') WHERE kind = 24",
+    ),
+    (
+        "I14 a signal is taken once",
+        "UPDATE flat_events SET detail = replace(detail, '\"id\":\"s-2\"', '\"id\":\"s-1\"') WHERE kind = 26",
+    ),
+    (
+        "I15 a run that waits for somebody has an open wait",
+        "UPDATE runs SET state = replace(state, '\"step\":\"item\"', '\"step\":\"other\"')
+          WHERE state LIKE '%\"is\":\"signal\"%'",
+    ),
+    (
+        "I15 nothing lies there",
+        "INSERT INTO flat_events 
+         SELECT run_id, max(seq) + 1, max(at), 24, NULL,
+                '{\"event\":\"signal_received\",\"channel\":\"item\",\"id\":\"lost\"}', NULL
+           FROM flat_events
+          WHERE run_id IN (SELECT run_id FROM runs WHERE state LIKE '%\"is\":\"signal\"%')
+          GROUP BY run_id",
+    ),
+    (
+        "I16 a step has one child",
+        "UPDATE flat_events SET detail = json_set(detail, '$.step', 'same') WHERE kind = 28",
     ),
     (
         "I16",
         "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"')
           WHERE options LIKE '%parent%'",
     ),
+    (
+        "was not told",
+        "UPDATE flat_events SET detail = replace(detail, '~child/0', '~child/f') WHERE kind IN (24, 26)",
+    ),
+    (
+        "I17",
+        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
+          WHERE kind = 28;
+         UPDATE runs SET options = replace(options, '\"close\":\"abandon\"', '\"close\":\"cancel\"')",
+    ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1"),
 ];
+
+async fn signal(stage: &Stage, run: &str, id: &str) {
+    let request = v1::SignalWorkflowRunRequest {
+        run: Some(v1::RunRef { r#ref: Some(Ref::RunId(run.to_owned())) }),
+        channel: "item".into(),
+        signal_id: id.into(),
+        payload: Some(v1::Payload { data: "1".into(), ..Default::default() }),
+        ..Default::default()
+    };
+    stage.workflows().signal_workflow_run(request).await.expect("a living run takes it");
+}
 
 #[tokio::test]
 async fn every_check_notices_its_damage() {
@@ -81,9 +123,20 @@ async fn every_check_notices_its_damage() {
     let sleeping = stage.start(&Script::default().then(Move::Sleep { ms: 3_600_000 })).await;
     let queued = stage.start_with(start_request("unknown", &Script::default())).await.unwrap().run_id;
     let asleep = Script::default().then(Move::Sleep { ms: 3_600_000 });
-    let family = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
-    let parent = stage.start(&Script::default().then(family)).await;
+    let abandoned = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
+    let awaited = Move::Children { count: 2, script: Script::steps(&["a"]), fate: Fate::Awaited };
+    let parent = stage.start(&Script::default().then(abandoned).then(awaited)).await;
     stage.completed(&parent).await;
+    let waits = || Move::Signal { channel: "item".into() };
+    let told = stage.start(&Script::default().gated("told").then(waits()).then(waits())).await;
+    stage.began(&told, "told", 1).await;
+    for id in ["s-1", "s-2"] {
+        signal(&stage, &told, id).await;
+    }
+    stage.log.open_gate("told");
+    stage.completed(&told).await;
+    let waiting = stage.start(&Script::default().then(waits())).await;
+    stage.until(&waiting, WorkflowStatus::Sleeping).await;
     stage.completed(&completed).await;
     stage.until(&sleeping, WorkflowStatus::Sleeping).await;
     stage.kill_server().await;

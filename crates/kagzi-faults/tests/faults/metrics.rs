@@ -30,6 +30,9 @@ async fn the_numbers_on_the_page_are_those_of_what_happened() {
     stage.log.open_gate("held");
     stage.completed(&lost).await;
 
+    let waits = stage.start(&Script::default().then(Move::Signal { channel: "item".into() })).await;
+    stage.until(&waits, WorkflowStatus::Sleeping).await;
+
     let count = async |name: &str| stage.metric(name).await as u64;
     let ended =
         async |outcome: &str| count(&format!("kagzi_runs_finished_total{{outcome=\"{outcome}\"}}")).await;
@@ -37,11 +40,13 @@ async fn the_numbers_on_the_page_are_those_of_what_happened() {
     assert_eq!(count("kagzi_step_retries_total").await, 2);
     // One by the cancel, one by the death of the worker.
     assert_eq!(count("kagzi_leases_lost_total").await, 2);
-    // Six starts, two retries, one wake-up, one takeover.
-    assert_eq!(count("kagzi_leases_total").await, 10);
+    // Seven starts, two retries, one wake-up, one takeover.
+    assert_eq!(count("kagzi_leases_total").await, 11);
     // Waits for a worker that began with a start; those that began with a timer are counted apart.
-    assert_eq!(count("kagzi_schedule_to_start_seconds_count").await, 6);
+    assert_eq!(count("kagzi_schedule_to_start_seconds_count").await, 7);
     assert_eq!(count("kagzi_timer_lag_seconds_count").await, 4, "two retries, the sleep and the takeover");
+    let open = |kind: &str| format!("kagzi_waits_open{{namespace=\"default\",kind=\"{kind}\"}}");
+    assert_eq!(count(&open("signal")).await, 1);
     let (commits, commands) = (count("kagzi_commits_total").await, count("kagzi_commands_total").await);
     assert!(0 < commits && commits <= count("kagzi_commands_per_commit_count").await + 1, "{commits}");
     assert_eq!(count("kagzi_commands_per_commit_sum").await, commands);

@@ -17,10 +17,10 @@ use crate::{addresses, count, turn};
 /// Far above what a thousand children take on two busy cores, unoptimised.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Three hundred; more by hand, e.g. `KAGZI_CHILDREN=1000`.
-fn children() -> usize {
+/// So many, or another number by hand, e.g. `KAGZI_CHILDREN=5000`.
+fn children(usually: usize) -> usize {
     let given = std::env::var("KAGZI_CHILDREN").ok();
-    given.map_or(300, |text| text.parse().expect("KAGZI_CHILDREN is a number"))
+    given.map_or(usually, |text| text.parse().expect("KAGZI_CHILDREN is a number"))
 }
 
 fn began(stage: &Stage) -> Vec<Execution> {
@@ -43,7 +43,7 @@ async fn losses(stage: &Stage, run: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parent_hears_of_every_child_once_although_servers_are_killed() {
     let _turn = turn().await;
-    let (children, url) = (children(), fixture::database().await);
+    let (children, url) = (children(1_000), fixture::database().await);
     let one = stage!(Pace::Steady, url.clone());
     let two = one.sibling().await;
     let _workers = [
@@ -85,7 +85,7 @@ async fn a_parent_hears_of_every_child_once_although_servers_are_killed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn children_of_an_ended_parent_are_closed_although_the_server_that_closes_them_is_killed() {
     let _turn = turn().await;
-    let (children, url) = (children(), fixture::database().await);
+    let (children, url) = (children(300), fixture::database().await);
     let one = stage!(Pace::Steady, url.clone());
     let two = one.sibling().await;
     let _worker = one.worker_at(addresses(&two, &one), &[]).await;

@@ -1,7 +1,7 @@
 //! The checks themselves, on PostgreSQL: each must notice the damage that it is there for.
 
-use kagzi_faults::{Fate, Move, Pace, Script, change_flat, check_invariants_on, stage, start_request};
-use kagzi_proto::v1::{StartWorkflowRequest, WorkflowStatus};
+use kagzi_faults::{Fate, Move, Pace, Script, Stage, change_flat, check_invariants_on, stage, start_request};
+use kagzi_proto::v1::{self, StartWorkflowRequest, WorkflowStatus, run_ref::Ref};
 use kagzi_store_postgres::fixture;
 
 use crate::turn;
@@ -55,17 +55,59 @@ const DAMAGE: &[(&str, &str)] = &[
           WHERE kind = 4",
     ),
     (
-        "I16",
-        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
-          WHERE kind = 28",
+        "I14 a signal counts once",
+        "UPDATE flat_events SET detail = replace(detail, '\"id\":\"s-2\"', '\"id\":\"s-1\"') WHERE kind = 24",
+    ),
+    (
+        "I14 a signal is taken once",
+        "UPDATE flat_events SET detail = replace(detail, '\"id\":\"s-2\"', '\"id\":\"s-1\"') WHERE kind = 26",
+    ),
+    (
+        "I15 a run that waits for somebody has an open wait",
+        "UPDATE runs SET state = replace(state, '\"step\":\"item\"', '\"step\":\"other\"')
+          WHERE state LIKE '%\"is\":\"signal\"%'",
+    ),
+    (
+        "I15 nothing lies there",
+        "INSERT INTO flat_events (namespace_id, run_id, seq, at, kind, detail)
+         SELECT namespace_id, run_id, max(seq) + 1, max(at), 24,
+                '{\"event\":\"signal_received\",\"channel\":\"item\",\"id\":\"lost\"}'
+           FROM flat_events
+          WHERE run_id IN (SELECT run_id FROM runs WHERE state LIKE '%\"is\":\"signal\"%')
+          GROUP BY namespace_id, run_id",
+    ),
+    (
+        "I16 a step has one child",
+        "UPDATE flat_events SET detail = jsonb_set(detail::jsonb, '{step}', '\"same\"')::text WHERE kind = 28",
     ),
     (
         "I16",
         "UPDATE runs SET options = replace(options, '\"parent\"', '\"nobody\"')
           WHERE options LIKE '%parent%'",
     ),
+    (
+        "was not told",
+        "UPDATE flat_events SET detail = replace(detail, '~child/0', '~child/f') WHERE kind IN (24, 26)",
+    ),
+    (
+        "I17",
+        "UPDATE flat_events SET detail = replace(detail, '\"close\":\"abandon\"', '\"close\":\"cancel\"')
+          WHERE kind = 28;
+         UPDATE runs SET options = replace(options, '\"close\":\"abandon\"', '\"close\":\"cancel\"')",
+    ),
     ("completed_total", "UPDATE workers SET completed_total = completed_total + 1000"),
 ];
+
+async fn signal(stage: &Stage, run: &str, id: &str) {
+    let request = v1::SignalWorkflowRunRequest {
+        run: Some(v1::RunRef { r#ref: Some(Ref::RunId(run.to_owned())) }),
+        channel: "item".into(),
+        signal_id: id.into(),
+        payload: Some(v1::Payload { data: "1".into(), ..Default::default() }),
+        ..Default::default()
+    };
+    stage.workflows().signal_workflow_run(request).await.expect("a living run takes it");
+}
 
 #[tokio::test]
 async fn every_check_notices_its_damage_on_postgres() {
@@ -82,9 +124,20 @@ async fn every_check_notices_its_damage_on_postgres() {
     };
     let failing = stage.start_with(handled).await.unwrap().run_id;
     let asleep = Script::default().then(Move::Sleep { ms: 3_600_000 });
-    let family = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
-    let parent = stage.start(&Script::default().then(family)).await;
+    let abandoned = Move::Children { count: 1, script: asleep, fate: Fate::Abandoned };
+    let awaited = Move::Children { count: 2, script: Script::steps(&["a"]), fate: Fate::Awaited };
+    let parent = stage.start(&Script::default().then(abandoned).then(awaited)).await;
     stage.completed(&parent).await;
+    let waits = || Move::Signal { channel: "item".into() };
+    let told = stage.start(&Script::default().gated("told").then(waits()).then(waits())).await;
+    stage.began(&told, "told", 1).await;
+    for id in ["s-1", "s-2"] {
+        signal(&stage, &told, id).await;
+    }
+    stage.log.open_gate("told");
+    stage.completed(&told).await;
+    let waiting = stage.start(&Script::default().then(waits())).await;
+    stage.until(&waiting, WorkflowStatus::Sleeping).await;
     stage.completed(&completed).await;
     stage.until(&sleeping, WorkflowStatus::Sleeping).await;
     stage.until(&failing, WorkflowStatus::Failed).await;

@@ -4,6 +4,7 @@
 //! One test at a time: each has a database, two servers and many workers on perhaps two cores, and measures
 //! itself against leases in real time.
 
+mod asks;
 mod children;
 mod failover;
 mod invariants;
@@ -11,9 +12,11 @@ mod limits;
 mod lost_server;
 mod outage;
 mod pooler;
+mod promises;
 mod races;
 mod restarts;
 mod schedules;
+mod signals;
 mod stalled;
 mod ten_thousand_runs;
 mod versions;

@@ -42,7 +42,7 @@ impl Rule for BeginStep {
                 answer(Begin::NotReady { at: *at })
             }
             Some(StepState::Waiting(Wait::Timer { .. })) => answer(Begin::Recorded),
-            Some(StepState::Waiting(Wait::Signal { .. } | Wait::Child { .. })) => {
+            Some(StepState::Waiting(Wait::Signal { .. } | Wait::Child { .. } | Wait::Person { .. })) => {
                 Err(Rejection::StepDecided { step: step.path.clone() })
             }
             Some(StepState::Running { .. }) => answer(Begin::Execute { attempt, timeout_ms }),

@@ -1,12 +1,12 @@
 //! Park: nothing can go on before the earliest retry or sleep, or before somebody's word, so the lease ends
 //! and the slot is free.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{ending, lease_guard};
 use crate::{
     Aggregate, Change, Done, Ends, EventKind, Failure, Lease, Name, Rejection, Rule, Run, State, Step,
-    StepState, Timestamp, Wait, Wake, limits::IDLE_PARKS_MAX,
+    StepState, Timestamp, Unread, Wait, Wake, limits::IDLE_PARKS_MAX,
 };
 
 /// Ends the lease until the earliest of the retries and sleeps in `waits` is due or a signal comes for one of
@@ -15,7 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
-    /// Whether the first of them lets it go on, or the last.
+    /// Whether the first of them lets it go on, or the last. Beside anything that is over with time alone it is
+    /// the first in any case.
     pub wake: Wake,
 }
 
@@ -31,14 +32,24 @@ impl Rule for Park {
     /// as an attempt. Unfinished steps that it does not wait for are closed: the code has dropped them, and
     /// they must not wake it.
     fn decide(&self, now: Timestamp, seen: &Aggregate, _: &Lease) -> Result<Change<Done>, Rejection> {
-        let (waits, wake) = (&self.waits, self.wake);
+        let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
-        let awaited = Awaited { steps: awaited(seen, waits), closes, opens, waits: waits.clone(), wake };
+        let steps = awaited(seen, waits);
+        let wake = self.wake_with(&steps);
+        let awaited = Awaited { steps, closes, opens, waits: waits.clone(), wake };
         Ok(parked(now, seen, Change::nothing(Done::NOW), awaited, false))
     }
 
     fn ends(&self) -> Ends<'_> {
         Ends::Lease
+    }
+}
+
+impl Park {
+    /// Time wakes a run with the first of them, so only who waits for nothing but words can wait for all.
+    fn wake_with(&self, steps: &[&Step]) -> Wake {
+        let words_only = steps.iter().all(|step| waits_for_somebody(step).is_some());
+        if words_only { self.wake } else { Wake::First }
     }
 }
 
@@ -56,7 +67,12 @@ fn awaited<'a>(seen: &'a Aggregate, waits: &[Name]) -> Vec<&'a Step> {
     if waits.is_empty() {
         return seen.open_steps().collect();
     }
-    waits.iter().filter_map(|path| seen.steps.get(path)).collect()
+    waits.iter().filter_map(|path| seen.steps.get(path)).filter(|step| !is_taken_back(step)).collect()
+}
+
+/// A question that the code has dropped is in nobody's inbox: it must be asked again, not waited for.
+fn is_taken_back(step: &Step) -> bool {
+    step.closed && matches!(&step.state, StepState::Waiting(Wait::Person { .. }))
 }
 
 fn earliest_of<'a>(steps: &[&'a Step]) -> Option<(&'a Step, Timestamp)> {
@@ -71,8 +87,10 @@ fn named(seen: &Aggregate, waits: &[Name]) -> (Vec<Name>, Vec<Name>) {
     let dropped = seen.open_steps().filter(|step| !waited.contains(&step.path));
     let mut closes: Vec<Name> = dropped.map(|step| step.path.clone()).collect();
     let known = waited.into_iter().filter_map(|path| seen.steps.get(path));
-    let mut opens: Vec<Name> =
-        known.filter(|step| step.closed && step.unfinished()).map(|step| step.path.clone()).collect();
+    let mut opens: Vec<Name> = known
+        .filter(|step| step.closed && step.unfinished() && !is_taken_back(step))
+        .map(|step| step.path.clone())
+        .collect();
     closes.sort_unstable();
     opens.sort_unstable();
     (closes, opens)
@@ -98,9 +116,9 @@ pub fn named_after<R>(now: Timestamp, seen: &Aggregate, change: Change<R>, park:
     opens.retain(|path| begun.as_ref().is_none_or(|begun| begun.path != *path));
     let step =
         |path: &Name| begun.as_ref().filter(|begun| begun.path == *path).or_else(|| seen.steps.get(path));
-    let steps = park.waits.iter().filter_map(step).collect();
-    let awaited = Awaited { steps, closes, opens, waits: park.waits.clone(), wake: park.wake };
-    parked(now, seen, change, awaited, begun.is_some())
+    let steps: Vec<&Step> = park.waits.iter().filter_map(step).filter(|step| !is_taken_back(step)).collect();
+    let (waits, wake) = (park.waits.clone(), park.wake_with(&steps));
+    parked(now, seen, change, Awaited { steps, closes, opens, waits, wake }, begun.is_some())
 }
 
 /// The step as it stands once this wait has begun.
@@ -220,25 +238,32 @@ fn told(wake: Wake) -> Option<Wake> {
 /// others any more; one that wants all of them takes all that there are.
 fn signalled<'a>(then: &Aggregate, steps: &[&'a Step], wake: Wake) -> (Vec<(EventKind, &'a Step)>, bool) {
     let Some(mail) = then.mail.as_deref() else { return (Vec::new(), false) };
-    let mut there: Vec<_> = steps
+    let mut waiting: Vec<(&Step, &Name)> = steps
         .iter()
         .filter_map(|step| {
             let StepState::Waiting(wait) = &step.state else { return None };
-            let channel = wait.channel()?;
-            Some((mail.next(channel)?, *step, channel))
+            Some((*step, wait.channel()?))
         })
         .collect();
-    there.sort_unstable_by(|(a, a_step, _), (b, b_step, _)| {
-        (a.seq, a_step.since, &a_step.path).cmp(&(b.seq, b_step.since, &b_step.path))
-    });
+    waiting.sort_unstable_by_key(|(step, _)| (step.since, &step.path));
+    // Each of several waits on one channel has a signal of its own, the oldest wait the oldest signal.
+    let mut given: HashMap<&Name, usize> = HashMap::new();
+    let mut there: Vec<(&Unread, &'a Step, &Name)> = Vec::new();
+    for (step, channel) in waiting {
+        let nth = given.entry(channel).or_default();
+        if let Some(signal) = mail.unread_on(channel).nth(*nth) {
+            there.push((signal, step, channel));
+            *nth += 1;
+        }
+    }
+    there.sort_by_key(|(signal, ..)| signal.seq);
     match wake {
         Wake::First => there.truncate(1),
-        // Two waits on one channel cannot both have its next signal.
-        Wake::Last | Wake::LastOrFailed => there.dedup_by_key(|(signal, ..)| signal.seq),
+        Wake::Last | Wake::LastOrFailed => {}
     }
     let failed = there.iter().any(|(signal, ..)| signal.failure.is_some());
     let is_reached = !there.is_empty() && wake.is_reached(failed, steps.len() - there.len());
-    let ended = |(signal, step, channel): (&crate::Unread, &'a Step, &Name)| {
+    let ended = |(signal, step, channel): (&Unread, &'a Step, &Name)| {
         let event = EventKind::WaitEnded {
             step: step.path.clone(),
             position: step.position,

@@ -240,6 +240,7 @@ impl Aggregate {
                 let wait = Wait::on(channel.clone(), *until);
                 self.put(at, (step, *position), (0, false), StepState::Waiting(wait));
                 self.mail_mut().wait(channel, step, *until);
+                self.note_question(at, channel, step);
                 self.moved = true;
             }
             EventKind::WaitEnded { step, position, channel, id, received, failure } => {
@@ -251,7 +252,9 @@ impl Aggregate {
                 self.hear_of_child(channel);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
-                self.mail_mut().take(step, channel, Unread { seq, id, failure });
+                let mail = self.mail_mut();
+                mail.take(step, channel, Unread { seq, id, failure });
+                mail.questions.remove(step);
             }
             EventKind::ChannelClosed { step, position, channel } => {
                 self.put(at, (step, *position), (1, true), StepState::Done(StepEnd::Recorded));
@@ -304,7 +307,13 @@ impl Aggregate {
                     ..Aggregate::new(self.run.clone(), self.last_seq)
                 };
             }
-            EventKind::RunFailed { step, .. } => self.failed_by.clone_from(step),
+            EventKind::RunFailed { step, .. } => {
+                self.failed_by.clone_from(step);
+                self.forget_questions();
+            }
+            EventKind::RunCompleted | EventKind::RunCancelled { .. } | EventKind::RunTimedOut { .. } => {
+                self.forget_questions();
+            }
             EventKind::HandlerStarted { handler, .. } => self.handlers.push(*handler),
             EventKind::Unknown { name, .. } => drop(self.unknown.get_or_insert_with(|| name.clone())),
             EventKind::RunReleased { .. } => self.releases = self.releases.saturating_add(1),
@@ -314,9 +323,6 @@ impl Aggregate {
             EventKind::RunStarted
             | EventKind::LeaseLost { .. }
             | EventKind::RunPaused { .. }
-            | EventKind::RunCompleted
-            | EventKind::RunCancelled { .. }
-            | EventKind::RunTimedOut { .. }
             | only_told!() => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The journal of a run, as replay needs it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{JournalEntry, JournalState, Projection, Sources, project};
@@ -234,8 +235,20 @@ impl Journal {
 
     /// The entries in the order in which the steps were first recorded.
     pub fn entries(&self) -> Vec<JournalEntry> {
-        let entries = self.entries.iter().flatten().map(|told| told.entry.clone());
-        entries.map(|entry| self.with_mail(entry)).collect()
+        self.walk().map(Cow::into_owned).collect()
+    }
+
+    /// The same one by one, and copied only where an entry is not what is kept of it.
+    pub fn walk(&self) -> impl Iterator<Item = Cow<'_, JournalEntry>> {
+        self.entries.iter().flatten().map(|told| match &told.entry.state {
+            JournalState::Waiting { .. } => Cow::Owned(self.with_mail(told.entry.clone())),
+            JournalState::Begun
+            | JournalState::Completed { .. }
+            | JournalState::Failed { .. }
+            | JournalState::Retry { .. }
+            | JournalState::Sleeping { .. }
+            | JournalState::Slept => Cow::Borrowed(&told.entry),
+        })
     }
 
     /// The same, without copies.

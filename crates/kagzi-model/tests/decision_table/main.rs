@@ -136,6 +136,10 @@ fn state(state: &State) -> String {
                     let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
                     format!("SIGNAL {what} on {channel}{others}{at}")
                 }
+                Wait::Person { channel, .. } => {
+                    let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
+                    format!("PERSON {what} on {channel}{others}{at}")
+                }
                 Wait::Child { channel, .. } => {
                     let others = if *others > 0 { format!(" and {others} others") } else { String::new() };
                     format!("CHILD {what} on {channel}{others}{at}, wakes with {wake:?}")

@@ -3,7 +3,7 @@
 use kagzi_model::{
     Aggregate, Author, ClosePolicy, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef,
     Name, OnFailure, Order, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State,
-    StepRef, StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel,
+    StepRef, StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel, intervention,
 };
 use uuid::Uuid;
 
@@ -276,6 +276,8 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("AwaitOrPark", await_or_park(&lease, step("wait", 4), "approved", &["wait"])),
         ("AwaitOrPark, unread", await_or_park(&lease, step("wait", 4), "orders", &["wait"])),
         ("AwaitOrPark, beside nap", await_or_park(&lease, step("wait", 4), "approved", &["wait", "nap"])),
+        ("Ask", ask(&lease, step("refund", 4), false)),
+        ("Ask and park", ask(&lease, step("refund", 4), true)),
         ("StartChild", start_child(&lease, step("child", 9), true)),
         ("StartChild, not awaited", start_child(&lease, step("child", 9), false)),
         ("StartChild, known", start_child(&lease, step("child-5", 5), true)),
@@ -283,6 +285,19 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("Block", lease.report(act::Block { message: "code changed".into() })),
         ("Renew", lease.report(act::Renew { until: NOW.plus_ms(30_000) })),
     ]
+}
+
+fn ask(lease: &LeaseRef, step: StepRef, park: bool) -> Command {
+    let ask = Box::new(intervention::Ask::new(intervention::InterventionType::Approval, "Refund 30?"));
+    lease.report(act::Ask { step, ask, park })
+}
+
+fn tell_answer(step: &str) -> Command {
+    let (payload, failure) = (Payload::new(&b"{}"[..]), None);
+    let (by, source, answer) = (Some("ada".into()), "user".into(), "approved".into());
+    let (question, tell) = (Uuid::from_u128(9), intervention::Tell { payload, failure });
+    let told = act::TellAnswer { step: step.into(), question, tell, by, source, answer };
+    RunKey::new(namespace(), RUN).duty(told)
 }
 
 fn start_child(lease: &LeaseRef, step: StepRef, awaited: bool) -> Command {
@@ -422,6 +437,7 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("CompletePromise, its token", complete_promise("payment", Some("hash"))),
         ("CompletePromise, a wrong token", complete_promise("payment", Some("other"))),
         ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
+        ("TellAnswer", tell_answer("refund")),
         ("ChildEnded", child_ended(CHILD, "end:7", false)),
         ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
         (

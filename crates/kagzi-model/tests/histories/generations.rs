@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use crate::play::{Epoch, Move, Play, Played, Setting, What, moves, setting};
 use kagzi_model::{
     Act, Aggregate, Author, Done, Event, EventKind, LeaseRef, Mail, Name, PROMISE_CHANNEL, Payload,
-    Projection, Rejection, Reply, Report, RunKey, State, act, attempts, journal,
+    Projection, Rejection, Reply, Report, RunKey, State, act, attempts,
+    intervention::is_person_channel,
+    journal,
     limits::{TAKEN_KEPT, UNREAD_MAX},
 };
 use proptest::prelude::*;
@@ -89,9 +91,10 @@ proptest! {
             prop_assert!(play.seen.steps.is_empty() && play.seen.open_len() == 0);
             prop_assert_eq!(play.seen.history_bytes, 4);
             // The ends of children too: the next generation may ask for them by their ids.
-            // A promise is of the code that made it.
+            // A promise is of the code that made it, and so is a question.
             let mut stays = unread(&before);
-            stays.retain(|(channel, _)| !channel.starts_with(PROMISE_CHANNEL));
+            let of_code = |name: &str| name.starts_with(PROMISE_CHANNEL) || is_person_channel(name);
+            stays.retain(|(channel, _)| !of_code(channel));
             prop_assert_eq!(unread(&play.seen), stays);
             prop_assert_eq!(living(&play.seen), living(&before));
             prop_assert_eq!(&run.labels, &before.run.labels);

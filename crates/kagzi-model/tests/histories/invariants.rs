@@ -282,7 +282,7 @@ fn repeatable(a_move: &Move) -> bool {
         Move::Write { what: What::FailStep { attempt, .. }, .. } => matches!(attempt, Attempt::Next),
         Move::Write { .. } | Move::Orphan { .. } | Move::Expire | Move::Resume => true,
         Move::Cancel | Move::Terminate | Move::Signal { .. } | Move::ChildEnds { .. } => true,
-        Move::Promise { .. } | Move::Beat => true,
+        Move::Promise { .. } | Move::Beat | Move::Answer { .. } => true,
     }
 }
 

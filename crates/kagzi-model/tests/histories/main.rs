@@ -1,5 +1,6 @@
 //! Random histories of one run, played through `decide`.
 
+mod audit;
 mod await_or_park;
 mod children;
 mod generations;
@@ -7,6 +8,7 @@ mod invariants;
 mod labels;
 mod late_repeats;
 mod play;
+mod questions;
 mod rebuild;
 mod signals;
 

@@ -3,7 +3,9 @@
 use kagzi_model::{
     Aggregate, Author, Change, ClosePolicy, Command, Event, EventKind, Failure, LeaseRef, Name, Payload,
     Rejection, RetryPolicy, RunId, RunKey, RunOptions, StartRun, Step, StepRef, StepResult, StepState,
-    Timestamp, Wait, Wake, WorkerId, act, decide, limits::LOSSES_STANDARD,
+    Timestamp, Wait, Wake, WorkerId, act, decide,
+    intervention::{Ask, InterventionType, Tell},
+    limits::LOSSES_STANDARD,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -49,6 +51,11 @@ pub enum Move {
         which: usize,
         fails: bool,
     },
+    /// A person answers the question of this step, if it has one.
+    Answer {
+        step: usize,
+        fails: bool,
+    },
     /// Somebody tells the run something, perhaps for the second time.
     Signal {
         channel: usize,
@@ -78,6 +85,7 @@ pub enum What {
     Sleep { step: usize, ms: i64, park: bool },
     Await { step: usize, channel: usize, timeout_ms: Option<i64>, last_call: bool, park: bool },
     AwaitOrPark { step: usize, channel: usize, timeout_ms: Option<i64>, waits: Vec<usize>, wake: u64 },
+    Ask { step: usize, park: bool },
     Child { step: usize, close: usize, awaited: bool, told: bool, timeout_ms: Option<i64>, park: bool },
     SleepOver { step: usize },
     Complete,
@@ -124,6 +132,8 @@ pub fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Resume),
         4 => (0..CHANNELS.len(), 0..6_u8, prop::bool::weighted(0.2))
             .prop_map(|(channel, id, fails)| Move::Signal { channel, id, fails }),
+        3 => (0..PATHS.len(), prop::bool::weighted(0.3))
+            .prop_map(|(step, fails)| Move::Answer { step, fails }),
         3 => (0..8_usize, prop::bool::weighted(0.3))
             .prop_map(|(which, fails)| Move::ChildEnds { which, fails }),
         1 => prop_oneof![Just(Move::Reopen), Just(Move::Reopen), Just(Move::Terminate)],
@@ -178,6 +188,7 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(step, channel, timeout_ms, waits, wake)| What::AwaitOrPark {
                 step, channel, timeout_ms, waits, wake,
             }),
+        6 => (step(), any::<bool>()).prop_map(|(step, park)| What::Ask { step, park }),
         6 => (step(), 0..3_usize, any::<bool>(), any::<bool>(), prop::option::of(0..9_000i64), any::<bool>())
             .prop_map(|(step, close, awaited, told, timeout_ms, park)| What::Child {
                 step, close, awaited, told, timeout_ms, park,
@@ -312,6 +323,16 @@ impl Play {
                 let failure = fails.then(|| Failure::new("LOST", "at sea"));
                 RunKey::new(namespace, run).duty(act::ChildEnded { child, id, output, failure })
             }
+            Move::Answer { step, fails } => {
+                let step = Name::from(PATHS[*step]);
+                let asked = self.seen.mail.as_deref().and_then(|mail| mail.questions().get(&step).copied());
+                let (question, by) = (asked.unwrap_or_else(Uuid::nil), Some("ada".into()));
+                let failure = fails.then(|| Failure::new("QUESTION_EXPIRED", "too late"));
+                let tell = Tell { payload: Payload::new(&b"{}"[..]), failure };
+                let (source, answer) = ("user".into(), "approved".into());
+                let told = act::TellAnswer { step, question, tell, by, source, answer };
+                RunKey::new(namespace, run).duty(told)
+            }
             Move::Signal { channel, id, fails } => {
                 let signal = act::Signal {
                     channel: CHANNELS[*channel].into(),
@@ -385,6 +406,10 @@ impl Play {
                 let named = waits.iter().chain([index]).map(|index| Name::from(PATHS[*index])).collect();
                 let park = act::Park { waits: named, wake: Wake::from_number(*wake).expect("one of three") };
                 lease.report(act::AwaitOrPark { wait, park })
+            }
+            What::Ask { step: index, park } => {
+                let ask = Box::new(Ask::new(InterventionType::Approval, "Refund 30?"));
+                lease.report(act::Ask { step: step(*index, false), ask, park: *park })
             }
             What::Child { step: index, close, awaited, told, timeout_ms, park } => {
                 let start = StartRun {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::play::{Play, moves, setting};
-use kagzi_model::{EventKind, Name, Wake};
+use kagzi_model::{EventKind, Name, PROMISE_CHANNEL, Wake};
 use proptest::prelude::*;
 
 proptest! {
@@ -46,7 +46,13 @@ proptest! {
                     }
                 }
                 // Its waits are forgotten with it, and what they took stays taken.
-                EventKind::RunContinued { .. } => by_step.clear(),
+                EventKind::RunContinued { .. } => {
+                    by_step.clear();
+                    // But a promise belongs to its generation, and the next one may make one of the same name.
+                    came.retain(|(channel, _)| !channel.starts_with(PROMISE_CHANNEL));
+                    taken.retain(|(channel, _)| !channel.starts_with(PROMISE_CHANNEL));
+                    last_taken.retain(|channel, _| !channel.starts_with(PROMISE_CHANNEL));
+                }
                 _ => {}
             }
         }

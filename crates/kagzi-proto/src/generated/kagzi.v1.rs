@@ -129,8 +129,8 @@ pub struct JournalEntry {
     #[prost(message, optional, tag = "4")]
     pub result: ::core::option::Option<Payload>,
     /// when FAILED or PENDING
-    #[prost(message, optional, tag = "5")]
-    pub failure: ::core::option::Option<Failure>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub failure: ::core::option::Option<::prost::alloc::boxed::Box<Failure>>,
     /// when PENDING, SLEEPING or WAITING: until it is due; 0 = due, -1 = no time
     #[prost(int64, tag = "6")]
     pub remaining_ms: i64,
@@ -246,6 +246,89 @@ pub struct WorkflowRun {
     /// from 1; it rises when the run continues in place
     #[prost(uint32, tag = "42")]
     pub generation: u32,
+}
+/// What a run asks a person.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Question {
+    #[prost(enumeration = "InterventionType", tag = "1")]
+    pub r#type: i32,
+    #[prost(string, tag = "2")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// JSON, for whoever looks closer; empty = none
+    #[prost(string, tag = "4")]
+    pub details: ::prost::alloc::string::String,
+    /// of a decision
+    #[prost(message, repeated, tag = "5")]
+    pub options: ::prost::alloc::vec::Vec<QuestionOption>,
+    /// of an input: JSON Schema without references to elsewhere, at most 16 KiB
+    #[prost(string, tag = "6")]
+    pub schema: ::prost::alloc::string::String,
+    /// of a takeover: http or https
+    #[prost(string, tag = "7")]
+    pub browser_url: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub browser_instructions: ::prost::alloc::string::String,
+    /// of an approval: JSON, exactly what is approved
+    #[prost(string, tag = "9")]
+    pub arguments: ::prost::alloc::string::String,
+    /// said by the server: of the arguments, in hexadecimal digits
+    #[prost(string, tag = "10")]
+    pub arguments_sha256: ::prost::alloc::string::String,
+    /// whoever approves may change the arguments
+    #[prost(bool, tag = "11")]
+    pub editable: bool,
+    /// people, and groups as group:NAME; none = the run's user, or everybody
+    #[prost(string, repeated, tag = "12")]
+    pub assignees: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// how many must approve; 0 = 1
+    #[prost(uint32, tag = "13")]
+    pub approvals: u32,
+    /// how many must reject; 0 = 1
+    #[prost(uint32, tag = "14")]
+    pub rejections: u32,
+    /// 0 to 9, higher is more urgent
+    #[prost(uint32, tag = "15")]
+    pub priority: u32,
+    /// unset = the server's, a day
+    #[prost(int64, optional, tag = "16")]
+    pub timeout_ms: ::core::option::Option<i64>,
+    /// an option id, fail, or empty = as its type has it
+    #[prost(string, tag = "17")]
+    pub on_timeout: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "18")]
+    pub escalation: ::prost::alloc::vec::Vec<QuestionEscalation>,
+    /// unset = nobody is reminded
+    #[prost(int64, optional, tag = "19")]
+    pub remind_ms: ::core::option::Option<i64>,
+    /// who started the run may not answer; refused where people do not prove who they are
+    #[prost(bool, tag = "20")]
+    pub four_eyes: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionOption {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub description: ::prost::alloc::string::String,
+    /// what is decided when nobody answers in time
+    #[prost(bool, tag = "4")]
+    pub default: bool,
+    #[prost(bool, tag = "5")]
+    pub destructive: bool,
+}
+/// Somebody else is asked too, when nobody has answered for so long.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionEscalation {
+    /// from when the question opened
+    #[prost(int64, tag = "1")]
+    pub after_ms: i64,
+    /// a person, or a group as group:NAME
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
 }
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -412,6 +495,8 @@ pub enum WaitReason {
     Signal = 6,
     /// the end of a child
     Child = 7,
+    /// the answer of a person to its question
+    Person = 9,
     /// this server cannot read the run and leaves it alone
     Unreadable = 100,
 }
@@ -430,6 +515,7 @@ impl WaitReason {
             Self::Paused => "WAIT_REASON_PAUSED",
             Self::Signal => "WAIT_REASON_SIGNAL",
             Self::Child => "WAIT_REASON_CHILD",
+            Self::Person => "WAIT_REASON_PERSON",
             Self::Unreadable => "WAIT_REASON_UNREADABLE",
         }
     }
@@ -444,7 +530,52 @@ impl WaitReason {
             "WAIT_REASON_PAUSED" => Some(Self::Paused),
             "WAIT_REASON_SIGNAL" => Some(Self::Signal),
             "WAIT_REASON_CHILD" => Some(Self::Child),
+            "WAIT_REASON_PERSON" => Some(Self::Person),
             "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
+            _ => None,
+        }
+    }
+}
+/// What kind of answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum InterventionType {
+    Unspecified = 0,
+    /// one of several options
+    Decision = 1,
+    /// data of a given form
+    Input = 2,
+    /// yes or no to exactly what is shown
+    Approval = 3,
+    /// something done by hand in a browser
+    BrowserTakeover = 4,
+    /// what becomes of a failure
+    ErrorResolution = 5,
+}
+impl InterventionType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "INTERVENTION_TYPE_UNSPECIFIED",
+            Self::Decision => "INTERVENTION_TYPE_DECISION",
+            Self::Input => "INTERVENTION_TYPE_INPUT",
+            Self::Approval => "INTERVENTION_TYPE_APPROVAL",
+            Self::BrowserTakeover => "INTERVENTION_TYPE_BROWSER_TAKEOVER",
+            Self::ErrorResolution => "INTERVENTION_TYPE_ERROR_RESOLUTION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INTERVENTION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "INTERVENTION_TYPE_DECISION" => Some(Self::Decision),
+            "INTERVENTION_TYPE_INPUT" => Some(Self::Input),
+            "INTERVENTION_TYPE_APPROVAL" => Some(Self::Approval),
+            "INTERVENTION_TYPE_BROWSER_TAKEOVER" => Some(Self::BrowserTakeover),
+            "INTERVENTION_TYPE_ERROR_RESOLUTION" => Some(Self::ErrorResolution),
             _ => None,
         }
     }
@@ -547,7 +678,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 37, 38, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -613,6 +744,10 @@ pub mod event_detail {
         PromiseMade(super::PromiseMadeEvent),
         #[prost(message, tag = "25")]
         WaitBegan(super::WaitBeganEvent),
+        #[prost(message, tag = "37")]
+        QuestionAsked(super::QuestionAskedEvent),
+        #[prost(message, tag = "38")]
+        QuestionAnswered(super::QuestionAnsweredEvent),
         #[prost(message, tag = "26")]
         WaitEnded(super::WaitEndedEvent),
         #[prost(message, tag = "27")]
@@ -1128,6 +1263,38 @@ pub struct WaitBeganEvent {
     #[prost(int64, tag = "4")]
     pub until: i64,
 }
+/// The wait that began with the line before it is for the answer of a person; the question is in the inbox.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionAskedEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    /// its id in the inbox
+    #[prost(string, tag = "2")]
+    pub question: ::prost::alloc::string::String,
+    /// decision, input, approval, browser_takeover or error_resolution
+    #[prost(string, tag = "3")]
+    pub type_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub title: ::prost::alloc::string::String,
+}
+/// Somebody answered the question, or its time was over, or somebody took it back. The line before it has the
+/// answer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionAnsweredEvent {
+    #[prost(string, tag = "1")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub question: ::prost::alloc::string::String,
+    /// absent when nobody did
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    /// user, timeout_default, escalation or operator
+    #[prost(string, tag = "4")]
+    pub source: ::prost::alloc::string::String,
+    /// the answer in a word or two
+    #[prost(string, tag = "5")]
+    pub answer: ::prost::alloc::string::String,
+}
 /// A wait took a signal. One that is over without any ends like a sleep.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitEndedEvent {
@@ -1247,6 +1414,8 @@ pub enum EventKind {
     LabelSet = 22,
     PromiseMade = 30,
     WaitBegan = 25,
+    QuestionAsked = 37,
+    QuestionAnswered = 38,
     WaitEnded = 26,
     ChannelClosed = 27,
     ChildStarted = 28,
@@ -1289,6 +1458,8 @@ impl EventKind {
             Self::LabelSet => "EVENT_KIND_LABEL_SET",
             Self::PromiseMade => "EVENT_KIND_PROMISE_MADE",
             Self::WaitBegan => "EVENT_KIND_WAIT_BEGAN",
+            Self::QuestionAsked => "EVENT_KIND_QUESTION_ASKED",
+            Self::QuestionAnswered => "EVENT_KIND_QUESTION_ANSWERED",
             Self::WaitEnded => "EVENT_KIND_WAIT_ENDED",
             Self::ChannelClosed => "EVENT_KIND_CHANNEL_CLOSED",
             Self::ChildStarted => "EVENT_KIND_CHILD_STARTED",
@@ -1328,6 +1499,8 @@ impl EventKind {
             "EVENT_KIND_LABEL_SET" => Some(Self::LabelSet),
             "EVENT_KIND_PROMISE_MADE" => Some(Self::PromiseMade),
             "EVENT_KIND_WAIT_BEGAN" => Some(Self::WaitBegan),
+            "EVENT_KIND_QUESTION_ASKED" => Some(Self::QuestionAsked),
+            "EVENT_KIND_QUESTION_ANSWERED" => Some(Self::QuestionAnswered),
             "EVENT_KIND_WAIT_ENDED" => Some(Self::WaitEnded),
             "EVENT_KIND_CHANNEL_CLOSED" => Some(Self::ChannelClosed),
             "EVENT_KIND_CHILD_STARTED" => Some(Self::ChildStarted),
@@ -4741,7 +4914,7 @@ pub struct ScheduleSleepResponse {
     #[prost(message, optional, tag = "2")]
     pub wake_up_at: ::core::option::Option<::prost_types::Timestamp>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AwaitSignalRequest {
     #[prost(string, tag = "1")]
     pub namespace_id: ::prost::alloc::string::String,
@@ -4758,6 +4931,10 @@ pub struct AwaitSignalRequest {
     /// if nothing is there, take nothing more: whoever sends later is refused
     #[prost(bool, tag = "6")]
     pub last_call: bool,
+    /// Asks a person and waits for the answer, instead of a signal: channel, timeout and last_call stay empty.
+    /// The result is JSON with the answer, by and source.
+    #[prost(message, optional, tag = "7")]
+    pub ask: ::core::option::Option<Question>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AwaitSignalResponse {
@@ -5038,7 +5215,7 @@ pub struct SleepOver {
     pub step: ::core::option::Option<StepRef>,
 }
 /// The workflow waits for a signal, or asks again whether one has come.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SignalAwaited {
     #[prost(message, optional, tag = "1")]
     pub step: ::core::option::Option<StepRef>,
@@ -5050,9 +5227,12 @@ pub struct SignalAwaited {
     /// if nothing is there, take nothing more: whoever sends later is refused
     #[prost(bool, tag = "4")]
     pub last_call: bool,
+    /// asks a person instead, as in AwaitSignalRequest
+    #[prost(message, optional, boxed, tag = "5")]
+    pub ask: ::core::option::Option<::prost::alloc::boxed::Box<Question>>,
     /// Set when the function waits for nothing that could come before the answer: if that is WAITING, the lease
     /// has ended, as if the run had been parked like this in its next report.
-    #[prost(message, optional, tag = "5")]
+    #[prost(message, optional, tag = "6")]
     pub park: ::core::option::Option<RunParked>,
 }
 /// The workflow makes a promise. The call has a step's identity.
@@ -9015,6 +9195,1664 @@ pub mod schedule_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "kagzi.v1.ScheduleService";
     impl<T> tonic::server::NamedService for ScheduleServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListInterventionsRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// none = those that are open
+    #[prost(enumeration = "InterventionState", repeated, tag = "2")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// Those that any of these is asked: people, groups as group:NAME, * for everybody. None = all.
+    #[prost(string, repeated, tag = "3")]
+    pub assignees: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Those of this person: by name, by every group that its contact names, and what everybody is asked.
+    #[prost(string, tag = "4")]
+    pub mine: ::prost::alloc::string::String,
+    /// unspecified = all
+    #[prost(enumeration = "InterventionType", tag = "5")]
+    pub r#type: i32,
+    #[prost(string, tag = "6")]
+    pub run_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub due_before: ::core::option::Option<::prost_types::Timestamp>,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "8")]
+    pub page_size: i32,
+    #[prost(string, tag = "9")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "10")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListInterventionsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub interventions: ::prost::alloc::vec::Vec<Intervention>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+    #[prost(message, repeated, tag = "2")]
+    pub notices: ::prost::alloc::vec::Vec<Notice>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    /// who answers; nobody proves it yet
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    /// The caller's own name for this answer: sent again, it is answered as the first time.
+    #[prost(string, tag = "4")]
+    pub answer_id: ::prost::alloc::string::String,
+    /// with approved: JSON that takes the place of the arguments
+    #[prost(string, tag = "9")]
+    pub edited: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub note: ::prost::alloc::string::String,
+    #[prost(uint64, optional, tag = "11")]
+    pub expected_version: ::core::option::Option<u64>,
+    /// also where somebody else has claimed it, or one is not asked
+    #[prost(bool, tag = "12")]
+    pub force: bool,
+    #[prost(oneof = "answer_intervention_request::Answer", tags = "5, 6, 7, 8")]
+    pub answer: ::core::option::Option<answer_intervention_request::Answer>,
+}
+/// Nested message and enum types in `AnswerInterventionRequest`.
+pub mod answer_intervention_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Answer {
+        /// to a decision
+        #[prost(string, tag = "5")]
+        OptionId(::prost::alloc::string::String),
+        /// to an input: JSON, checked against the schema
+        #[prost(string, tag = "6")]
+        Data(::prost::alloc::string::String),
+        /// to an approval
+        #[prost(bool, tag = "7")]
+        Approved(bool),
+        /// to a takeover
+        #[prost(string, tag = "8")]
+        Proof(::prost::alloc::string::String),
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AnswerInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+    /// the run was told; else it is one vote of several
+    #[prost(bool, tag = "2")]
+    pub decided: bool,
+    #[prost(uint32, tag = "3")]
+    pub votes: u32,
+    #[prost(uint32, tag = "4")]
+    pub votes_needed: u32,
+    /// this answer_id was here before
+    #[prost(bool, tag = "5")]
+    pub already: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClaimInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClaimInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReleaseInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReleaseInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReassignInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    /// instead of those who are asked now
+    #[prost(string, repeated, tag = "4")]
+    pub assignees: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReassignInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SnoozeInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(int64, tag = "4")]
+    pub duration_ms: i64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SnoozeInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommentInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CommentInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelInterventionRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub intervention_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelInterventionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub intervention: ::core::option::Option<Intervention>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutContactRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub contact: ::core::option::Option<Contact>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutContactResponse {
+    #[prost(message, optional, tag = "1")]
+    pub contact: ::core::option::Option<Contact>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListContactsRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "4")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListContactsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub contacts: ::prost::alloc::vec::Vec<Contact>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteContactRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteContactResponse {}
+/// A person, as questions name people.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Contact {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub email: ::prost::alloc::string::String,
+    /// http or https
+    #[prost(string, tag = "3")]
+    pub webhook: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// of email, webhook, push; none = every way that is known
+    #[prost(string, repeated, tag = "5")]
+    pub channels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// an IANA name; empty = UTC
+    #[prost(string, tag = "6")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// HH:MM
+    #[prost(string, tag = "7")]
+    pub quiet_from: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub quiet_to: ::prost::alloc::string::String,
+}
+/// A question to a person.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Intervention {
+    #[prost(string, tag = "1")]
+    pub intervention_id: ::prost::alloc::string::String,
+    /// rises with every change
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+    #[prost(enumeration = "InterventionState", tag = "3")]
+    pub state: i32,
+    #[prost(message, optional, tag = "4")]
+    pub question: ::core::option::Option<Question>,
+    #[prost(string, tag = "5")]
+    pub run_id: ::prost::alloc::string::String,
+    /// the path of the step that waits
+    #[prost(string, tag = "6")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// who is asked now
+    #[prost(string, repeated, tag = "8")]
+    pub assignees: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, repeated, tag = "9")]
+    pub votes: ::prost::alloc::vec::Vec<InterventionVote>,
+    #[prost(string, tag = "10")]
+    pub claimed_by: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "11")]
+    pub claimed_until: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, repeated, tag = "12")]
+    pub comments: ::prost::alloc::vec::Vec<InterventionComment>,
+    /// that were done
+    #[prost(uint32, tag = "13")]
+    pub escalations: u32,
+    #[prost(string, tag = "14")]
+    pub answered_by: ::prost::alloc::string::String,
+    /// user, timeout_default, escalation or operator
+    #[prost(string, tag = "15")]
+    pub answer_source: ::prost::alloc::string::String,
+    /// in a word or two
+    #[prost(string, tag = "16")]
+    pub answer: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "17")]
+    pub closed_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "18")]
+    pub cancelled_because: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "19")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "20")]
+    pub opened_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "21")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// what was said with the answer
+    #[prost(string, tag = "22")]
+    pub note: ::prost::alloc::string::String,
+    /// who does not want to see it now
+    #[prost(string, repeated, tag = "23")]
+    pub snoozed_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InterventionVote {
+    #[prost(string, tag = "1")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    /// in a word or two
+    #[prost(string, tag = "3")]
+    pub answer: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub note: ::prost::alloc::string::String,
+    #[prost(bool, tag = "5")]
+    pub forced: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InterventionComment {
+    #[prost(string, tag = "1")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Something that a person was told, or is to be told.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Notice {
+    /// the same on every try
+    #[prost(string, tag = "1")]
+    pub notice_id: ::prost::alloc::string::String,
+    /// in_app, email, webhook or push
+    #[prost(string, tag = "2")]
+    pub channel: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub recipient: ::prost::alloc::string::String,
+    /// asked, reminder, escalated or no_longer_needed
+    #[prost(string, tag = "4")]
+    pub message: ::prost::alloc::string::String,
+    /// pending, sent, retrying, given_up or suppressed
+    #[prost(string, tag = "5")]
+    pub state: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "6")]
+    pub attempts: u32,
+    #[prost(string, tag = "7")]
+    pub last_error: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "8")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "9")]
+    pub sent_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "10")]
+    pub next_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Where a question stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum InterventionState {
+    Unspecified = 0,
+    /// everybody who is named has ten open ones
+    Queued = 1,
+    Pending = 2,
+    Responded = 3,
+    Expired = 4,
+    Cancelled = 5,
+}
+impl InterventionState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "INTERVENTION_STATE_UNSPECIFIED",
+            Self::Queued => "INTERVENTION_STATE_QUEUED",
+            Self::Pending => "INTERVENTION_STATE_PENDING",
+            Self::Responded => "INTERVENTION_STATE_RESPONDED",
+            Self::Expired => "INTERVENTION_STATE_EXPIRED",
+            Self::Cancelled => "INTERVENTION_STATE_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INTERVENTION_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "INTERVENTION_STATE_QUEUED" => Some(Self::Queued),
+            "INTERVENTION_STATE_PENDING" => Some(Self::Pending),
+            "INTERVENTION_STATE_RESPONDED" => Some(Self::Responded),
+            "INTERVENTION_STATE_EXPIRED" => Some(Self::Expired),
+            "INTERVENTION_STATE_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod intervention_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Questions that runs ask people: who is asked, what was answered, and how people are reached.
+    #[derive(Debug, Clone)]
+    pub struct InterventionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl InterventionServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> InterventionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterventionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            InterventionServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists questions, the most urgent first, in pages that go both ways.
+        pub async fn list_interventions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListInterventionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListInterventionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/ListInterventions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "ListInterventions"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads one question, with what people were told about it.
+        pub async fn get_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/GetIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "GetIntervention"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Answers a question, or adds a vote; the run goes on in the same commit.
+        pub async fn answer_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AnswerInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/AnswerIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "AnswerIntervention"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says that somebody works on it, for five minutes; others answer only with force.
+        pub async fn claim_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClaimInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/ClaimIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "ClaimIntervention"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes that back.
+        pub async fn release_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReleaseInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReleaseInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/ReleaseIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "kagzi.v1.InterventionService",
+                        "ReleaseIntervention",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Asks other people instead.
+        pub async fn reassign_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReassignInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReassignInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/ReassignIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "kagzi.v1.InterventionService",
+                        "ReassignIntervention",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Hides it from one person's inbox for some time.
+        pub async fn snooze_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SnoozeInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SnoozeInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/SnoozeIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "SnoozeIntervention"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says something about it to the others.
+        pub async fn comment_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CommentInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CommentInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/CommentIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "kagzi.v1.InterventionService",
+                        "CommentIntervention",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes the question back: the wait of its run fails with QUESTION_CANCELLED.
+        pub async fn cancel_intervention(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelInterventionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/CancelIntervention",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "CancelIntervention"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says how a person is reached, and to which groups the person belongs.
+        pub async fn put_contact(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutContactRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutContactResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/PutContact",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.InterventionService", "PutContact"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists people by name.
+        pub async fn list_contacts(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListContactsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListContactsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/ListContacts",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.InterventionService", "ListContacts"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets how a person is reached.
+        pub async fn delete_contact(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteContactRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteContactResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.InterventionService/DeleteContact",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("kagzi.v1.InterventionService", "DeleteContact"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod intervention_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with InterventionServiceServer.
+    #[async_trait]
+    pub trait InterventionService: std::marker::Send + std::marker::Sync + 'static {
+        /// Lists questions, the most urgent first, in pages that go both ways.
+        async fn list_interventions(
+            &self,
+            request: tonic::Request<super::ListInterventionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListInterventionsResponse>,
+            tonic::Status,
+        >;
+        /// Reads one question, with what people were told about it.
+        async fn get_intervention(
+            &self,
+            request: tonic::Request<super::GetInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Answers a question, or adds a vote; the run goes on in the same commit.
+        async fn answer_intervention(
+            &self,
+            request: tonic::Request<super::AnswerInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Says that somebody works on it, for five minutes; others answer only with force.
+        async fn claim_intervention(
+            &self,
+            request: tonic::Request<super::ClaimInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Takes that back.
+        async fn release_intervention(
+            &self,
+            request: tonic::Request<super::ReleaseInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReleaseInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Asks other people instead.
+        async fn reassign_intervention(
+            &self,
+            request: tonic::Request<super::ReassignInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReassignInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Hides it from one person's inbox for some time.
+        async fn snooze_intervention(
+            &self,
+            request: tonic::Request<super::SnoozeInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SnoozeInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Says something about it to the others.
+        async fn comment_intervention(
+            &self,
+            request: tonic::Request<super::CommentInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CommentInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Takes the question back: the wait of its run fails with QUESTION_CANCELLED.
+        async fn cancel_intervention(
+            &self,
+            request: tonic::Request<super::CancelInterventionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelInterventionResponse>,
+            tonic::Status,
+        >;
+        /// Says how a person is reached, and to which groups the person belongs.
+        async fn put_contact(
+            &self,
+            request: tonic::Request<super::PutContactRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutContactResponse>,
+            tonic::Status,
+        >;
+        /// Lists people by name.
+        async fn list_contacts(
+            &self,
+            request: tonic::Request<super::ListContactsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListContactsResponse>,
+            tonic::Status,
+        >;
+        /// Forgets how a person is reached.
+        async fn delete_contact(
+            &self,
+            request: tonic::Request<super::DeleteContactRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteContactResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Questions that runs ask people: who is asked, what was answered, and how people are reached.
+    #[derive(Debug)]
+    pub struct InterventionServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> InterventionServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for InterventionServiceServer<T>
+    where
+        T: InterventionService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/kagzi.v1.InterventionService/ListInterventions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListInterventionsSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::ListInterventionsRequest>
+                    for ListInterventionsSvc<T> {
+                        type Response = super::ListInterventionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListInterventionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::list_interventions(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListInterventionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/GetIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::GetInterventionRequest>
+                    for GetInterventionSvc<T> {
+                        type Response = super::GetInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::get_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/AnswerIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct AnswerInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::AnswerInterventionRequest>
+                    for AnswerInterventionSvc<T> {
+                        type Response = super::AnswerInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AnswerInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::answer_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AnswerInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/ClaimIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClaimInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::ClaimInterventionRequest>
+                    for ClaimInterventionSvc<T> {
+                        type Response = super::ClaimInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClaimInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::claim_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClaimInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/ReleaseIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReleaseInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::ReleaseInterventionRequest>
+                    for ReleaseInterventionSvc<T> {
+                        type Response = super::ReleaseInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReleaseInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::release_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReleaseInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/ReassignIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReassignInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::ReassignInterventionRequest>
+                    for ReassignInterventionSvc<T> {
+                        type Response = super::ReassignInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReassignInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::reassign_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReassignInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/SnoozeIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct SnoozeInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::SnoozeInterventionRequest>
+                    for SnoozeInterventionSvc<T> {
+                        type Response = super::SnoozeInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SnoozeInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::snooze_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SnoozeInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/CommentIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct CommentInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::CommentInterventionRequest>
+                    for CommentInterventionSvc<T> {
+                        type Response = super::CommentInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CommentInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::comment_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CommentInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/CancelIntervention" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelInterventionSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::CancelInterventionRequest>
+                    for CancelInterventionSvc<T> {
+                        type Response = super::CancelInterventionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelInterventionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::cancel_intervention(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelInterventionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/PutContact" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutContactSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::PutContactRequest>
+                    for PutContactSvc<T> {
+                        type Response = super::PutContactResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutContactRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::put_contact(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutContactSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/ListContacts" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListContactsSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::ListContactsRequest>
+                    for ListContactsSvc<T> {
+                        type Response = super::ListContactsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListContactsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::list_contacts(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListContactsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.InterventionService/DeleteContact" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteContactSvc<T: InterventionService>(pub Arc<T>);
+                    impl<
+                        T: InterventionService,
+                    > tonic::server::UnaryService<super::DeleteContactRequest>
+                    for DeleteContactSvc<T> {
+                        type Response = super::DeleteContactResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteContactRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InterventionService>::delete_contact(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteContactSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for InterventionServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "kagzi.v1.InterventionService";
+    impl<T> tonic::server::NamedService for InterventionServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::{
     InvalidSetting,
     section::{KeyDoc, SetError, Shown, config, section},
-    value::{Endpoint, Ratio, Raw, Setting, text},
+    value::{Endpoint, Hook, Ratio, Raw, Secret, Setting, text},
 };
-use crate::{DatabaseSettings, EdgeSettings, StoreUrl, TraceSettings};
+use crate::{DatabaseSettings, EdgeSettings, NotifySettings, StoreUrl, TraceSettings};
 
 config! {
     /// The whole configuration of a server.
@@ -27,6 +27,7 @@ config! {
         scheduler: SchedulerSection,
         trace: TraceSection,
         retention: RetentionSection,
+        notify: NotifySection,
     }
 }
 
@@ -199,6 +200,50 @@ section! {
         sample_ratio: Ratio = Ratio(TraceSettings::default().sample_ratio),
         /// What the server is called in a trace.
         service_name: String = TraceSettings::default().service_name,
+    }
+}
+
+section! {
+    /// How people are told that something waits for them (docs/notices.md). Needs a build with the feature
+    /// `notify`.
+    NotifySection as "notify" {
+        /// The mail server: smtps://USER:PASSWORD@HOST, or smtp://USER:PASSWORD@HOST:587 with STARTTLS. Only
+        /// smtp://HOST?tls=none is not encrypted. Without it nobody gets e-mail.
+        smtp_url: Option<Endpoint> = None,
+        /// The sender of e-mail, such as Kagzi <kagzi@example.org>.
+        from: Option<String> = None,
+        /// Where messages are posted for contacts without a webhook of their own.
+        webhook_url: Option<Hook> = None,
+        /// The secret that signs webhooks, at least 16 characters. Without it they are not
+        /// signed.
+        webhook_secret: Option<Secret> = None,
+        /// What on-call services such as PagerDuty call a routing key; it becomes part of every webhook.
+        webhook_routing_key: Option<Secret> = None,
+        /// Hosts that a contact's own webhook may name, beside that of `webhook_url`.
+        webhook_hosts: Vec<String> = Vec::new(),
+        /// Where people open the console, such as https://kagzi.example.org; messages link to it. Without
+        /// it they name only the command that shows the question.
+        console_url: Option<String> = None,
+        /// A PEM file with an authority that mail servers and webhooks may have their certificates from,
+        /// beside those of the machine.
+        ca_file: Option<String> = None,
+    }
+}
+
+impl NotifySection {
+    /// As the couriers know it. An empty text is not set, so that a variable can take a value back.
+    pub fn settings(&self) -> NotifySettings {
+        let set = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        NotifySettings {
+            smtp_url: self.smtp_url.as_ref().and_then(|Endpoint(url)| set(url)),
+            from: self.from.as_ref().and_then(set),
+            webhook_url: self.webhook_url.as_ref().and_then(|Hook(url)| set(url)),
+            webhook_secret: self.webhook_secret.as_ref().and_then(|Secret(secret)| set(secret)),
+            webhook_routing_key: self.webhook_routing_key.as_ref().and_then(|Secret(key)| set(key)),
+            webhook_hosts: self.webhook_hosts.clone(),
+            console_url: self.console_url.as_ref().and_then(set),
+            ca_file: self.ca_file.as_ref().and_then(set),
+        }
     }
 }
 

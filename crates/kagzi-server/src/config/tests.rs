@@ -220,7 +220,8 @@ fn the_example_with_everything_uncommented_is_valid_and_says_the_defaults() {
     // Keys without a default stand there with what holds when they are not set.
     let store = StoreSection { poll_interval: None, ..loaded.config.store.clone() };
     let trace = TraceSection { otlp_endpoint: None, ..loaded.config.trace.clone() };
-    let said = Config { store, trace, retry: RetrySection::default(), ..loaded.config };
+    let notify = NotifySection::default();
+    let said = Config { store, trace, notify, retry: RetrySection::default(), ..loaded.config };
     assert_eq!(said, Config::default());
 }
 
@@ -241,4 +242,76 @@ fn the_documentation_lists_every_key_as_it_is() {
         page(),
         "write it anew with: KAGZI_WRITE_DOCS=1 cargo test -p kagzi-server documentation"
     );
+}
+
+/// What receivers are configured with is secret, wherever it is shown.
+#[test]
+fn secrets_of_receivers_are_never_shown() {
+    let mut config = Config::default();
+    for (key, value) in [
+        ("notify.smtp_url", "smtps://ada:sesame@mail.example.org"),
+        ("notify.webhook_url", "https://hooks.example.org/services/sesame"),
+        ("notify.webhook_secret", "sesame-sesame-sesame"),
+        ("notify.webhook_routing_key", "sesame"),
+    ] {
+        config.set(key, &Raw::Text(value.into())).unwrap();
+    }
+
+    let shown: Vec<String> = config.values().iter().map(|(_, value)| value.to_string()).collect();
+
+    assert!(!shown.iter().any(|value| value.contains("sesame")), "{shown:?}");
+    assert!(shown.iter().any(|value| value.contains("hooks.example.org/***")), "{shown:?}");
+    assert!(!format!("{config:?}").contains("sesame"), "{config:?}");
+    assert!(!format!("{:?}", config.notify.settings()).contains("sesame"));
+}
+
+#[cfg(not(feature = "notify"))]
+#[test]
+fn receivers_that_this_build_cannot_reach_are_refused_by_the_name_of_the_feature() {
+    let file = "[notify]\nsmtp_url = \"smtp://localhost\"\nfrom = \"kagzi@example.org\"\n";
+
+    let problem = problem(file, &[]);
+
+    assert!(problem.contains("cargo feature `notify`"), "{problem}");
+}
+
+#[test]
+fn receivers_that_could_never_be_told_anything_are_refused() {
+    for (file, said) in [
+        ("[notify]\nsmtp_url = \"smtp://localhost\"\n", "notify.from: it must be set"),
+        ("[notify]\nfrom = \"kagzi@example.org\"\n", "notify.smtp_url: it must be set"),
+        (
+            "[notify]\nwebhook_secret = \"0123456789abcdef\"\n",
+            "notify.webhook_url: it or notify.webhook_hosts",
+        ),
+        ("[notify]\nconsole_url = \"javascript:alert(1)\"\n", "notify.console_url: it must be an address"),
+        (
+            "[notify]\nconsole_url = \"https://a.example/\\\"x\"\n",
+            "notify.console_url: it must be an address",
+        ),
+    ] {
+        let problem = problem(file, &[]);
+
+        assert!(problem.contains(said.split(": ").nth(1).unwrap()), "{problem}");
+        assert!(problem.contains(said.split(": ").next().unwrap()), "{problem}");
+    }
+}
+
+#[cfg(feature = "notify")]
+#[test]
+fn receivers_are_checked_before_the_server_starts() {
+    for (file, said) in [
+        ("smtp_url = \"http://localhost\"\nfrom = \"kagzi@example.org\"", "smtps:// or smtp://"),
+        ("smtp_url = \"smtp://localhost\"\nfrom = \"nobody\"", "it is no address"),
+        ("webhook_url = \"ftp://localhost/\"", "https:// or http://"),
+        ("webhook_url = \"https://localhost/\"\nwebhook_secret = \"short\"", "at least 16 characters"),
+        ("webhook_url = \"https://localhost/\"\nca_file = \"/nowhere/ca.pem\"", "could not read"),
+    ] {
+        let problem = problem(&format!("[notify]\n{file}\n"), &[]);
+
+        assert!(problem.contains(said), "{problem}");
+    }
+    let good = "[notify]\nsmtp_url = \"smtp://localhost\"\nfrom = \"Kagzi <kagzi@example.org>\"\n\
+                webhook_url = \"https://localhost/hook\"\nwebhook_secret = \"0123456789abcdef\"\n";
+    assert!(load(good, &[], &[]).is_ok());
 }

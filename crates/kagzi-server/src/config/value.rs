@@ -1,6 +1,6 @@
 //! From what a user wrote to a typed value, and back to what a user is shown.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use serde_json::Value;
 
@@ -151,8 +151,14 @@ impl Setting for String {
 }
 
 /// A URL that may hold a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint(pub String);
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.show())
+    }
+}
 
 impl Setting for Endpoint {
     const EXPECTED: &'static str = "a URL";
@@ -170,6 +176,66 @@ impl Setting for Endpoint {
             Some(at) => format!("{scheme}://***{}", &rest[at..]),
             None => url.clone(),
         })
+    }
+}
+
+/// Text that nobody is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Setting for Secret {
+    const EXPECTED: &'static str = "a string";
+
+    fn read(raw: &Raw) -> Option<Self> {
+        text(raw).map(|secret| Secret(secret.to_owned()))
+    }
+
+    fn show(&self) -> Value {
+        Value::from("***")
+    }
+
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        // Even a number may have been meant as a password.
+        Self::read(raw).ok_or_else(|| format!("expected {}", Self::EXPECTED))
+    }
+}
+
+/// A URL whose path is a secret, as that of a chat room's webhook is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hook(pub String);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.masked())
+    }
+}
+
+impl Hook {
+    fn masked(&self) -> String {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", ""));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        match authority.rsplit('@').next() {
+            Some(host) if !host.is_empty() => format!("{scheme}://{host}/***"),
+            Some(_) | None => "***".into(),
+        }
+    }
+}
+
+impl Setting for Hook {
+    const EXPECTED: &'static str = "a URL";
+
+    fn read(raw: &Raw) -> Option<Self> {
+        text(raw).map(|url| Hook(url.to_owned()))
+    }
+
+    fn show(&self) -> Value {
+        Value::from(self.masked())
     }
 }
 

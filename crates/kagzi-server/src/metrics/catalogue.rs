@@ -46,6 +46,8 @@ metrics! {
     QUEUE_READY_AGE = Gauge "kagzi_queue_ready_age_seconds" ["namespace", "queue"]:
         "How long the oldest of them has waited",
     QUEUE_WAITING = Gauge "kagzi_queue_waiting" ["namespace", "queue"]: "Runs that sleep or wait for a retry",
+    WAITS_OPEN = Gauge "kagzi_waits_open" ["namespace", "kind"]:
+        "Runs that are parked, by what they wait for: timer, signal (promises and requests too), child",
     QUEUE_LEASED = Gauge "kagzi_queue_leased" ["namespace", "queue"]: "Runs that workers hold",
     WORKERS = Gauge "kagzi_workers" ["namespace", "status"]: "Workers in the registry",
     WORKER_STREAMS = Gauge "kagzi_worker_streams" []: "Workers connected to this server",

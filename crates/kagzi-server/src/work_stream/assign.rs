@@ -29,7 +29,7 @@ pub type Loading = BoxFuture<'static, (LeaseRef, Result<Assigned, Status>)>;
 pub fn at_hand(assignment: Assignment) -> Result<Assigned, Box<Assignment>> {
     match assignment {
         Assignment { run, input: Some(input), fresh: true } if run.options.handler_of.is_none() => {
-            Ok(Assigned { run, input, journal: Vec::new() })
+            Ok(Assigned { run, input, journal: None })
         }
         other => Err(Box::new(other)),
     }
@@ -65,10 +65,10 @@ pub async fn give_back(engine: Engine, lease: LeaseRef, status: Status) -> Lease
 /// The messages that hand a run over, and about how many bytes they have.
 pub fn compose(services: &Services, assigned: Assigned) -> Vec<(Down, usize)> {
     let engine = &services.engine;
-    let Assigned { run, journal, input } = assigned;
     let now = engine.clock().now();
-    let entries = journal.into_iter().map(|entry| wire::journal_entry(entry, now));
-    let mut pages = pages(entries).into_iter().peekable();
+    let mut pages =
+        pages(assigned.entries().map(|entry| wire::journal_entry(&entry, now))).into_iter().peekable();
+    let Assigned { run, input, .. } = assigned;
     let (first, first_bytes) = pages.next().unwrap_or_default();
     let lease = v1::LeaseRef { run_id: run.id.to_string(), epoch: run.epoch };
     let standard = i64::try_from(engine.settings().start_to_close.as_millis()).unwrap_or(i64::MAX);

@@ -150,6 +150,10 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             park: false,
         }),
         Body::SleepOver(over) => Report::from(act::SleepOver { step: step(over.step)?.path }),
+        Body::SignalAwaited(v1::SignalAwaited { step: asking, ask: Some(asked), .. }) => {
+            let ask = Box::new(check::question(*asked)?);
+            Report::from(act::Ask { step: step(asking)?, ask, park: false })
+        }
         Body::SignalAwaited(awaited) => {
             let wait = act::AwaitSignal {
                 step: step(awaited.step)?,

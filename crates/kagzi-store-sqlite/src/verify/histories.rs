@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use kagzi_model::{Event, EventKind, Name, RunId};
+use kagzi_model::{Audit, Event, EventKind, Name, RunId, State};
 use kagzi_store::{StoreError, rows, rows::StoredRow};
 
 use super::Complaint;
@@ -16,7 +16,7 @@ const GENERATION: &str = "I11 a run's living generation begins where its row say
 const CARRIED: &str = "I14 a signal that a generation took along is there";
 const READABLE: &str = "I11 every event can be read";
 
-const STATUS: &str = "SELECT status, coalesce(first_seq, 1) FROM runs WHERE run_id = ?1";
+const STATUS: &str = "SELECT status, coalesce(first_seq, 1), state FROM runs WHERE run_id = ?1";
 
 /// One run's history, as far as it was read.
 struct History {
@@ -32,6 +32,10 @@ struct History {
     /// As the status of the run that it ends.
     ended_as: Option<i64>,
     results: HashSet<Name>,
+    /// Signals, waits and children.
+    audit: Audit,
+    /// A newer version wrote something, and what it means for the others is not known here.
+    newer: bool,
     broken: HashSet<&'static str>,
 }
 
@@ -67,6 +71,8 @@ impl History {
             ends: 0,
             ended_as: None,
             results: HashSet::new(),
+            audit: Audit::default(),
+            newer: false,
             broken: HashSet::new(),
         }
     }
@@ -91,6 +97,7 @@ impl History {
 
     fn see(&mut self, event: &Event) {
         self.last_seq = event.seq;
+        self.audit.see(event);
         match &event.kind {
             EventKind::StepCompleted { step, .. } if !self.results.insert(step.clone()) => {
                 self.broken.insert(RESULTS);
@@ -107,6 +114,7 @@ impl History {
             {
                 self.broken.insert(READABLE);
             }
+            EventKind::Unknown { .. } => self.newer = true,
             kind => {
                 if let Some(status) = kind.ends_as() {
                     self.ends += 1;
@@ -131,9 +139,9 @@ impl History {
 
     fn judge(mut self, db: &Db, found: &mut Vec<Complaint>) -> Result<(), StoreError> {
         let row = db.first(STATUS, crate::value::bind![self.run], |row| {
-            Ok((row.get::<i64>(0)?, row.get::<u64>(1)?))
+            Ok((row.get::<i64>(0)?, row.get::<u64>(1)?, row.get::<String>(2)?))
         })?;
-        let Some((status, first_seq)) = row else { return Ok(()) };
+        let Some((status, first_seq, state)) = row else { return Ok(()) };
         self.judge_generation(first_seq);
         let ended = (4..=7).contains(&status);
         // What cannot be read may have been an end.
@@ -142,6 +150,12 @@ impl History {
                 self.broken.insert(ENDS);
             } else if ended && self.ended_as != Some(status) {
                 self.broken.insert(ENDED_AS);
+            }
+            // A state that only a newer version knows is not judged.
+            if let Ok(state) = serde_json::from_str::<State>(&state)
+                && !self.newer
+            {
+                self.broken.extend(self.audit.complaints(&state));
             }
         }
         for promise in self.broken {

@@ -2,13 +2,15 @@
 
 use kagzi_model::{
     Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, Worker,
+    intervention::{InterventionRejection, InterventionRequest, Notice},
     schedule::{ScheduleRejection, ScheduleRequest},
 };
 use tokio::sync::oneshot;
 
 use crate::{
-    Beat, BeatAnswer, ChangeGate, ChangeNamespace, ChangeNoun, CutOff, Demand, Deregister, Drain, Offline,
-    Outcome, QueueKey, Register, RegistryError, ScheduleReply, StoreError, SweepKind, Swept,
+    Beat, BeatAnswer, ChangeGate, ChangeNamespace, ChangeNoun, CutOff, Demand, Deregister, Drain,
+    InterventionReply, Offline, Outcome, QueueKey, Register, RegistryError, ScheduleReply, SettleNotice,
+    StoreError, SweepKind, Swept, TakeNotices,
 };
 
 /// Where an answer goes.
@@ -104,6 +106,9 @@ requests! {
     Namespace(ChangeNamespace) => Result<Namespace, ControlRejection>;
     Gate(ChangeGate) => Result<Gate, ControlRejection>;
     Noun(ChangeNoun) => Result<NounRow, NounRejection>;
+    Intervention(InterventionRequest) => Result<InterventionReply, InterventionRejection>;
+    TakeNotices(TakeNotices) => Vec<Notice>;
+    SettleNotice(SettleNotice) => ();
     Sweep(SweepKind) => Swept;
     Close(Close) => ();
 }
@@ -130,6 +135,9 @@ impl Message {
             | Message::Namespace(_)
             | Message::Gate(_)
             | Message::Noun(_)
+            | Message::Intervention(_)
+            | Message::TakeNotices(_)
+            | Message::SettleNotice(_)
             | Message::Sweep(_)
             | Message::Close(_)
             | Message::Wake { .. }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use kagzi_model::{Event, EventKind, Name, Payload, Run, RunId, Timestamp, WorkerId};
+use kagzi_model::{Event, EventKind, Name, Payload, Run, RunId, Status, Timestamp, WorkerId};
 use parking_lot::RwLock;
 
 use super::Tables;
 use crate::{
     Census, Cursor, Direction, DueCount, EventOutline, EventPiece, EventRequest, Listed, Page, PageRequest,
-    Reads, RunFilter, RunView, StoreError, TOTAL_MAX, Total, WorkerFilter, WorkerView,
+    Reads, RunFilter, RunView, StoreError, TOTAL_MAX, Total, WaitCount, WorkerFilter, WorkerView,
 };
 
 /// The reading side.
@@ -205,6 +205,17 @@ impl Reads for MemoryReads {
             leased.into_iter().map(|((namespace, queue), n)| (namespace, queue, n)).collect(),
             workers.into_iter().map(|((namespace, status), n)| (namespace, status, n)).collect(),
         )
+    }
+
+    async fn waits(&self) -> Result<Vec<WaitCount>, StoreError> {
+        let tables = self.tables.read();
+        let mut counted: BTreeMap<(Name, Name), u64> = BTreeMap::new();
+        for run in tables.runs.values().filter(|run| run.state.status() == Status::Sleeping) {
+            let Some(reason) = run.state.reason() else { continue };
+            *counted.entry((run.namespace.clone(), Name::from(reason.name()))).or_default() += 1;
+        }
+        let count = |((namespace, reason), count)| WaitCount { namespace, reason, count };
+        Ok(counted.into_iter().map(count).collect())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

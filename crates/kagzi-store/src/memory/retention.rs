@@ -22,6 +22,13 @@ impl RetentionRows for MemoryBackend {
         for RunKey { id: run, .. } in keys {
             self.working.runs.remove(run);
             self.working.business.retain(|_, named| named != run);
+            let asked = &mut self.working.interventions;
+            let gone: Vec<_> =
+                asked.values().filter(|row| row.run == *run).map(|row| row.key.clone()).collect();
+            for key in gone {
+                asked.remove(&key);
+                self.working.notices.retain(|_, notice| notice.question != key);
+            }
         }
         Ok(())
     }

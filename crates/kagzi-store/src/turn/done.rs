@@ -21,6 +21,8 @@ pub struct Done {
     pub sweep_at: Option<Timestamp>,
     /// The earliest time at which a changed schedule has something to do.
     pub schedule_at: Option<Timestamp>,
+    /// The earliest time at which a question to a person has something to do.
+    pub question_at: Option<Timestamp>,
     /// A person changed a schedule.
     pub schedules_changed: bool,
     pub offline: Vec<WorkerId>,
@@ -73,6 +75,7 @@ impl<B: Backend> Turn<'_, B> {
             replied: touched.replied,
             sweep_at,
             schedule_at: self.schedules.due_at,
+            question_at: self.people.as_ref().and_then(|people| people.due_at),
             schedules_changed: self.schedules.changed,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),

@@ -10,7 +10,11 @@ impl<B: Backend> Turn<'_, B> {
     /// parent and its child exist together or not at all. What follows may have something to follow itself:
     /// the end of a child that is closed is told to its parent.
     pub(super) async fn follow_up(&mut self) -> Result<(), StoreError> {
-        while !self.fold.failed.is_empty() || !self.fold.follow.is_empty() {
+        while !self.fold.failed.is_empty() || !self.fold.follow.is_empty() || !self.fold.asking.is_empty() {
+            if !self.fold.asking.is_empty() {
+                // Rare, and deep.
+                Box::pin(self.settle_asking()).await?;
+            }
             self.start_handlers().await?;
             let follow = std::mem::take(&mut self.fold.follow);
             if self.shared {

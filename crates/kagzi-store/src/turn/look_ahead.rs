@@ -133,6 +133,9 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Namespace(_)
         | Message::Gate(_)
         | Message::Noun(_)
+        | Message::Intervention(_)
+        | Message::TakeNotices(_)
+        | Message::SettleNotice(_)
         | Message::Sweep(_)
         | Message::Wake { .. }
         | Message::Opened { .. }

@@ -49,6 +49,8 @@ kinds! { now:
     StaleWorkers { before: Timestamp = now.plus_ms(-45_000) },
     /// Schedules that are due: at most so many of them, and so many runs.
     Schedules { schedules_max: usize = 10, runs_max: usize = 20 },
+    /// Questions to people about which time has something to do: at most so many.
+    Questions { questions_max: usize = 100 },
     /// Workers that went offline before `before`: forgotten.
     OfflineWorkers { before: Timestamp = now.plus_ms(-60_000) },
     /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
@@ -102,6 +104,7 @@ impl<B: Backend> Turn<'_, B> {
             SweepKind::Schedules { schedules_max, runs_max } => {
                 self.sweep_schedules(schedules_max, runs_max).await
             }
+            SweepKind::Questions { questions_max } => self.sweep_questions(questions_max).await,
             SweepKind::Probe {} => {
                 self.backend.probe().await?;
                 Ok(Swept { count: 0, more: false, next_at: None })

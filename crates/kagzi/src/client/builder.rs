@@ -133,8 +133,7 @@ impl ClientBuilder {
     /// Connects with the first call, so that the server may start later than its client.
     pub fn lazy(self) -> Result<Client, Error> {
         let connection = Connection::to(&self.addresses)?;
-        Ok(Client::new(connection, self.interceptors)
-            .with_calls(self.calls)
+        Ok(Client::new(connection, self.interceptors, self.calls)
             .namespace(self.namespace)
             .with_codecs(self.codecs))
     }

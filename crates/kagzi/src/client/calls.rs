@@ -1,6 +1,7 @@
 //! How a call reaches a server: which one is talked to, for how long, and whether it is asked again.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kagzi_proto::v1;
@@ -28,26 +29,25 @@ impl Default for Calls {
 }
 
 /// The server that is talked to at the moment.
-#[derive(Clone)]
 pub(crate) struct Server {
     pub(super) wire: Wire,
     pub(crate) conversation: Conversation,
 }
 
 impl Server {
-    fn on(wire: Wire) -> Server {
-        Server { conversation: Conversation::on(wire.clone()), wire }
+    fn on(wire: Wire) -> Arc<Server> {
+        Arc::new(Server { conversation: Conversation::on(wire.clone()), wire })
     }
 
     pub(crate) async fn start(
-        self,
+        self: Arc<Self>,
         request: tonic::Request<Box<v1::StartWorkflowRequest>>,
     ) -> Result<v1::StartWorkflowResponse, Status> {
         // What travels beside the message, a trace, has no place on a shared stream; and a start that is too
         // large for the server should fail alone, not with everybody's stream.
         let alone = !request.metadata().is_empty() || request.get_ref().encoded_len() > limits::ASK_BYTES_MAX;
         if alone {
-            let mut rpc = Workflows::from(Rpc(self.wire));
+            let mut rpc = Workflows::from(Rpc(self.wire.clone()));
             return Box::pin(rpc.start_workflow(request.map(|request| *request)))
                 .await
                 .map(Response::into_inner);
@@ -56,12 +56,12 @@ impl Server {
     }
 
     pub(crate) async fn signal(
-        self,
+        self: Arc<Self>,
         request: Box<v1::SignalWorkflowRunRequest>,
     ) -> Result<v1::SignalWorkflowRunResponse, Status> {
         // Too large for the server, it should fail alone.
         if request.encoded_len() > limits::ASK_BYTES_MAX {
-            let mut rpc = Workflows::from(Rpc(self.wire));
+            let mut rpc = Workflows::from(Rpc(self.wire.clone()));
             return Box::pin(rpc.signal_workflow_run(*request)).await.map(Response::into_inner);
         }
         self.conversation.signal(request).await
@@ -88,8 +88,8 @@ impl Client {
         F: Fn(R) -> Fut,
         Fut: Future<Output = Result<Response<T>, Status>>,
     {
-        let call = |server: Server| {
-            let answer = rpc(R::from(Rpc(server.wire)));
+        let call = |server: Arc<Server>| {
+            let answer = rpc(R::from(Rpc(server.wire.clone())));
             async move { Ok(answer.await?.into_inner()) }
         };
         self.ask(attempted, repeat, call).await
@@ -103,16 +103,18 @@ impl Client {
         question: F,
     ) -> Result<T, Error>
     where
-        F: Fn(Server) -> Fut,
+        F: Fn(Arc<Server>) -> Fut,
         Fut: Future<Output = Result<T, Status>>,
     {
-        let mut patience = Patience::new(self.calls, self.connection.server_count());
+        let mut patience = Patience::new(self.way.calls, self.way.connection.server_count());
         loop {
             let (error, sent) = match self.server().await {
-                Ok(server) => match self.ask_once(attempted, self.calls.timeout, question(server)).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => (error, true),
-                },
+                Ok(server) => {
+                    match self.ask_once(attempted, self.way.calls.timeout, question(server)).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(error) => (error, true),
+                    }
+                }
                 Err(error) => (error, false),
             };
             // Boxed: it is large and rare, and this future is part of every call.
@@ -139,20 +141,20 @@ impl Client {
     /// A server did not do what was asked. Its channel reconnects by itself; where there is another server,
     /// that one is next.
     pub(crate) fn lost(&self, error: &Error) {
-        if error.is_outage() && self.connection.server_count() > 1 {
-            self.connection.prefer_next();
-            *self.server.lock() = None;
+        if error.is_outage() && self.way.connection.server_count() > 1 {
+            self.way.connection.prefer_next();
+            *self.way.server.lock() = None;
         }
     }
 
     /// The server that is talked to; connects where there is none.
-    pub(crate) async fn server(&self) -> Result<Server, Error> {
-        if let Some(server) = &*self.server.lock() {
-            return Ok(server.clone());
+    pub(crate) async fn server(&self) -> Result<Arc<Server>, Error> {
+        if let Some(server) = &*self.way.server.lock() {
+            return Ok(Arc::clone(server));
         }
         // Boxed: connecting is large and rare, and this future is part of every call.
-        let channel = Box::pin(self.connection.connect()).await?;
-        let server = Server::on(self.interceptors.before(channel));
-        Ok(self.server.lock().get_or_insert(server).clone())
+        let channel = Box::pin(self.way.connection.connect()).await?;
+        let server = Server::on(self.way.interceptors.before(channel));
+        Ok(self.way.server.lock().get_or_insert(server).clone())
     }
 }

@@ -20,14 +20,12 @@ use crate::client::wire::{Rpc, Wire, Workflows};
 use crate::limits;
 
 /// What is asked of one server.
-#[derive(Clone)]
 pub(crate) struct Conversation {
     wire: Wire,
-    open: Arc<Mutex<Option<Open>>>,
-    next_seq: Arc<AtomicU64>,
+    open: Mutex<Option<Arc<Open>>>,
+    next_seq: AtomicU64,
 }
 
-#[derive(Clone)]
 struct Open {
     asks: mpsc::Sender<v1::Ask>,
     waiting: Arc<Waiting>,
@@ -43,7 +41,7 @@ struct Waiting {
 
 impl Conversation {
     pub(crate) fn on(wire: Wire) -> Conversation {
-        Conversation { wire, open: Arc::default(), next_seq: Arc::default() }
+        Conversation { wire, open: Mutex::default(), next_seq: AtomicU64::default() }
     }
 
     pub(crate) async fn start(
@@ -93,19 +91,19 @@ impl Conversation {
     }
 
     /// Waits on the open stream, or on a new one.
-    fn enlist(&self, seq: u64, reply: oneshot::Sender<Result<Said, Status>>) -> Open {
+    fn enlist(&self, seq: u64, reply: oneshot::Sender<Result<Said, Status>>) -> Arc<Open> {
         let mut slot = self.open.lock();
         if let Some(open) = &*slot
             && let Some(replies) = &mut *open.waiting.replies.lock()
         {
             replies.insert(seq, reply);
-            return open.clone();
+            return Arc::clone(open);
         }
         let (asks, messages) = mpsc::channel(limits::ASKS_LEN_MAX);
         let replies = Mutex::new(Some(HashMap::from([(seq, reply)])));
-        let open = Open { asks, waiting: Arc::new(Waiting { replies }) };
+        let open = Arc::new(Open { asks, waiting: Arc::new(Waiting { replies }) });
         tokio::spawn(listen(self.wire.clone(), Batches { messages, asks: Vec::new() }, open.waiting.clone()));
-        *slot = Some(open.clone());
+        *slot = Some(Arc::clone(&open));
         open
     }
 }

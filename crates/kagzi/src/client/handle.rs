@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::client::outage::Outage;
-use crate::client::run::{Reason, Run, RunStatus};
+use crate::client::run::{self, Reason, Run, RunStatus};
 use crate::client::watch;
 use crate::client::wire::rpc;
 use crate::error::{Error, RunFailed, RunPaused};
@@ -108,8 +108,8 @@ impl RunHandle {
     /// server paused it, within half a minute. [`finished`](RunHandle::finished) waits for that person too.
     pub async fn result<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let run = self.wait(Pauses::Tell).await?;
-        match run.status {
-            RunStatus::Completed => run.output(),
+        match RunStatus::from_wire(run.status) {
+            RunStatus::Completed => run::decode(run.output.as_ref(), "the run's output"),
             RunStatus::Paused => Err(RunPaused::new(run.run_id, run.status_detail).into()),
             RunStatus::Pending
             | RunStatus::Running
@@ -118,16 +118,18 @@ impl RunHandle {
             | RunStatus::Cancelled
             | RunStatus::TimedOut
             | RunStatus::Compensating
-            | RunStatus::Unknown => Err(self.failed(run).await.into()),
+            // Boxed, like all that is large and rare: this future is part of whoever waits for a run.
+            | RunStatus::Unknown => Err(Box::pin(self.failed(Run::from_proto(*run))).await.into()),
         }
     }
 
     /// Waits for the run to end, however it ends. While it is paused, this waits for whoever lets it go on.
     pub async fn finished(&self) -> Result<Run, Error> {
-        self.wait(Pauses::WaitFor).await
+        Ok(Run::from_proto(*self.wait(Pauses::WaitFor).await?))
     }
 
-    async fn wait(&self, pauses: Pauses) -> Result<Run, Error> {
+    /// The run as it came, in its box: a [`Run`] is large, and who wants its output needs none.
+    async fn wait(&self, pauses: Pauses) -> Result<Box<v1::WorkflowRun>, Error> {
         let mut outage = Outage::default();
         let mut warned = false;
         // Short at first: a run that is paused already is told only at the end of a poll.
@@ -138,13 +140,15 @@ impl RunHandle {
             let run = match answer {
                 Ok(run) => run,
                 Err(error) => {
-                    outage.bear(error).await?;
+                    Box::pin(outage.bear(error)).await?;
                     continue;
                 }
             };
             outage = Outage::default();
-            let paused = run.status == RunStatus::Paused;
-            if run.status.has_ended() || (paused && pauses == Pauses::Tell) {
+            let status = RunStatus::from_wire(run.status);
+            // Whoever is asked will answer: that is no reason to give up on the run.
+            let paused = status == RunStatus::Paused && Reason::from_wire(run.reason) != Some(Reason::Person);
+            if status.has_ended() || (paused && pauses == Pauses::Tell) {
                 return Ok(run);
             }
             if paused && !warned {
@@ -157,20 +161,20 @@ impl RunHandle {
     }
 
     /// The run when it has ended, or as it is after this long.
-    async fn look(&self, poll: Duration) -> Result<Run, Error> {
+    async fn look(&self, poll: Duration) -> Result<Box<v1::WorkflowRun>, Error> {
         match tokio::time::timeout(poll + limits::WAIT_SLACK, self.wait_once(poll)).await {
-            Ok(Ok(answer)) => self.read(*answer.workflow_run.unwrap_or_default()).await,
+            Ok(Ok(answer)) => self.read(answer.workflow_run.unwrap_or_default()).await,
             Ok(Err(error)) => Err(error),
             // A server whose clock stands still, as that of a test does, lets a wait go on for ever; one that
             // is broken does not answer this either.
-            Err(_) => self.describe().await,
+            Err(_) => Box::pin(self.client.find(self.run_id.clone())).await,
         }
     }
 
-    async fn read(&self, mut run: v1::WorkflowRun) -> Result<Run, Error> {
+    async fn read(&self, mut run: Box<v1::WorkflowRun>) -> Result<Box<v1::WorkflowRun>, Error> {
         let decoded = self.client.codecs.decode_run(&mut run).await;
         decoded.map_err(|error| Error::undecodable("the run", &error))?;
-        Ok(Run::from_proto(run))
+        Ok(run)
     }
 
     /// All that the server knows about a failure. The step stands in the history only, so it is asked for; a
@@ -196,7 +200,8 @@ impl RunHandle {
             ..Default::default()
         };
         let server = self.client.server().await?;
-        let question = server.conversation.wait(request);
+        // In a box of its own, or it would be part of every future around it, and copied with each.
+        let question = Box::pin(server.conversation.wait(request));
         self.client.ask_once("wait for a run", Duration::MAX, question).await
     }
 
@@ -349,7 +354,7 @@ impl RunHandle {
 
     /// Waits for so long, and reads the run as it is then: ended, or not.
     pub async fn wait_for(&self, time: Duration) -> Result<Run, Error> {
-        self.look(time).await
+        Ok(Run::from_proto(*self.look(time).await?))
     }
 
     /// Reads the run as it is now.

@@ -198,7 +198,10 @@ impl Default for Run {
     }
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(from: Option<&Payload>, what: &'static str) -> Result<T, Error> {
+pub(crate) fn decode<T: DeserializeOwned>(
+    from: Option<&impl payload::Content>,
+    what: &'static str,
+) -> Result<T, Error> {
     payload::decode(from).map_err(|error| Error::undecodable(what, &error))
 }
 

@@ -1,6 +1,7 @@
 //! Telling a run something.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
@@ -111,7 +112,7 @@ impl Signal {
             payload: Some(payload),
             failure,
         });
-        let tell = |server: Server| server.signal(request.clone());
+        let tell = |server: Arc<Server>| server.signal(request.clone());
         let answer = client.ask("signal a run", Repeat::Safe, tell).await?;
         Ok(Signalled { already: answer.already_delivered, id: answer.signal_id })
     }

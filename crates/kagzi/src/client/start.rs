@@ -101,9 +101,10 @@ impl IdReuse {
 pub struct StartBuilder<W = AnyInput> {
     client: Client,
     request: Result<Box<v1::StartWorkflowRequest>, Error>,
-    retry_policy: RetryPolicy,
+    /// Boxed, like the next: most runs have neither, and a builder is handed on with every option.
+    retry_policy: Option<Box<RetryPolicy>>,
     /// None = the run does not ask for retries of the whole run. An empty policy does.
-    run_retry_policy: Option<RetryPolicy>,
+    run_retry_policy: Option<Box<RetryPolicy>>,
     timeouts: Timeouts,
     types: PhantomData<fn() -> W>,
 }
@@ -133,7 +134,7 @@ impl<W> StartBuilder<W> {
         StartBuilder {
             client,
             request: Ok(Box::new(request)),
-            retry_policy: RetryPolicy::default(),
+            retry_policy: None,
             run_retry_policy: None,
             timeouts: Timeouts::default(),
             types: PhantomData,
@@ -253,13 +254,13 @@ impl<W> StartBuilder<W> {
     /// The same; -1 = no limit. It counts executions, not retries: the name is older than
     /// [`attempts`](Self::attempts).
     pub fn retries(mut self, maximum_attempts: i32) -> Self {
-        self.retry_policy.maximum_attempts = Some(maximum_attempts);
+        self.retry_policy.get_or_insert_default().maximum_attempts = Some(maximum_attempts);
         self
     }
 
     /// How steps that do not say otherwise are retried. Sets what the policy sets and keeps the rest.
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
-        self.retry_policy.merge(policy);
+        self.retry_policy.get_or_insert_default().merge(policy);
         self
     }
 
@@ -319,7 +320,7 @@ impl<W> StartBuilder<W> {
 
     pub(crate) fn into_request(self) -> Result<Box<v1::StartWorkflowRequest>, Error> {
         let mut request = self.request?;
-        request.retry_policy = self.retry_policy.to_proto();
+        request.retry_policy = self.retry_policy.and_then(|policy| policy.to_proto());
         request.run_retry_policy = self.run_retry_policy.map(|policy| policy.to_proto().unwrap_or_default());
         request.timeouts = self.timeouts.to_proto();
         Ok(request)
@@ -394,7 +395,8 @@ async fn start(
         .ask("start a run", repeat, |server| {
             let mut request = tonic::Request::new(request.clone());
             trace::send_with(&mut request);
-            async move { server.start(request).await }
+            // In a box of its own, or it would be copied with every future around it.
+            Box::pin(server.start(request))
         })
         .instrument(span)
         .await;
@@ -475,6 +477,24 @@ mod tests {
         assert_eq!(request.id_reuse(), v1::IdReuse::AfterEnd);
         let delayed = start(1).start_at(at).delay(Duration::from_millis(5)).into_request().unwrap();
         assert_eq!((delayed.start_at, delayed.start_delay_ms), (None, 5));
+    }
+
+    /// They are moved with all that awaits them. What is large and rare is boxed.
+    #[tokio::test]
+    async fn what_starts_a_run_and_what_waits_for_it_is_small() {
+        let channel = Endpoint::from_static("http://unused:1").connect_lazy();
+        let client = Client::on_channel(channel);
+        let handle = client.handle("r");
+        let request = start(1).into_request();
+
+        let sizes = [
+            size_of::<Client>(),
+            size_of::<StartBuilder>(),
+            size_of_val(&super::start(client, request)),
+            size_of_val(&handle.result::<u64>()),
+        ];
+
+        assert!(sizes.iter().zip([64, 256, 1_024, 1_024]).all(|(size, max)| *size <= max), "{sizes:?}");
     }
 
     #[tokio::test]

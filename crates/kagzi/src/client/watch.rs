@@ -95,8 +95,8 @@ impl<W: Watched> Watching<W> {
 
     async fn open(&mut self) -> Result<Streaming<W::Message>, Error> {
         let server = self.client.server().await?;
-        let timeout = self.client.calls.timeout;
-        self.client.ask_once(W::ATTEMPTED, timeout, self.watched.open(Rpc(server.wire))).await
+        let timeout = self.client.way.calls.timeout;
+        self.client.ask_once(W::ATTEMPTED, timeout, self.watched.open(Rpc(server.wire.clone()))).await
     }
 }
 

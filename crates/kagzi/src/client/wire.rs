@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kagzi_proto::v1::admin_service_client::AdminServiceClient;
+use kagzi_proto::v1::intervention_service_client::InterventionServiceClient;
 use kagzi_proto::v1::schedule_service_client::ScheduleServiceClient;
 use kagzi_proto::v1::worker_service_client::WorkerServiceClient;
 use kagzi_proto::v1::workflow_service_client::WorkflowServiceClient;
@@ -19,6 +20,7 @@ pub(crate) type Wire = InterceptedService<Channel, Interceptors>;
 
 pub(crate) type Workflows = WorkflowServiceClient<Wire>;
 pub(crate) type Schedules = ScheduleServiceClient<Wire>;
+pub(crate) type Interventions = InterventionServiceClient<Wire>;
 pub(crate) type Admins = AdminServiceClient<Wire>;
 pub(crate) type Workers = WorkerServiceClient<Wire>;
 
@@ -116,7 +118,10 @@ macro_rules! clients {
         }
     )*};
 }
-clients! { WorkflowServiceClient ScheduleServiceClient AdminServiceClient WorkerServiceClient }
+clients! {
+    WorkflowServiceClient ScheduleServiceClient AdminServiceClient WorkerServiceClient
+    InterventionServiceClient
+}
 
 /// Awaits one unary call. `Safe` or `Unsafe` says whether it may be sent a second time when its answer was
 /// lost.

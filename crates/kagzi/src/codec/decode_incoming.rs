@@ -36,7 +36,7 @@ impl Codecs {
         }
         self.decode_in_place(&mut entry.result).await?;
         self.decode_in_place(&mut entry.progress).await?;
-        self.decode_failed(entry.failure.as_mut()).await
+        self.decode_failed(entry.failure.as_deref_mut()).await
     }
 
     async fn decode_failed(&self, failure: Option<&mut Failure>) -> Result<(), CodecError> {
@@ -55,7 +55,7 @@ impl Codecs {
         }
         if let Err(error) = self.decode_in_place(&mut entry.result).await {
             let message = format!("the signal cannot be decoded: {error}");
-            entry.failure = Some(failure::new(codes::INVALID_INPUT, message, true));
+            entry.failure = Some(Box::new(failure::new(codes::INVALID_INPUT, message, true)));
             entry.result = None;
             entry.set_status(v1::StepStatus::Failed);
         }

@@ -314,7 +314,7 @@ async fn start(called: Called, wanted: Wanted) -> anyhow::Result<String> {
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Err(rejected(&slot.step.path, recorded.entry.failure));
+                return Err(rejected(&slot.step.path, recorded.entry.failure.map(|failure| *failure)));
             }
             StepStatus::Pending => {}
             status => never(mismatch(&slot, status).await),
@@ -352,7 +352,7 @@ async fn start_and_wait<T: DeserializeOwned>(
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Err(rejected(&slot.step.path, entry.failure));
+                return Err(rejected(&slot.step.path, entry.failure.map(|failure| *failure)));
             }
             StepStatus::Waiting => {
                 let until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
@@ -383,7 +383,7 @@ async fn start_and_wait<T: DeserializeOwned>(
             (began.run_id, Asked { asks: false, until })
         }
     };
-    let awaited = Awaited { channel: channel(&run_id), timeout, last_call: false };
+    let awaited = Awaited { channel: channel(&run_id), timeout, last_call: false, ask: None };
     word(&slot, &awaited, asked).await.read(&slot.step.path)
 }
 

@@ -66,6 +66,8 @@ pub(crate) fn results(mut results: Vec<v1::StepRecorded>) -> (Sent, report::Body
 pub(crate) fn ask(run: &RunState, slot: Arc<Slot>, mut body: report::Body) -> (Sent, report::Body) {
     if let report::Body::SignalAwaited(awaited) = &mut body
         && !awaited.last_call
+        // A question to a person has an act of its own.
+        && awaited.ask.is_none()
         && let Some((waits, wake)) = run.turns.lock().waits()
     {
         awaited.park = Some(v1::RunParked { waits, wake: wake.into() });

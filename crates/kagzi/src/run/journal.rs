@@ -5,6 +5,7 @@
 //! is recorded next.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kagzi_proto::v1::{JournalEntry, StepRef, StepStatus};
 
@@ -12,16 +13,20 @@ use crate::run::path::scope_of;
 
 /// Recorded steps that the code has not called yet.
 pub(crate) struct Journal {
-    entries: HashMap<String, Recorded>,
-    /// Paths of what has ended, in the order in which the function was told of it.
-    told: Vec<String>,
+    /// All that is recorded, in the order in which it came. What is called is taken out.
+    entries: Vec<Recorded>,
+    /// Where each lies that was not called.
+    uncalled: HashMap<Arc<str>, usize>,
+    /// How many have ended: the function will be told of so many.
+    told_len: u32,
     /// Scope, then position, to path. Kept whole: a position is compared even after its step was called.
-    positions: HashMap<String, HashMap<u32, String>>,
+    positions: HashMap<String, HashMap<u32, Arc<str>>>,
     /// The first call that was not as recorded.
     evidence: Option<String>,
 }
 
 /// What is recorded of one step.
+#[derive(Default)]
 pub(crate) struct Recorded {
     pub(crate) entry: JournalEntry,
     /// Its place among all that the function was told of, from 1; 0 = it has not ended.
@@ -39,36 +44,54 @@ impl Journal {
 
     /// With what the entries weighed before they were decoded.
     pub(crate) fn weighed(recorded: Vec<JournalEntry>, weights: Vec<u64>) -> Journal {
-        let mut journal =
-            Journal { entries: HashMap::new(), told: Vec::new(), positions: HashMap::new(), evidence: None };
+        let mut journal = Journal {
+            entries: Vec::new(),
+            uncalled: HashMap::new(),
+            told_len: 0,
+            positions: HashMap::new(),
+            evidence: None,
+        };
         if recorded.is_empty() {
             return journal;
         }
-        journal.entries.reserve(recorded.len());
-        let mut ended: Vec<(u32, String)> = Vec::new();
+        journal.uncalled.reserve(recorded.len());
+        journal.entries.reserve_exact(recorded.len());
+        let mut ended: Vec<(u32, usize)> = Vec::new();
         for (entry, bytes) in recorded.into_iter().zip(weights) {
-            let StepRef { path, position } = entry.step.clone().unwrap_or_default();
-            let scope = scope_of(&path).to_owned();
-            journal.positions.entry(scope).or_default().insert(position, path.clone());
+            let (path, position) = match &entry.step {
+                Some(step) => (Arc::from(step.path.as_str()), step.position),
+                None => (Arc::from(""), 0),
+            };
+            journal.record_position(&path, position);
+            let at = journal.entries.len();
             if has_ended(&entry) {
-                ended.push((entry.order, path.clone()));
+                ended.push((entry.order, at));
             }
-            journal.entries.insert(path, Recorded { entry, place: 0, bytes });
+            journal.uncalled.insert(path, at);
+            journal.entries.push(Recorded { entry, place: 0, bytes });
         }
         // Stable: a server that does not say the order lists them in the order in which they were recorded.
         ended.sort_by_key(|(order, _)| *order);
-        for (place, (_, path)) in (1..).zip(&ended) {
-            if let Some(recorded) = journal.entries.get_mut(path) {
-                recorded.place = place;
+        for (place, (_, at)) in (1..).zip(&ended) {
+            journal.entries[*at].place = place;
+        }
+        journal.told_len = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        journal
+    }
+
+    fn record_position(&mut self, path: &Arc<str>, position: u32) {
+        let scope = scope_of(path);
+        match self.positions.get_mut(scope) {
+            Some(positions) => drop(positions.insert(position, Arc::clone(path))),
+            None => {
+                self.positions.insert(scope.to_owned(), HashMap::from([(position, Arc::clone(path))]));
             }
         }
-        journal.told = ended.into_iter().map(|(_, path)| path).collect();
-        journal
     }
 
     /// How many recorded ends the function will be told of.
     pub(crate) fn told_len(&self) -> u32 {
-        u32::try_from(self.told.len()).unwrap_or(u32::MAX)
+        self.told_len
     }
 
     /// What was recorded for the step that is being called.
@@ -79,9 +102,9 @@ impl Journal {
         let StepRef { path, position } = called;
         let recorded_here = self.positions.get(scope_of(path)).and_then(|scope| scope.get(position));
         let mismatch = recorded_here
-            .filter(|recorded| *recorded != path)
+            .filter(|recorded| ***recorded != **path)
             .map(|recorded| format!("recorded {recorded} at position {position}, got {path}"));
-        let found = self.entries.remove(path);
+        let found = self.uncalled.remove(path.as_str()).map(|at| std::mem::take(&mut self.entries[at]));
         let mismatch = mismatch.or_else(|| {
             let recorded_at = found.as_ref()?.entry.step.as_ref()?.position;
             (recorded_at != *position)
@@ -93,13 +116,14 @@ impl Journal {
 
     /// Everything that is recorded was called.
     pub(crate) fn is_called(&self) -> bool {
-        self.entries.is_empty()
+        self.uncalled.is_empty()
     }
 
-    /// What is recorded at this place; 0 = the first that was not called.
+    /// What is recorded at this place and was not called; 0 = the first that was not called.
     pub(crate) fn at(&self, place: u32) -> String {
-        let told = place.checked_sub(1).and_then(|place| self.told.get(place as usize));
-        told.or_else(|| self.entries.keys().min()).cloned().unwrap_or_default()
+        let here = self.uncalled.iter().find(|(_, at)| place > 0 && self.entries[**at].place == place);
+        let path = here.map(|(path, _)| path).or_else(|| self.uncalled.keys().min());
+        path.map(ToString::to_string).unwrap_or_default()
     }
 
     pub(crate) fn evidence(&self) -> Option<String> {
@@ -108,7 +132,7 @@ impl Journal {
 
     /// What the code should have called before it ended: the first by path, so that the message is stable.
     pub(crate) fn leftover(&self) -> Option<String> {
-        let path = self.entries.keys().min()?;
+        let path = self.uncalled.keys().min()?;
         let without = || format!("recorded {path}, but the workflow ended without it");
         Some(self.evidence.clone().unwrap_or_else(without))
     }

@@ -174,7 +174,7 @@ pub(crate) async fn listen(
     last_call: bool,
 ) -> anyhow::Result<Heard> {
     let slot = called.slot.clone();
-    slot.track(wait(called, Awaited { channel, timeout, last_call })).await
+    slot.track(wait(called, Awaited { channel, timeout, last_call, ask: None })).await
 }
 
 /// What is waited for.
@@ -182,13 +182,15 @@ pub(crate) struct Awaited {
     pub(crate) channel: String,
     pub(crate) timeout: Option<Duration>,
     pub(crate) last_call: bool,
+    /// A person is asked, and the answer is waited for.
+    pub(crate) ask: Option<Box<v1::Question>>,
 }
 
 /// Asks in its turn, and again whenever something may have come or the time is over: the server decides.
 async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
-    let Awaited { channel, timeout, last_call } = awaited;
+    let Awaited { channel, timeout, last_call, ask } = awaited;
     let (mut until, mut asks) = (None, true);
     if let Some(recorded) = recorded {
         let entry = recorded.entry;
@@ -203,7 +205,10 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
+                return Ok(Heard::Failed {
+                    id: entry.signal_id,
+                    failure: entry.failure.map(|failure| *failure),
+                });
             }
             StepStatus::Waiting => {
                 until = (entry.remaining_ms >= 0).then(|| run.left_of(entry.remaining_ms));
@@ -223,7 +228,7 @@ async fn wait(called: Called, awaited: Awaited) -> anyhow::Result<Heard> {
     let _open = Open::new(&slot);
     settled(&slot).await;
     let asked = Asked { asks, until };
-    Ok(word(&slot, &Awaited { channel, timeout, last_call }, asked).await)
+    Ok(word(&slot, &Awaited { channel, timeout, last_call, ask }, asked).await)
 }
 
 /// How far the server was asked before.
@@ -236,14 +241,16 @@ pub(crate) struct Asked {
 /// Waits for the next word on a channel: asks in its turn, and again whenever something may have come.
 pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> Heard {
     let (run, step) = (&slot.run, &slot.step);
-    let Awaited { channel, timeout, last_call } = awaited;
+    let Awaited { channel, timeout, last_call, ask } = awaited;
     let Asked { mut asks, mut until } = asked;
     let mut seen = run.hints(channel);
     loop {
         if asks {
             seen = run.hints(channel);
             let timeout_ms = timeout.map(retry_policy::millis);
-            let (step, channel) = (Some(step.clone()), channel.clone());
+            // What is waited for is named by the question itself.
+            let channel = if ask.is_some() { String::new() } else { channel.clone() };
+            let (step, ask) = (Some(step.clone()), ask.clone());
             run.ask(
                 slot,
                 report::Body::SignalAwaited(v1::SignalAwaited {
@@ -251,6 +258,7 @@ pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> H
                     channel,
                     timeout_ms,
                     last_call: *last_call,
+                    ask,
                     park: None,
                 }),
             );

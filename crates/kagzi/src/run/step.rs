@@ -399,14 +399,14 @@ async fn replay<T: DeserializeOwned>(slot: &Arc<Slot>, recorded: Recorded) -> Re
         }
         StepStatus::Failed => {
             slot.released().await;
-            let failure = entry.failure.unwrap_or_default();
+            let failure = *entry.failure.unwrap_or_default();
             let finality = Finality::from_wire(entry.finality, &failure);
             Replayed::Ended(Err(StepError::new(step.path.clone(), failure, entry.attempts, finality).into()))
         }
         StepStatus::Pending | StepStatus::Running | StepStatus::Unspecified => Replayed::Due {
             attempts: entry.attempts,
             at: run.left_of(entry.remaining_ms),
-            failure: entry.failure,
+            failure: entry.failure.map(|failure| *failure),
             progress: entry.progress,
         },
         StepStatus::Sleeping | StepStatus::Waiting => {

@@ -17,7 +17,7 @@ pub(crate) struct InFlight {
     runs_on: Option<Handle>,
     runs: HashMap<String, Held>,
     /// Assigned, but with more journal to come. They count as held, or the server would think them lost.
-    arriving: HashMap<String, Box<Assign>>,
+    arriving: HashMap<String, (Box<Assign>, Vec<JournalPage>)>,
     /// Steps began that the server may have to hear of.
     pub(crate) has_untold: bool,
 }
@@ -55,18 +55,26 @@ impl InFlight {
             return Some(assign);
         }
         let run_id = assign.lease.as_ref().map(|lease| lease.run_id.clone()).unwrap_or_default();
-        self.arriving.insert(run_id, assign);
+        self.arriving.insert(run_id, (assign, Vec::new()));
         None
     }
 
     pub(crate) fn continue_arrival(&mut self, page: JournalPage) -> Option<Box<Assign>> {
-        let lease = page.lease?;
-        let assign = self.arriving.get_mut(&lease.run_id)?;
-        if assign.lease.as_ref() != Some(&lease) {
+        let lease = page.lease.as_ref()?;
+        let (assign, pages) = self.arriving.get_mut(&lease.run_id)?;
+        if assign.lease.as_ref() != Some(lease) {
             return None;
         }
-        assign.journal.extend(page.journal);
-        if page.journal_continues { None } else { self.arriving.remove(&lease.run_id) }
+        if page.journal_continues {
+            pages.push(page);
+            return None;
+        }
+        let (mut assign, mut pages) = self.arriving.remove(&lease.run_id)?;
+        pages.push(page);
+        // Once: a journal that grows page by page is copied again and again.
+        assign.journal.reserve_exact(pages.iter().map(|page| page.journal.len()).sum());
+        assign.journal.extend(pages.into_iter().flat_map(|page| page.journal));
+        Some(assign)
     }
 
     /// Pages end with their stream. The server assigns such a run anew.
@@ -152,7 +160,7 @@ impl InFlight {
 
     /// Stops what is executed under this lease or an older one, and answers with that lease.
     pub(crate) fn abort(&mut self, lost: &LeaseRef) -> Option<LeaseRef> {
-        self.arriving.retain(|run_id, assign| {
+        self.arriving.retain(|run_id, (assign, _)| {
             *run_id != lost.run_id || assign.lease.as_ref().is_some_and(|lease| lease.epoch > lost.epoch)
         });
         let epoch = self.runs.get(&lost.run_id)?.epoch;
@@ -173,7 +181,7 @@ impl InFlight {
     /// Everything whose lease must be renewed.
     pub(crate) fn held(&self) -> Vec<LeaseRef> {
         let mut held = self.executing();
-        held.extend(self.arriving.values().filter_map(|assign| assign.lease.clone()));
+        held.extend(self.arriving.values().filter_map(|(assign, _)| assign.lease.clone()));
         held
     }
 

@@ -1,7 +1,10 @@
 //! What others told the run, beside the waits of its steps.
 
 use super::Aggregate;
-use crate::{Mail, Name, Step, StepState};
+use crate::{
+    Mail, Name, Step, StepState, Timestamp,
+    intervention::{is_person_channel, question_id},
+};
 
 impl Aggregate {
     /// The oldest open wait on this channel that the code has not dropped.
@@ -19,6 +22,23 @@ impl Aggregate {
                 wait.channel().is_some_and(|channel| mail.next(channel).is_some())
             }
             (StepState::Waiting(_) | StepState::Running { .. } | StepState::Done(_), _) => false,
+        }
+    }
+
+    /// A wait for a person began: its question is open from here on. Its id follows from its place in the
+    /// history.
+    pub(super) fn note_question(&mut self, at: Timestamp, channel: &Name, step: &Name) {
+        if is_person_channel(channel) {
+            let id = question_id(self.run.id, at, self.last_seq);
+            self.mail_mut().questions.insert(step.clone(), id);
+        }
+    }
+
+    /// The run has ended: nobody wants an answer any more.
+    #[inline(always)]
+    pub(super) fn forget_questions(&mut self) {
+        if let Some(mail) = &mut self.mail {
+            mail.questions.clear();
         }
     }
 

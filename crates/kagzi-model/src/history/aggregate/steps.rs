@@ -129,6 +129,9 @@ impl Aggregate {
             StepState::Running { .. } | StepState::Waiting(_) => {
                 step.closed = true;
                 self.open.remove(path);
+                if let Some(mail) = mail {
+                    mail.questions.remove(path);
+                }
                 return;
             }
             StepState::Done(_) if !unheard => return,

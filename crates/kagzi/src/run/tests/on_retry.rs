@@ -44,7 +44,8 @@ async fn the_hook_is_told_of_a_scheduled_retry_before_the_run_is_parked() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_takes_the_run_over_tells_its_hook_of_the_retry() {
     let failure = v1::Failure { code: "TIMED_OUT".into(), ..Default::default() };
-    let pending = v1::JournalEntry { failure: Some(failure), ..entry("charge", 0, StepStatus::Pending) };
+    let pending =
+        v1::JournalEntry { failure: Some(Box::new(failure)), ..entry("charge", 0, StepStatus::Pending) };
     let (mut server, calls) = failing_once(vec![pending]);
 
     assert_eq!(recorded(server.commit().await).2, 2);

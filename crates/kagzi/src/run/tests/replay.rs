@@ -34,7 +34,8 @@ async fn new_steps_are_recorded_after_the_replayed_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_step_recorded_as_failed_fails_again_without_running() {
     let failure = v1::Failure { code: "DECLINED".into(), message: "no money".into(), ..Default::default() };
-    let charge = v1::JournalEntry { failure: Some(failure), ..entry("charge", 0, StepStatus::Failed) };
+    let charge =
+        v1::JournalEntry { failure: Some(Box::new(failure)), ..entry("charge", 0, StepStatus::Failed) };
     let server = ScriptedServer::execute(assign("0", vec![charge]), |ctx, _| async move {
         let error = ctx.run::<u64, _>("charge", async { panic!("ran a failed step") }).await.unwrap_err();
         assert_eq!(error.downcast_ref::<StepError>().unwrap().step, "charge");

@@ -1,0 +1,210 @@
+//! What follows a try to tell somebody something: the states of a message and its times. Pure: it is told
+//! the time, and it knows no channel.
+
+use std::sync::LazyLock;
+
+use kagzi_model::{Millis, RetryPolicy, Timestamp, backoff_seed};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Channel, Contact, Occasion, Severity, clean};
+
+/// A message is tried for so long; then it is given up, and somebody is told.
+pub const TRIED_FOR_MS: Millis = 24 * 60 * 60_000;
+/// A receiver that asks for patience is given at most this much at a time.
+const PATIENCE_MAX_MS: Millis = 60 * 60_000;
+/// Characters of an error that are kept.
+const ERROR_CHARS_MAX: usize = 300;
+
+/// The preset CRITICAL with all its times as much longer as a day is longer than its five minutes, so that a
+/// short trouble costs half a minute and a long one is not hammered at. The day ends it, not a number of
+/// tries.
+static POLICY: LazyLock<RetryPolicy> = LazyLock::new(|| {
+    let preset = RetryPolicy::preset("CRITICAL").expect("the catalogue has it");
+    let within_ms = preset.retry_timeout_ms.expect("CRITICAL has a budget");
+    let stretched = |ms: Option<Millis>| ms.map(|ms| ms * TRIED_FOR_MS / within_ms);
+    RetryPolicy {
+        maximum_attempts: Some(-1),
+        initial_interval_ms: stretched(preset.initial_interval_ms),
+        maximum_interval_ms: stretched(preset.maximum_interval_ms),
+        retry_timeout_ms: Some(TRIED_FOR_MS),
+        ..preset
+    }
+});
+
+/// Where a message stands. The numbers are stored, and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum State {
+    /// Not tried yet, or held back by quiet hours.
+    Pending = 1,
+    /// The receiver has it.
+    Sent = 2,
+    /// Tried in vain, and tried again.
+    Retrying = 3,
+    /// Tried for a day in vain, or refused for good.
+    GivenUp = 4,
+    /// What it would have told was over before it was sent.
+    Suppressed = 5,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 5] =
+        [State::Pending, State::Sent, State::Retrying, State::GivenUp, State::Suppressed];
+
+    /// The name that users and metrics read.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Pending => "pending",
+            State::Sent => "sent",
+            State::Retrying => "retrying",
+            State::GivenUp => "given_up",
+            State::Suppressed => "suppressed",
+        }
+    }
+
+    /// The one with this number, if there is one.
+    pub fn from_number(number: u8) -> Option<State> {
+        State::ALL.into_iter().find(|state| *state as u8 == number)
+    }
+
+    /// Whether nothing will change any more.
+    pub fn is_final(self) -> bool {
+        match self {
+            State::Sent | State::GivenUp | State::Suppressed => true,
+            State::Pending | State::Retrying => false,
+        }
+    }
+}
+
+/// How a try went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver has taken it.
+    Taken,
+    /// It may go well another time: the network, a receiver that is down, or something that an operator can
+    /// mend for all messages, such as a password.
+    Temporary {
+        why: String,
+        /// The receiver named a time.
+        after_ms: Option<Millis>,
+    },
+    /// The receiver will never take this message.
+    Permanent { why: String },
+}
+
+impl Outcome {
+    /// Trouble that may pass.
+    pub fn temporary(why: impl Into<String>) -> Outcome {
+        Outcome::Temporary { why: why.into(), after_ms: None }
+    }
+}
+
+/// What is known about a message when a try is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Tried<'a> {
+    /// The message's id: it makes the jitter.
+    pub id: &'a [u8],
+    /// Tries so far, this one included.
+    pub tries: u32,
+    /// When the first try was due.
+    pub begun_at: Timestamp,
+    pub now: Timestamp,
+}
+
+/// What is written down after a try, or instead of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    Sent,
+    /// Tried again at this time.
+    Retrying {
+        next_at: Timestamp,
+        error: String,
+    },
+    GivenUp {
+        error: String,
+    },
+    /// Not tried: the person is left alone until then.
+    Held {
+        until: Timestamp,
+    },
+}
+
+impl Settled {
+    /// Where the message stands then.
+    pub fn state(&self) -> State {
+        match self {
+            Settled::Sent => State::Sent,
+            Settled::Retrying { .. } => State::Retrying,
+            Settled::GivenUp { .. } => State::GivenUp,
+            Settled::Held { .. } => State::Pending,
+        }
+    }
+
+    /// What metrics call it.
+    pub fn outcome(&self) -> &'static str {
+        match self {
+            Settled::Held { .. } => "held",
+            Settled::Sent | Settled::Retrying { .. } | Settled::GivenUp { .. } => self.state().name(),
+        }
+    }
+}
+
+/// What follows a try.
+pub fn settle(outcome: &Outcome, tried: &Tried<'_>) -> Settled {
+    match outcome {
+        Outcome::Taken => Settled::Sent,
+        Outcome::Permanent { why } => Settled::GivenUp { error: clean::line(why, ERROR_CHARS_MAX) },
+        Outcome::Temporary { why, after_ms } => {
+            let error = clean::line(why, ERROR_CHARS_MAX);
+            match next_try(tried, *after_ms) {
+                Some(next_at) => Settled::Retrying { next_at, error },
+                None => Settled::GivenUp { error },
+            }
+        }
+    }
+}
+
+/// When a message is tried again; none when it was tried for a day. The last try is at the end of the day,
+/// so that a receiver that is back within it gets every message.
+pub fn next_try(tried: &Tried<'_>, asked_ms: Option<Millis>) -> Option<Timestamp> {
+    let last_at = tried.begun_at.plus_ms(TRIED_FOR_MS);
+    if tried.now >= last_at {
+        return None;
+    }
+    let delay_ms = POLICY.delay_ms(tried.tries, backoff_seed(&[tried.id]));
+    let asked_ms = asked_ms.unwrap_or(0).clamp(0, PATIENCE_MAX_MS);
+    Some(tried.now.plus_ms(delay_ms.max(asked_ms)).min(last_at))
+}
+
+/// When a message may be tried for the first time: now, or at the end of the person's quiet hours.
+pub fn first_try(contact: &Contact, severity: Option<Severity>, created_at: Timestamp) -> Timestamp {
+    contact.held_until(severity, created_at).unwrap_or(created_at)
+}
+
+/// What makes two messages one: the same question, occasion, person and channel. A reminder or an escalation
+/// also has its number, because each of them is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NoticeKey<'a> {
+    pub question: Uuid,
+    pub occasion: Occasion,
+    /// Which reminder, which escalation; 0 where there is only one.
+    pub ordinal: u32,
+    pub recipient: &'a str,
+    pub channel: Channel,
+}
+
+impl NoticeKey<'_> {
+    /// The id of the message, unique in its namespace. Only the recipient's name was chosen by others, and it
+    /// has a neighbour without a slash on either side, so that no choice of names makes two messages look
+    /// like one.
+    pub fn text(&self) -> String {
+        let NoticeKey { question, occasion, ordinal, recipient, channel } = self;
+        format!("{question}/{}/{ordinal}/{recipient}/{}", occasion.name(), channel.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;
