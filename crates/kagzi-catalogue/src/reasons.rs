@@ -51,6 +51,7 @@ reasons! {
     Retry "retry" Pending "The time of a retry."
     Signal "signal" Sleeping "Somebody's word on a channel."
     Child "child" Sleeping "The end of a child."
+    Event "event" Sleeping "An event that is published on a topic."
     Person "person" Paused "The answer of a person to its question."
     Paused "paused" Paused "A person."
 }

@@ -10,7 +10,9 @@ mod database_file;
 mod demo;
 mod dev;
 mod doctor;
+mod event;
 mod exit;
+mod inbox;
 mod input;
 mod logs;
 mod ns;
@@ -26,6 +28,7 @@ mod serve;
 mod session;
 mod time_text;
 mod top;
+mod trigger;
 mod verify;
 mod worker;
 
@@ -61,6 +64,14 @@ enum Verb {
     /// Complete what a run has promised to itself, with the token that its code gave out.
     #[command(subcommand)]
     Promise(promise::Verb),
+    /// Publish events to all runs that wait for them, and see what is kept.
+    #[command(subcommand)]
+    Event(event::Verb),
+    /// Start a run for every event on a topic: make triggers, list them, delete them.
+    #[command(subcommand)]
+    Trigger(trigger::Verb),
+    /// See what runs ask people, and answer.
+    Inbox(inbox::Args),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
@@ -107,6 +118,9 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Serve(args) => serve::perform(args).await,
         Verb::Run(verb) => run::perform(verb, &session).await,
         Verb::Promise(verb) => promise::perform(verb, &session).await,
+        Verb::Event(verb) => event::perform(verb, &session).await,
+        Verb::Trigger(verb) => trigger::perform(verb, &session).await,
+        Verb::Inbox(args) => inbox::perform(args, &session).await,
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,

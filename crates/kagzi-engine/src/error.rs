@@ -1,7 +1,7 @@
 //! Why a call on the engine failed.
 
 use kagzi_model::{
-    ControlRejection, NounRejection, Rejection, intervention::InterventionRejection,
+    ControlRejection, NounRejection, PublishRejection, Rejection, intervention::InterventionRejection,
     schedule::ScheduleRejection,
 };
 use kagzi_store::{RegistryError, StoreError};
@@ -19,6 +19,8 @@ pub enum EngineError {
     Schedule(#[from] ScheduleRejection),
     #[error(transparent)]
     Noun(#[from] NounRejection),
+    #[error(transparent)]
+    Publish(#[from] PublishRejection),
     #[error(transparent)]
     Intervention(#[from] InterventionRejection),
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! Why a run is where it is, in one true sentence.
 
 use kagzi_model::{
-    Name, PROMISE_CHANNEL, Parked, Reason, Run, RunId, State, Timestamp, Wait, Wake, WorkerStatus, ago,
-    child_of, in_time, moment,
+    Name, PROMISE_CHANNEL, Parked, Reason, Run, RunId, State, Timestamp, Topic, Wait, Wake, WorkerStatus,
+    ago, child_of, in_time, moment,
 };
 use kagzi_store::{RunKey, StoreError, WorkerView};
 
@@ -161,6 +161,13 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
             let since = since.map_or_else(String::new, |at| format!(" since {}", ago(now, at)));
             let until = if when.is_empty() { String::new() } else { format!(", until {when}") };
             let others = if *others == 0 { String::new() } else { format!(" (and for {others} others)") };
+            if let Some(topic) = Topic::of_channel(channel) {
+                let ends = match topic.is_engines() {
+                    true => "the engine publishes it".to_owned(),
+                    false => format!("publish it with: {}", publish_command(&topic)),
+                };
+                return format!("it waits for an event on {}{since}{until}{others}; {ends}", topic.words());
+            }
             match channel.strip_prefix(PROMISE_CHANNEL) {
                 Some(name) => format!(
                     "it waits for promise '{name}'{since}{until}{others}; complete it with its token, or \
@@ -199,6 +206,12 @@ fn waits_for(now: Timestamp, id: RunId, parked: &Parked) -> String {
             )
         }
     }
+}
+
+/// The command that publishes an event on this topic.
+fn publish_command(Topic { name, key }: &Topic) -> String {
+    let key = if key.is_empty() { String::new() } else { format!(" --key '{key}'") };
+    format!("kagzi event publish {name} JSON{key}")
 }
 
 /// The deadline of a run, where it comes before whatever the run waits for. A paused run waits for somebody,

@@ -33,6 +33,7 @@ pub struct Hub {
     pub(crate) outcomes: Mutex<HashMap<&'static str, u64>>,
     sweep: Alarm,
     schedules: Alarm,
+    events: Alarm,
     questions: Alarm,
 }
 
@@ -201,6 +202,11 @@ impl Hub {
         self.schedules.before(at).await
     }
 
+    /// The same for published events.
+    pub(crate) async fn events_before(&self, at: Timestamp) -> Timestamp {
+        self.events.before(at).await
+    }
+
     /// How many worker streams are open.
     pub fn sessions(&self) -> usize {
         self.sessions.lock().len()
@@ -271,6 +277,10 @@ impl Observer for Hub {
 
     fn schedule_due(&self, at: Timestamp, _changed: bool) {
         self.schedules.ring(at);
+    }
+
+    fn events_due(&self) {
+        self.events.ring(Timestamp(0));
     }
 
     fn lease_lost(&self, lost: LostLease) {

@@ -9,6 +9,7 @@ mod controls;
 mod cut_off;
 mod engine;
 mod error;
+mod events;
 mod explain;
 mod hub;
 mod interventions;

@@ -3,6 +3,7 @@
 
 mod cut_off;
 mod ends_elsewhere;
+mod events;
 mod leases;
 mod periodic;
 mod questions;
@@ -137,6 +138,7 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
     let others = [
         spawn(leases::Leases::new(engine), engine, stop),
         spawn(schedules::Schedules, engine, stop),
+        spawn(events::Events, engine, stop),
         spawn(questions::Questions, engine, stop),
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),

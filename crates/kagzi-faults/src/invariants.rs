@@ -46,6 +46,7 @@ mod is {
     pub const CHILD_STARTED: i64 = Kind::ChildStarted as i64;
     pub const CHILDREN_CLOSED: i64 = Kind::ChildrenClosed as i64;
     pub const RUN_CONTINUED: i64 = Kind::RunContinued as i64;
+    pub const QUESTION_ANSWERED: i64 = Kind::QuestionAnswered as i64;
     pub const COMPLETED: i64 = Status::Completed as i64;
     pub const FAILED: i64 = Status::Failed as i64;
     pub const TIMED_OUT: i64 = Status::TimedOut as i64;
@@ -77,6 +78,7 @@ fn check(found: &Rows, log: &ExecutionLog, acknowledged: &[String]) -> Evidence 
         gapless(run, history);
         nothing_early(run, history);
         one_handler(run, history, found);
+        answered_once(run, whole);
         audits.insert(run.id.as_str(), waits_are_sound(run, history));
     }
     one_run_per_time(found);
@@ -168,6 +170,15 @@ fn epochs_rise(run: &Run, history: &[Event]) {
     assert_eq!(run.epoch, last, "I3: run {}", run.id);
 }
 
+/// I13: a question to a person has one answer.
+fn answered_once(run: &Run, history: &[Event]) {
+    let mut answered = HashSet::new();
+    for event in history.iter().filter(|event| event.kind == is::QUESTION_ANSWERED) {
+        let question = event.detail["question"].as_str().expect("an answer names its question");
+        assert!(answered.insert(question), "I13: question {question} of run {} was answered twice", run.id);
+    }
+}
+
 /// I4: the state names one reason, and every column that is derived from it agrees.
 fn one_reason(run: &Run) {
     let name = run.state["is"].as_str().expect("a state has a name");
@@ -177,6 +188,7 @@ fn one_reason(run: &Run) {
         "retry" => (1, time("at")),
         "leased" => (2, None),
         "timer" | "signal" | "child" => (3, time("at")),
+        "person" => (8, time("at")),
         "paused" => (8, None),
         "completed" => (4, None),
         "failed" => (5, None),
@@ -189,7 +201,7 @@ fn one_reason(run: &Run) {
     // A wait for somebody's word may have no time at which it goes on by itself.
     let due_must = ["ready", "retry", "timer"].contains(&name);
     assert_eq!(
-        run.due_at.is_some() && !["signal", "child"].contains(&name),
+        run.due_at.is_some() && !["signal", "child", "person"].contains(&name),
         due_must,
         "I4: run {} is {name}",
         run.id

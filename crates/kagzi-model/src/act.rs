@@ -18,6 +18,7 @@ pub use crate::decide::{
     expire::Expire,
     fail::Fail,
     fail_step::FailStep,
+    hear_event::HearEvent,
     make_promise::MakePromise,
     note_handler::NoteHandler,
     orphan::{Loss, Orphan},

@@ -154,6 +154,16 @@ acts! {
     }
 }
 
+impl Report {
+    /// The wait that it asks about, alone or with a park.
+    pub fn awaits(&self) -> Option<&act::AwaitSignal> {
+        if let Report::AwaitOrPark(both) = self {
+            return Some(&both.wait);
+        }
+        if let Report::AwaitSignal(wait) = self { Some(wait) } else { None }
+    }
+}
+
 acts! {
     /// What a person asks for. Who and why go into the event.
     Order from Author {
@@ -185,6 +195,8 @@ acts! {
         Expire(act::Expire),
         /// Tells a run that its child has ended.
         ChildEnded(Box<act::ChildEnded>),
+        /// Tells a run of a published event.
+        HearEvent(Box<act::HearEvent>),
         /// Tells a run the answer of a person.
         TellAnswer(Box<act::TellAnswer>),
         /// Notes on a failed run that its handler ended.

@@ -26,6 +26,7 @@ mod ending;
 pub mod expire;
 pub mod fail;
 pub mod fail_step;
+pub mod hear_event;
 mod history_bound;
 mod lease_guard;
 pub mod make_promise;

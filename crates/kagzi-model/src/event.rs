@@ -13,8 +13,8 @@ use self::{
     wire::{Field, Value, Wire, put_bytes, take_field},
 };
 use crate::{
-    ClosePolicy, Failure, Finality, LivingChild, Millis, Name, Payload, RetryPolicy, RunId, Status,
-    TakenSignal, Timestamp, UnreadSignal, Wake, WorkerId,
+    ClosePolicy, Failure, Finality, HeardTopic, LivingChild, Millis, Name, Payload, RetryPolicy, RunId,
+    Status, TakenSignal, Timestamp, UnreadSignal, Wake, WorkerId,
 };
 
 pub use catalogue::KindInfo;
@@ -166,6 +166,15 @@ events! {
             /// the children that have not ended
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             8 children: Vec<LivingChild>,
+            /// up to which event the run has heard, on the topics that it heard of last
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            9 heard: Vec<HeardTopic>,
+            /// the same for all other topics
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            10 heard_others: Option<Timestamp>,
+            /// how many generations in a row have ended without anything recorded in them
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            11 idle: u32,
         };
     }
 
@@ -225,6 +234,9 @@ events! {
             /// what is waited for has failed
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             3 failure: Option<Failure>,
+            /// it was published on a topic at this time, which is its place there
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            4 published: Option<Timestamp>,
         };
     }
 
@@ -337,7 +349,7 @@ events! {
 
         /// The wait that began with the line before it is for the answer of a person; the question is in the
         /// inbox.
-        37 QuestionAsked "question_asked" step(step) {
+        34 QuestionAsked "question_asked" step(step) {
             1 step: Name,
             /// its id in the inbox
             2 question: Name,
@@ -348,7 +360,7 @@ events! {
 
         /// Somebody answered the question, or its time was over, or somebody took it back. The line before it
         /// has the answer.
-        38 QuestionAnswered "question_answered" step(step) {
+        35 QuestionAnswered "question_answered" step(step) {
             1 step: Name,
             2 question: Name,
             /// absent when nobody did
@@ -373,6 +385,10 @@ events! {
             /// the signal says that what was waited for has failed
             #[serde(default, skip_serializing_if = "Wire::is_absent")]
             6 failure: Option<Failure>,
+            /// it was published on a topic at this time, which is its place there; not repeated where an
+            /// earlier event says it
+            #[serde(default, skip_serializing_if = "Wire::is_absent")]
+            7 published: Option<Timestamp>,
         };
 
         /// The code takes nothing more on this channel; senders are refused from here on.

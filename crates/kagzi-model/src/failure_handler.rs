@@ -1,11 +1,6 @@
 //! Failure handlers: runs that are started, in the same commit, because another run failed.
 
-use uuid::{Builder, Uuid};
-
-use crate::{
-    Aggregate, Command, EventKind, Labels, Name, Payload, RunId, RunOptions, StartRun, Timestamp,
-    backoff::seed,
-};
+use crate::{Aggregate, Command, EventKind, Labels, Name, Payload, RunId, RunOptions, StartRun, Timestamp};
 
 /// The workflow type that handles every failure of its namespace, where a worker registers it.
 pub const FAILURE_HANDLER: &str = "__kagzi_failure_handler";
@@ -78,11 +73,5 @@ pub fn handler_ids(failed: RunId, created_at: Timestamp) -> [RunId; 2] {
 
 /// Sorts beside the failed run, and is the same whenever its failure is decided again.
 fn handler_id(failed: RunId, created_at: Timestamp, prefix: &str) -> RunId {
-    let bits = |salt: &[u8]| seed(&[failed.0.as_bytes(), prefix.as_bytes(), salt]).to_be_bytes();
-    let mut random = [0; 10];
-    random[..8].copy_from_slice(&bits(b"a"));
-    random[8..].copy_from_slice(&bits(b"b")[..2]);
-    let millis = u64::try_from(created_at.0 / 1000).unwrap_or(0);
-    let id: Uuid = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-    RunId(id)
+    RunId::derived(created_at, &[failed.0.as_bytes(), prefix.as_bytes()])
 }

@@ -10,6 +10,7 @@ mod journal_entry;
 mod journal_tests;
 mod pending;
 mod progress_kept;
+mod scopes;
 mod timeline;
 
 use crate::Event;
@@ -21,6 +22,7 @@ pub use journal::{Journal, journal};
 pub use journal_entry::{JournalEntry, JournalState, Sources};
 pub use pending::{OpenWait, Pending, pending};
 pub use progress_kept::ProgressKept;
+pub use scopes::{is_scope, scopes_around};
 pub use timeline::{Spent, Stretch, TimeLine, Timeline};
 
 /// A view of a history that is made by taking in its events one after the other, and may go on later where it

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
+
+use crate::{Timestamp, backoff::seed};
 
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -34,3 +36,15 @@ uuid_id!(
     /// One registered worker process.
     WorkerId
 );
+
+impl RunId {
+    /// An id that follows from these parts, and sorts among those that were made at that time.
+    pub(crate) fn derived(at: Timestamp, parts: &[&[u8]]) -> RunId {
+        let bits = |salt: &'static [u8]| seed(&[parts, &[salt]].concat()).to_be_bytes();
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&bits(b"a"));
+        random[8..].copy_from_slice(&bits(b"b")[..2]);
+        let millis = u64::try_from(at.0 / 1000).unwrap_or(0);
+        RunId(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+}

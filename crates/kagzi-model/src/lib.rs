@@ -37,6 +37,8 @@ mod run;
 pub mod schedule;
 mod step;
 mod time;
+mod topic;
+mod trigger;
 mod wait;
 mod worker;
 
@@ -62,7 +64,7 @@ pub use history::{
 pub use id::{RunId, WorkerId};
 pub use kagzi_catalogue::{Reason, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
-pub use mail::{Mail, REPLY, TakenSignal, Unread, UnreadSignal};
+pub use mail::{HeardTopic, Mail, REPLY, TakenSignal, Unread, UnreadSignal};
 pub use name::{Name, NameError, check_name, check_step_path};
 pub use namespace::{
     ControlRejection, DEFAULT_NAMESPACE, Defaults, Mark, Namespace, NamespaceChange, NamespaceCommand,
@@ -82,5 +84,11 @@ pub use rule::Rule;
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
+pub use topic::{
+    Delivery, ENGINE_TOPIC, EVENT_CHANNEL, PublishEvent, PublishRejection, PublishReply, PublishedEvent,
+    Topic, TopicError, TopicKey, WORKFLOW_FAILED, check_event_key, check_published_topic, check_topic,
+    failed_event, failed_topic, is_event_channel,
+};
+pub use trigger::{CreateTrigger, DeleteTrigger, TOPIC_LABEL, TRIGGER_LABEL, Trigger};
 pub use wait::{Parked, Wait, Wake};
 pub use worker::{Registration, RegistryError, Worker, WorkerCommand, WorkerStatus, renewed_until};

@@ -109,6 +109,20 @@ pub const GATES_PER_NAMESPACE_MAX: usize = 1_000;
 pub const GATE_CONCURRENT_MAX: u32 = 1_000_000;
 /// Longest description of a namespace.
 pub const DESCRIPTION_BYTES_MAX: usize = 4096;
+/// Nouns of one kind in one namespace, unless the kind says otherwise.
+pub const NOUNS_MAX: usize = 1_000;
+/// Triggers in one namespace: each is looked at for every event.
+pub const TRIGGERS_MAX: usize = 200;
+/// Longest key of an event, in bytes.
+pub const EVENT_KEY_BYTES_MAX: usize = 255;
+/// How long an event is kept unless its publisher says otherwise: a day.
+pub const EVENT_KEEP_MS_STANDARD: i64 = 24 * 3600 * 1000;
+/// Longest time for which an event is kept: ninety days.
+pub const EVENT_KEEP_MS_MAX: i64 = 90 * 24 * 3600 * 1000;
+/// Events that one namespace keeps at once, and their payloads in bytes. Counted from time to time, so several
+/// servers together may keep a few more.
+pub const EVENTS_KEPT_MAX: u64 = 100_000;
+pub const EVENTS_KEPT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Largest question to a person, in bytes of JSON.
 pub const ASK_BYTES_MAX: usize = 64 * 1024;
 /// Longest title of a question.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     Failure, Name, PROMISE_CHANNEL, Promise, Timestamp,
     intervention::is_person_channel,
-    is_child_channel,
+    is_child_channel, is_event_channel,
     limits::{ENDS_KEPT, TAKEN_KEPT},
 };
 
@@ -28,6 +28,12 @@ pub struct Mail {
     pub(crate) promises: HashMap<Name, Promise>,
     /// How often the code has set each of its values, by name.
     values: HashMap<Name, u64>,
+    /// A step has waited for an event.
+    waited_for_events: bool,
+    /// Up to which event of its topic each channel has heard.
+    heard: HashMap<Name, Timestamp>,
+    /// The same for channels that earlier generations heard on and that are not listed any more.
+    heard_others: Option<Timestamp>,
     /// The steps that wait for a person, each with the id of its question.
     pub(crate) questions: HashMap<Name, Uuid>,
 }
@@ -83,6 +89,13 @@ pub struct UnreadSignal {
     pub failure: Option<Failure>,
 }
 
+/// Up to which event of a topic a run has heard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeardTopic {
+    pub channel: Name,
+    pub until: Timestamp,
+}
+
 /// What a run takes along of its mail.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Carried {
@@ -91,16 +104,22 @@ pub struct Carried {
     /// Channel by channel, each in its order.
     pub unread: Vec<UnreadSignal>,
     pub closed: Vec<Name>,
+    /// The latest ones, and up to where all others have heard at most.
+    pub heard: Vec<HeardTopic>,
+    pub heard_others: Option<Timestamp>,
 }
 
-/// The ends of children go along, because the next generation may ask for them by the children's ids. Those
-/// that nobody ever asks for must not add up: only the latest ones stay.
+/// The ends of children go along, because the next generation may ask for them by the children's ids, and so do
+/// events that were told and not taken. Those that nobody ever asks for must not add up: only the latest ones
+/// stay.
 fn forget_old_ends(unread: &mut Vec<UnreadSignal>) {
-    let of_children = unread.iter().filter(|signal| is_child_channel(&signal.channel));
-    let mut ends: Vec<u64> = of_children.map(|signal| signal.received).collect();
+    let is_engines =
+        |signal: &UnreadSignal| is_child_channel(&signal.channel) || is_event_channel(&signal.channel);
+    let mut ends: Vec<u64> =
+        unread.iter().filter(|signal| is_engines(signal)).map(|signal| signal.received).collect();
     ends.sort_unstable();
     let Some(oldest) = ends.len().checked_sub(ENDS_KEPT).map(|from| ends[from]) else { return };
-    unread.retain(|signal| !is_child_channel(&signal.channel) || signal.received >= oldest);
+    unread.retain(|signal| !is_engines(signal) || signal.received >= oldest);
 }
 
 impl Mail {
@@ -129,21 +148,44 @@ impl Mail {
             taken.extend(read.map(|(id, number)| (*number, name, id)));
         }
         forget_old_ends(&mut carried.unread);
-        taken.retain(|(_, channel, _)| !is_child_channel(channel));
+        // Of events the place on their topic says enough.
+        taken.retain(|(_, channel, _)| !is_child_channel(channel) && !is_event_channel(channel));
         taken.sort_unstable();
         let latest = taken.split_off(taken.len().saturating_sub(TAKEN_KEPT));
         let signal =
             |(_, channel, id): (u64, &Name, &Name)| TakenSignal { channel: channel.clone(), id: id.clone() };
         carried.taken = latest.into_iter().map(signal).collect();
+        (carried.heard, carried.heard_others) = self.heard_last();
         carried
     }
 
+    /// The topics that were heard of last, and up to where all others were heard at most: whatever is left out
+    /// is never heard twice.
+    fn heard_last(&self) -> (Vec<HeardTopic>, Option<Timestamp>) {
+        let mut heard: Vec<(Timestamp, &Name)> =
+            self.heard.iter().map(|(channel, until)| (*until, channel)).collect();
+        heard.sort_unstable();
+        let latest = heard.split_off(heard.len().saturating_sub(TAKEN_KEPT));
+        let others = heard.last().map(|(until, _)| *until).max(self.heard_others);
+        let topic = |(until, channel): (Timestamp, &Name)| HeardTopic { channel: channel.clone(), until };
+        (latest.into_iter().map(topic).collect(), others)
+    }
+
     /// The mail of a generation that begins; none where there is nothing to begin with.
-    pub fn beginning(taken: &[TakenSignal], unread: &[UnreadSignal], closed: &[Name]) -> Option<Box<Mail>> {
-        if taken.is_empty() && unread.is_empty() && closed.is_empty() {
+    pub fn beginning(
+        taken: &[TakenSignal],
+        unread: &[UnreadSignal],
+        closed: &[Name],
+        heard: &[HeardTopic],
+        heard_others: Option<Timestamp>,
+    ) -> Option<Box<Mail>> {
+        let is_silent = heard.is_empty() && heard_others.is_none();
+        if taken.is_empty() && unread.is_empty() && closed.is_empty() && is_silent {
             return None;
         }
         let mut mail = Box::<Mail>::default();
+        mail.heard = heard.iter().map(|topic| (topic.channel.clone(), topic.until)).collect();
+        mail.heard_others = heard_others;
         // Each of them was an event before this generation, so these numbers are below all that follow.
         for (number, TakenSignal { channel, id }) in (1..).zip(taken) {
             mail.channels.entry(channel.clone()).or_default().seen.insert(id.clone(), number);
@@ -175,6 +217,26 @@ impl Mail {
     /// The next signal on this channel.
     pub fn next(&self, channel: &Name) -> Option<&Unread> {
         self.channels.get(channel)?.unread.front()
+    }
+
+    /// A step has waited for an event.
+    pub fn has_waited_for_events(&self) -> bool {
+        self.waited_for_events
+    }
+
+    /// Up to which event of its topic the run has heard on this channel, as far as that is known.
+    pub fn heard_until(&self, channel: &Name) -> Option<Timestamp> {
+        self.heard.get(channel).copied().max(self.heard_others)
+    }
+
+    pub(crate) fn hear(&mut self, channel: &Name, published: Timestamp) {
+        let heard = self.heard.entry(channel.clone()).or_insert(published);
+        *heard = published.max(*heard);
+    }
+
+    /// What lies on this channel and no wait has taken.
+    pub fn unread_len_on(&self, channel: &Name) -> usize {
+        self.channels.get(channel).map_or(0, |channel| channel.unread.len())
     }
 
     /// All signals on this channel that no wait has taken, oldest first.
@@ -239,6 +301,7 @@ impl Mail {
     pub(crate) fn wait(&mut self, channel: &Name, step: &Name, until: Option<Timestamp>) {
         let known = Known { channel: channel.clone(), until, took: None, closed: false };
         self.waits.insert(step.clone(), known);
+        self.waited_for_events |= is_event_channel(channel);
         let channel = self.channels.entry(channel.clone()).or_default();
         if !channel.waiting.contains(step) {
             channel.waiting.push_back(step.clone());

@@ -4,7 +4,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Entity, Name, Rejection, Timestamp};
+use crate::{Entity, Name, Rejection, Timestamp, limits::NOUNS_MAX};
 
 /// What is kept of one noun. Its fields travel as JSON; a field that is added later has a default.
 pub trait Noun: Serialize + DeserializeOwned {
@@ -98,6 +98,10 @@ pub trait NounRule: Send + Sync {
     fn key(&self) -> NounKey;
     /// Whether it makes something new, which a namespace that is disabled or unknown does not take.
     fn creates(&self) -> bool;
+    /// How many of its kind a namespace may have.
+    fn max(&self) -> usize {
+        NOUNS_MAX
+    }
     fn decide(&self, now: Timestamp, known: Option<&NounRow>) -> Result<NounChange, NounRejection>;
 }
 
@@ -110,6 +114,11 @@ pub enum NounRejection {
     Exists(NounKey),
     #[error("{} '{}' cannot be read: {why}", .key.kind, .key.id)]
     Unreadable { key: NounKey, why: String },
+    #[error(
+        "namespace '{}' has {max} of the kind {}, the most that are allowed; delete one before you create '{}'",
+        .key.namespace, .key.kind, .key.id
+    )]
+    TooMany { key: NounKey, max: usize },
     #[error(transparent)]
     NotAdmitted(Rejection),
 }

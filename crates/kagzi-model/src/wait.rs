@@ -5,6 +5,7 @@
 //! below and need not know the kinds.
 
 mod child;
+mod event;
 mod parked;
 mod person;
 mod retry;
@@ -15,6 +16,7 @@ pub use parked::{Parked, Wake};
 
 use crate::{
     Failure, Name, Reason, Status, Timestamp, family::is_child_channel, intervention::is_person_channel,
+    topic::is_event_channel,
 };
 
 /// What is waited for.
@@ -24,7 +26,7 @@ pub enum Wait {
     Timer { until: Timestamp },
     /// The next attempt, after this failure.
     Retry { at: Timestamp, failure: Failure },
-    /// A signal on a channel; by itself it is over at `until`, if there is such a time.
+    /// A signal on a channel, or an event that is published on a topic; by itself it is over at `until`, if there is such a time.
     Signal { channel: Name, until: Option<Timestamp> },
     /// The end of a child, which is told on a channel of its own.
     Child { channel: Name, until: Option<Timestamp> },
@@ -58,6 +60,7 @@ impl Wait {
         match self {
             Wait::Timer { .. } => timer::REASON,
             Wait::Retry { .. } => retry::REASON,
+            Wait::Signal { channel, .. } if is_event_channel(channel) => event::REASON,
             Wait::Signal { .. } => signal::REASON,
             Wait::Child { .. } => child::REASON,
             Wait::Person { .. } => person::REASON,

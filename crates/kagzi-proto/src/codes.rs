@@ -189,6 +189,12 @@ reasons! {
     TooManySignals "TOO_MANY_SIGNALS" ResourceExhausted
         "The run has as many signals that it has not taken as it may have. Nothing was written."
         "Send it again later, with the same signal id."
+    TooManyEvents "TOO_MANY_EVENTS" ResourceExhausted
+        "The namespace keeps as many published events, or as many bytes of them, as it may. Nothing was written."
+        "Wait until some have expired, or keep events for a shorter time."
+    TooManyNouns "TOO_MANY_NOUNS" ResourceExhausted
+        "The namespace has as many things of this kind (triggers, for one) as it may have."
+        "Delete one that is not needed."
     TooManyWaits "TOO_MANY_WAITS" ResourceExhausted
         "The run runs or waits for as many things at once as it may."
         "Wait for fewer at once, or split the run."

@@ -2,6 +2,7 @@
 //! `proto/kagzi/v1` and committed, so that building Kagzi needs no `protoc`.
 
 pub mod codes;
+mod digest;
 mod encoded;
 mod idempotency_key;
 mod promise_token;
@@ -10,6 +11,7 @@ mod reply_path;
 pub mod words;
 
 pub use codes::{PAYLOAD_TOO_LARGE, Reason};
+pub use digest::sha256_hex;
 pub use encoded::{COMPRESSED, ENCRYPTED, EncodedText, WORKFLOW_FAILED, key_id};
 pub use idempotency_key::{IDEMPOTENCY_KEY_BYTES_MAX, idempotency_key};
 pub use promise_token::PromiseToken;

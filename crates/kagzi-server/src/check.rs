@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::{caller, wire};
 
 pub use business_id::business_id;
-pub use channel::{awaited_channel, channel, heartbeat_ms};
+pub use channel::{awaited_channel, channel, heartbeat_ms, published_topic, topic};
 pub use payload::{PayloadLimits, payload, too_large};
 pub use question::{intervention_key, json, question};
 pub use schema::{data_fits, schema_fits};

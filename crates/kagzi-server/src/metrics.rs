@@ -110,6 +110,16 @@ impl Metrics {
             ("refused", &stats.signals_refused),
         ];
         page.values(&catalogue::SIGNALS, signals.map(|(outcome, counter)| (vec![outcome], count(counter))));
+        let published = [
+            ("kept", &stats.events_published),
+            ("repeated", &stats.events_repeated),
+            ("refused", &stats.events_refused),
+        ];
+        let published = published.map(|(outcome, counter)| (vec![outcome], count(counter)));
+        page.values(&catalogue::PUBLISHED, published);
+        page.value(&catalogue::DELIVERED, count(&stats.events_delivered));
+        page.value(&catalogue::EXPIRED, count(&stats.events_expired));
+        page.value(&catalogue::TRIGGER_RUNS, count(&stats.trigger_starts));
         page.value(&catalogue::COMMANDS, count(&stats.commands));
         page.value(&catalogue::REFUSED, count(&stats.refused));
         page.value(&catalogue::EVENTS, count(&stats.events));

@@ -56,10 +56,24 @@ pub fn write_by_name(direction: Direction, name: &str, query: &str) -> String {
 
 /// Reads it; an empty one asks for the first page.
 pub fn read_by_name(token: &str, query: &str) -> Result<(Direction, Option<Name>), Status> {
+    let (direction, name) = read_by_place(token, query)?;
+    if let Some(name) = &name {
+        check_name(name).map_err(|_| broken(token))?;
+    }
+    Ok((direction, name))
+}
+
+/// The status for a token that this server has not made.
+pub fn broken(token: &str) -> Status {
+    invalid("page_token", token, BROKEN)
+}
+
+/// The same where the place in the list is no name but a text of our own, which the caller reads.
+pub fn read_by_place(token: &str, query: &str) -> Result<(Direction, Option<Name>), Status> {
     if token.is_empty() {
         return Ok((Direction::Next, None));
     }
-    let broken = || invalid("page_token", token, BROKEN);
+    let broken = || broken(token);
     let text = decoded(token).ok_or_else(broken)?;
     let (direction, place) = match text.split_once(':') {
         Some(("after", place)) => (Direction::Next, place),
@@ -70,7 +84,6 @@ pub fn read_by_name(token: &str, query: &str) -> Result<(Direction, Option<Name>
     if u64::from_str_radix(marked, 16) != Ok(mark(query)) {
         return Err(invalid("page_token", token, FOREIGN));
     }
-    check_name(name).map_err(|_| broken())?;
     Ok((direction, Some(Name::from(name))))
 }
 

@@ -17,8 +17,10 @@ pub mod complete_workflow;
 pub mod continue_run;
 pub mod create_namespace;
 pub mod create_schedule;
+pub mod create_trigger;
 pub mod delete_contact;
 pub mod delete_schedule;
+pub mod delete_trigger;
 pub mod deregister_worker;
 pub mod disable_namespace;
 pub mod drain_worker;
@@ -39,10 +41,12 @@ pub mod limit_queue;
 pub mod list_contacts;
 pub mod list_interventions;
 pub mod list_namespaces;
+pub mod list_published_events;
 pub mod list_queues;
 pub mod list_run_events;
 pub mod list_schedules;
 pub mod list_step_attempts;
+pub mod list_triggers;
 pub mod list_workers;
 pub mod list_workflow_runs;
 pub mod make_promise;
@@ -50,6 +54,7 @@ pub mod next_schedule_times;
 pub mod pause_queue;
 pub mod pause_schedule;
 pub mod poll_activity;
+pub mod publish_event;
 pub mod put_contact;
 pub mod read_journal;
 pub mod reassign_intervention;
@@ -166,6 +171,7 @@ service! {
     list_workflow_runs(ListWorkflowRunsRequest) -> ListWorkflowRunsResponse,
     cancel_workflow_run(CancelWorkflowRunRequest) -> CancelWorkflowRunResponse,
     signal_workflow_run(SignalWorkflowRunRequest) -> SignalWorkflowRunResponse,
+    publish_event(PublishEventRequest) -> PublishEventResponse,
     complete_promise(CompletePromiseRequest) -> CompletePromiseResponse,
     beat_promise(BeatPromiseRequest) -> BeatPromiseResponse,
     get_run_value(GetRunValueRequest) -> GetRunValueResponse,
@@ -277,6 +283,10 @@ service! {
     update_namespace(UpdateNamespaceRequest) -> UpdateNamespaceResponse,
     disable_namespace(DisableNamespaceRequest) -> DisableNamespaceResponse,
     enable_namespace(EnableNamespaceRequest) -> EnableNamespaceResponse,
+    list_published_events(ListPublishedEventsRequest) -> ListPublishedEventsResponse,
+    create_trigger(CreateTriggerRequest) -> CreateTriggerResponse,
+    list_triggers(ListTriggersRequest) -> ListTriggersResponse,
+    delete_trigger(DeleteTriggerRequest) -> DeleteTriggerResponse,
     list_queues(ListQueuesRequest) -> ListQueuesResponse,
     pause_queue(PauseQueueRequest) -> PauseQueueResponse,
     resume_queue(ResumeQueueRequest) -> ResumeQueueResponse,

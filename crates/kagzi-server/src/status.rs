@@ -2,7 +2,7 @@
 
 use kagzi_engine::EngineError;
 use kagzi_model::{
-    ControlRejection, NounRejection, Rejection,
+    ControlRejection, NounRejection, PublishRejection, Rejection,
     intervention::InterventionRejection,
     schedule::{ScheduleRejection, TimingError},
 };
@@ -20,6 +20,7 @@ pub fn from_engine(error: EngineError) -> Status {
         EngineError::Registry(refused) => from_registry(&refused),
         EngineError::Schedule(rejection) => from_schedule(&rejection),
         EngineError::Noun(rejection) => from_noun(&rejection),
+        EngineError::Publish(rejection) => from_publish(&rejection),
         EngineError::Intervention(rejection) => from_intervention(&rejection),
         EngineError::Store(error) => from_store(&error),
     }
@@ -189,9 +190,17 @@ fn from_noun(refused: &NounRejection) -> Status {
         NounRejection::NotFound(_) => Reason::NounNotFound,
         NounRejection::Exists(_) => Reason::NounExists,
         NounRejection::Unreadable { .. } => Reason::Unreadable,
+        NounRejection::TooMany { .. } => Reason::TooManyNouns,
         NounRejection::NotAdmitted(refused) => return from_rejection(refused),
     };
     reason.status(refused.to_string())
+}
+
+fn from_publish(refused: &PublishRejection) -> Status {
+    match refused {
+        PublishRejection::NotAdmitted(refused) => from_rejection(refused),
+        PublishRejection::TooManyEvents { .. } => Reason::TooManyEvents.status(refused.to_string()),
+    }
 }
 
 fn from_registry(refused: &RegistryError) -> Status {

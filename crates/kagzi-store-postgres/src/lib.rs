@@ -38,6 +38,7 @@ mod session;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;
+mod topics;
 mod unnamed;
 mod wake;
 mod wire;
@@ -59,6 +60,7 @@ const WRITE_STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     interventions::STATEMENTS,
     notices::STATEMENTS,
     nouns::STATEMENTS,
+    topics::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

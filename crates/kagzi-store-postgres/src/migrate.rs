@@ -86,6 +86,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Transaction(include_str!("../migrations/0011_generations.sql")),
     Migration::Transaction(include_str!("../migrations/0012_nouns.sql")),
     Migration::Transaction(include_str!("../migrations/0013_people.sql")),
+    Migration::Transaction(include_str!("../migrations/0014_events_published.sql")),
 ];
 
 // From here on wait only briefly: a change that queues behind a long reader would hold up everybody behind

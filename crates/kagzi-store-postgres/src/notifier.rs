@@ -139,6 +139,10 @@ impl Observer for NotifyingObserver {
         self.inner.schedule_due(at, changed);
     }
 
+    fn events_due(&self) {
+        self.inner.events_due();
+    }
+
     fn waiting(&self, keys: Vec<Waiting>) {
         for Waiting { key, watched } in &keys {
             let hint = Hint::Waiting(key.clone()).encode(&self.server);

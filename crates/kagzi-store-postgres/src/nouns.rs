@@ -103,6 +103,16 @@ impl NounRows for PostgresBackend {
         let rows = self.query(LOAD_NOUN, &[&&*key.namespace, &&*key.kind, &&*key.id]).await?;
         rows.first().map(read).transpose()
     }
+
+    async fn nouns_of(
+        &mut self,
+        namespace: &Name,
+        kind: &str,
+        limit: usize,
+    ) -> Result<Vec<NounRow>, StoreError> {
+        let rows = self.query(NOUNS_BEHIND, &[&&**namespace, &kind, &"", &(limit as i64)]).await?;
+        rows.iter().map(read).collect()
+    }
 }
 
 /// The statements for changed nouns, in order.

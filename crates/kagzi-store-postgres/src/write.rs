@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     controls, events, generations, interventions, labels, notices, nouns, runs, schedules, session::Session,
-    workers,
+    topics, workers,
 };
 
 pub(crate) type Sending<'s> = BoxFuture<'s, Result<(), Error>>;
@@ -30,6 +30,8 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
         namespaces,
         gates,
         nouns,
+        subscribed,
+        unsubscribed,
         people,
     } = set;
     let mut sending: Vec<Sending<'_>> = Vec::with_capacity(6);
@@ -47,6 +49,7 @@ pub fn statements(session: &Session, server: Uuid, set: WriteSet) -> Vec<Sending
     sending.extend(schedules::statements(session, schedules));
     sending.extend(controls::statements(session, namespaces, gates));
     sending.extend(nouns::statements(session, nouns));
+    sending.extend(topics::statements(session, subscribed, unsubscribed));
     if let Some(people) = people {
         let kagzi_store::PeopleSet { questions, silenced, notices, settled } = *people;
         sending.extend(interventions::statements(session, questions));

@@ -482,6 +482,8 @@ async fn a_run_that_continued_through_another_server_is_given_out_with_its_new_i
     for generation in 2..6_u32 {
         let input = Payload::new(generation.to_string().into_bytes());
         let through = if generation % 2 == 0 { &two } else { &one };
+        // One that does nothing else would be put off.
+        through.apply(record(lease.clone(), "work", 0)).await.unwrap();
         through.apply(lease.report(act::Continue { steps: vec![], input: input.clone() })).await.unwrap();
         let given = next(&mut assignments, SOON).await;
 

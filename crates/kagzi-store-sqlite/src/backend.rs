@@ -4,7 +4,7 @@ use kagzi_store::{Backend, StoreError, WriteSet};
 
 use crate::{
     controls, db::Db, events, file_lock::FileLock, generations, interventions, labels, notices, nouns, runs,
-    schedules, sound::Check, workers,
+    schedules, sound::Check, topics, workers,
 };
 
 kagzi_store::statements! {
@@ -65,6 +65,7 @@ impl Backend for SqliteBackend {
         schedules::write(&self.db, &set.schedules)?;
         controls::write(&self.db, &set.namespaces, &set.gates)?;
         nouns::write(&self.db, &set.nouns)?;
+        topics::write(&self.db, &set.subscribed, &set.unsubscribed)?;
         let Some(people) = &set.people else { return Ok(()) };
         interventions::write(&self.db, &people.questions)?;
         notices::write(&self.db, people)

@@ -28,6 +28,7 @@ mod schedules;
 mod sound;
 mod sqlite;
 mod store;
+mod topics;
 #[cfg(feature = "turso")]
 mod turso;
 mod value;
@@ -56,6 +57,7 @@ pub const STATEMENTS: &[&[kagzi_store::StatementEntry]] = &[
     interventions::STATEMENTS,
     notices::STATEMENTS,
     nouns::STATEMENTS,
+    topics::STATEMENTS,
     retention::STATEMENTS,
     runs::STATEMENTS,
     schedules::STATEMENTS,

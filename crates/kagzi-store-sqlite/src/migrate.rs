@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0011_generations.sql"),
     include_str!("../migrations/0012_nouns.sql"),
     include_str!("../migrations/0013_people.sql"),
+    include_str!("../migrations/0014_events_published.sql"),
 ];
 
 /// Its rows are rewritten before it counts as done.

@@ -80,6 +80,15 @@ impl NounRows for SqliteBackend {
     async fn load_noun(&mut self, key: &NounKey) -> Result<Option<NounRow>, StoreError> {
         self.db().first(LOAD_NOUN, bind![key.namespace, key.kind, key.id], read)
     }
+
+    async fn nouns_of(
+        &mut self,
+        namespace: &Name,
+        kind: &str,
+        limit: usize,
+    ) -> Result<Vec<NounRow>, StoreError> {
+        self.db().all(NOUNS_BEHIND, bind![namespace, kind, Name::empty(), limit], read)
+    }
 }
 
 /// Nouns of a kind behind one of them.

@@ -3,6 +3,7 @@
 mod compare;
 mod entities;
 mod moves;
+mod people;
 mod player;
 mod world;
 

@@ -2,14 +2,16 @@
 //! its history does not grow.
 
 use kagzi_model::{
-    ClosePolicy, Command, Event, EventKind, Journal, JournalState, LeaseRef, Payload, Projection, Rejection,
-    Reply, RunId, RunKey, StartRun, Started, State, StepResult, Waited, act, child_channel,
+    ClosePolicy, Command, Event, EventKind, Journal, JournalState, LeaseRef, OnFailure, Ordered, Payload,
+    Projection, Rejection, Reply, RunId, RunKey, StartRun, Started, State, Status, StepResult, Waited, act,
+    child_channel,
 };
 use kagzi_store::{Assignment, EventFilter, EventRequest, OLD_ROWS_MAX, RunFilter, SweepKind};
 
 use crate::{
     Stage, Standing,
     children::{began, child},
+    replay_law::reopen,
     signals::{TOLD_BEFORE, signal, wait},
     stage::{LEASE_MS, step},
 };
@@ -31,9 +33,15 @@ async fn leased(stage: &Stage) -> (Standing, RunId, LeaseRef) {
 }
 
 /// Continues, and is given the run again.
-async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+pub(crate) async fn on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
     stage.ok(continued(lease, input)).await;
     standing.next().await.lease()
+}
+
+/// The same after a step: a run that does nothing but continue is put off.
+async fn work_on(stage: &Stage, standing: &mut Standing, lease: &LeaseRef, input: &str) -> LeaseRef {
+    stage.ok(stage.record(lease, "work", b"done")).await;
+    on(stage, standing, lease, input).await
 }
 
 /// The journal as a worker gets it: the living generation, and what it took along.
@@ -113,7 +121,7 @@ pub async fn what_a_run_was_started_with_stays(stage: Stage) {
     let run = stage.start_with(start.clone()).await;
     let mut lease = standing.next().await.lease();
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     // The very first input is what a start with the same business id is compared with.
@@ -133,14 +141,14 @@ pub async fn unread_signals_are_taken_generations_later_with_what_they_said(stag
         stage.ok(signal(&stage, run, "item", id)).await;
     }
     for generation in 2..6 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.sweep(RETENTION).await;
 
     stage.ok(wait(&lease, "first", "item", None)).await;
     assert_eq!(taken(&stage, run).await, ["tea"]);
-    lease = on(&stage, &mut standing, &lease, "6").await;
-    lease = on(&stage, &mut standing, &lease, "7").await;
+    lease = work_on(&stage, &mut standing, &lease, "6").await;
+    lease = work_on(&stage, &mut standing, &lease, "7").await;
     stage.ok(wait(&lease, "second", "item", None)).await;
     stage.ok(signal(&stage, run, "item", "plates")).await;
     stage.ok(wait(&lease, "third", "item", None)).await;
@@ -324,11 +332,34 @@ pub async fn children_are_the_runs_own_in_every_generation(stage: Stage) {
     assert!(matches!(stage.run(bill).await.state, State::Failed { .. }), "{:?}", stage.run(bill).await.state);
 }
 
+pub async fn what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation(
+    stage: Stage,
+) {
+    let mut standing = stage.stand_by(1).await;
+    let mut start = stage.new_run("order-1");
+    start.options.on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
+    let run = stage.start_with(start).await;
+    stage.ok(stage.fail(&standing.next().await.lease())).await;
+    stage.ok(reopen(&stage, run, None, Some("request-1"))).await;
+    assert_eq!(stage.run(run).await.attempts, 1);
+
+    let lease = standing.next().await.lease();
+    let lease = on(&stage, &mut standing, &lease, "2").await;
+    assert_eq!(stage.run(run).await.attempts, 0, "a new generation has failed at nothing");
+    stage.ok(stage.fail(&lease)).await;
+
+    let handlers = stage.event_names(run).await.into_iter().filter(|name| name == "handler_started").count();
+    assert_eq!(handlers, 1, "it had its handler");
+    let repeated = stage.ok(reopen(&stage, run, None, Some("request-1"))).await;
+    let status = Status::Failed;
+    assert_eq!(repeated, Reply::Ordered(Ordered { status, already: true }), "carried out before");
+}
+
 pub async fn a_run_that_continued_goes_with_all_that_belongs_to_it(stage: Stage) {
     let (mut standing, run, mut lease) = leased(&stage).await;
     stage.ok(signal(&stage, run, "item", "tea")).await;
     for generation in 2..5 {
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
     stage.ok(stage.complete(&lease)).await;
     stage.clock.advance(std::time::Duration::from_millis((91 * DAY_MS).cast_unsigned()));
@@ -357,7 +388,7 @@ pub async fn a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_
         };
         let piece = stage.store.history(&stage.namespace, run, &request).await.unwrap();
         seen.extend(piece.events);
-        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+        lease = work_on(&stage, &mut standing, &lease, &generation.to_string()).await;
     }
 
     let numbers: Vec<u64> = seen.iter().map(|event| event.seq).collect();

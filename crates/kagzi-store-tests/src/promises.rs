@@ -5,7 +5,12 @@ use kagzi_model::{
     RunKey, Signalled, State, Waited, act, journal, limits::VALUES_MAX,
 };
 
-use crate::{Stage, replay_law::park, signals::wait, stage::step};
+use crate::{
+    Stage,
+    replay_law::{park, reopen},
+    signals::wait,
+    stage::step,
+};
 
 const CHANNEL: &str = "~promise/payment";
 const TOLD: Reply = Reply::Signalled(Signalled { already: false });
@@ -166,6 +171,29 @@ pub async fn a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_th
     let entries = journal(&stage.events(run).await);
     assert!(entries.iter().any(|entry| &*entry.path == "payment" && entry.silent), "replay is told the same");
     assert_eq!(stage.ok(beat(&stage, run)).await, Reply::Done(Done::BEFORE), "too late");
+}
+
+pub async fn a_promise_that_has_failed_is_told_again_to_a_run_that_is_retried(stage: Stage) {
+    let mut standing = stage.stand_by(1).await;
+    let run = stage.start("order-1").await;
+    let lease = standing.next().await.lease();
+    stage.ok(make(&lease, None, None)).await;
+    let declined = Failure::new("DECLINED", "no money");
+    stage.ok(complete(&stage, run, None, Some(declined.clone()))).await;
+    let first = stage.ok(wait(&lease, "payment", CHANNEL, None)).await;
+    let failed = act::Fail { failure: declined.clone(), step: Some("payment".into()) };
+    stage.ok(lease.report(failed)).await;
+
+    stage.ok(reopen(&stage, run, None, None)).await;
+    let heir = standing.next().await.lease();
+    let again = stage.ok(wait(&heir, "payment", CHANNEL, None)).await;
+
+    // Nobody can complete it a second time, so whoever waits for it again would wait for ever.
+    let said = |reply: Reply| match reply {
+        Reply::Waited(Waited::Taken { seq, failure, .. }) => (seq, failure),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(said(again), said(first));
 }
 
 pub async fn the_last_value_counts_and_a_replay_sets_nothing_again(stage: Stage) {

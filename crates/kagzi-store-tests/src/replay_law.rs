@@ -7,7 +7,11 @@ use kagzi_model::{
 };
 use kagzi_model::{LeaseRef, Payload, StepRef, StepResult};
 
-use crate::{LEASE_MS, Stage, Standing, stage::step};
+use crate::{
+    LEASE_MS, Stage, Standing,
+    generations::{continued, on},
+    stage::step,
+};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -53,7 +57,7 @@ fn fail_with(lease: &LeaseRef, path: &str) -> Command {
     lease.report(act::Fail { failure, step: Some(path.into()) })
 }
 
-fn reopen(stage: &Stage, run: RunId, from: Option<&str>, request: Option<&str>) -> Command {
+pub(crate) fn reopen(stage: &Stage, run: RunId, from: Option<&str>, request: Option<&str>) -> Command {
     let namespace = stage.namespace.clone();
     RunKey::new(namespace, run).order(
         Author::new("tester", ""),
@@ -182,6 +186,41 @@ pub async fn a_run_that_parks_without_progress_is_put_off_and_then_paused(stage:
     stage.ok(stage.resume(run)).await;
     lease = standing.next().await.lease();
     stage.ok(stage.complete(&lease)).await;
+}
+
+pub async fn a_run_that_does_nothing_but_continue_is_put_off_and_then_paused(stage: Stage) {
+    let (run, mut lease, mut standing) = leased(&stage).await;
+    // One that does something in between may go on for ever, at any speed.
+    for generation in 0..20 {
+        stage.ok(stage.record(&lease, "work", b"done")).await;
+        lease = on(&stage, &mut standing, &lease, &generation.to_string()).await;
+    }
+
+    let mut delays = Vec::new();
+    loop {
+        stage.ok(continued(&lease, "again")).await;
+        // Due at once, it is leased again in the same commit.
+        let delay_ms = match stage.run(run).await.state {
+            State::Leased(_) => 0,
+            State::Waiting(parked) => parked.at.map_or(0, |at| at.remaining_ms(stage.now())),
+            State::Paused { .. } => break,
+            other => panic!("the run is {other:?}"),
+        };
+        delays.push(delay_ms);
+        assert!(delays.len() < 50, "the run spins");
+        stage.pass_ms(delay_ms as u64);
+        lease = standing.next().await.lease();
+    }
+
+    assert_eq!(delays, [0, 0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000]);
+    let paused = stage.run(run).await.state;
+    assert!(matches!(&paused, State::Paused { by, .. } if &**by == "spin"), "{paused:?}");
+    assert_eq!(stage.event_names(run).await.last().map(String::as_str), Some("run_paused"));
+    stage.ok(stage.resume(run)).await;
+    lease = standing.next().await.lease();
+    lease = on(&stage, &mut standing, &lease, "once more").await;
+    stage.ok(stage.complete(&lease)).await;
+    assert_eq!(stage.run(run).await.state, State::Completed);
 }
 
 pub async fn a_park_after_progress_is_not_put_off(stage: Stage) {

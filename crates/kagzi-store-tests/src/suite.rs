@@ -129,6 +129,7 @@ macro_rules! conformance {
                 a_closed_sleep_that_is_named_again_wakes_the_run,
                 a_step_that_was_dropped_while_it_ran_is_not_timed_out,
                 a_run_that_parks_without_progress_is_put_off_and_then_paused,
+                a_run_that_does_nothing_but_continue_is_put_off_and_then_paused,
                 a_park_after_progress_is_not_put_off,
                 the_journal_knows_the_order_in_which_the_function_was_told,
                 several_results_are_recorded_together_or_not_at_all,
@@ -136,6 +137,10 @@ macro_rules! conformance {
                 a_run_retried_by_policy_executes_again_only_what_failed_it,
                 a_run_goes_on_from_an_earlier_failure_only_if_nothing_else_came_after_it,
                 a_request_to_go_on_is_carried_out_once,
+            }
+            scopes {
+                a_recorded_scope_stands_for_everything_that_lies_in_it,
+                the_journal_of_a_thousand_scopes_has_a_thousand_entries,
             }
             children {
                 a_child_is_there_with_the_record_of_its_start_and_sent_twice_it_is_one,
@@ -185,12 +190,37 @@ macro_rules! conformance {
                 a_cancelled_parent_of_very_many_closes_them_in_bounded_pieces,
                 a_thousand_children_that_end_at_once_wake_their_parent_once,
             }
+            events_published {
+                an_event_reaches_every_run_that_waits_for_it_and_no_other,
+                an_event_counts_once_by_its_id_on_its_topic,
+                a_run_that_waits_later_finds_what_was_published_since_it_was_created,
+                an_event_is_kept_as_long_as_it_is_said_and_goes_then,
+                an_event_that_nobody_delivered_in_time_still_reaches_who_waited,
+                an_event_for_a_run_that_is_executed_is_hinted_and_taken_when_the_code_asks,
+                an_event_and_the_timeout_at_the_same_instant_have_one_winner,
+                a_wait_that_the_code_dropped_hears_of_nothing_until_it_comes_by_again,
+                a_run_that_has_ended_is_forgotten_and_one_that_goes_on_again_finds_what_is_kept,
+                a_run_that_continues_hears_of_no_event_twice,
+                many_runs_hear_of_many_events_in_their_order_and_of_each_once,
+                two_waits_of_one_run_take_two_events,
+                a_disabled_namespace_publishes_nothing_and_answers_repeats,
+                an_event_in_the_commit_of_the_wait_is_heard_once,
+                kept_events_are_listed_both_ways_and_by_topic,
+                a_unary_wait_is_answered_with_what_is_kept_or_parked,
+            }
+            triggers {
+                a_trigger_starts_one_run_per_event_of_its_topic_and_key,
+                triggers_are_bounded_and_one_too_many_is_refused,
+                a_failed_run_is_published_in_its_commit_where_a_trigger_wants_it_and_else_not,
+                a_run_that_waits_for_failures_hears_of_a_timeout,
+            }
             promises {
                 a_promise_is_completed_once_early_or_late,
                 a_parked_run_goes_on_in_the_commit_that_completes_its_promise,
                 who_has_no_right_to_a_promise_learns_and_changes_nothing,
                 the_time_of_a_promise_counts_from_when_it_was_made,
                 a_promise_lives_as_long_as_its_signs_of_life_and_is_silent_after_them,
+                a_promise_that_has_failed_is_told_again_to_a_run_that_is_retried,
                 the_last_value_counts_and_a_replay_sets_nothing_again,
             }
             start_signals {
@@ -215,6 +245,7 @@ macro_rules! conformance {
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
                 children_are_the_runs_own_in_every_generation,
+                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }

@@ -10,6 +10,7 @@ mod nouns;
 mod retention;
 mod runs;
 mod schedules;
+mod topics;
 mod workers;
 
 use std::future::Future;
@@ -29,6 +30,7 @@ pub use nouns::NounRows;
 pub use retention::{RetentionRows, RetireQuery};
 pub use runs::{DueKey, DueQuery, DueRun, FoundBusiness, Loaded, QueueKey, RunRows};
 pub use schedules::{DueSchedule, ScheduleRows};
+pub use topics::{SubscriptionRow, TopicRows};
 pub use workers::{LoadedWorker, LoadedWorkers, WorkerRows, WorkersQuery};
 
 /// Changed rows of one kind, to be written in this order.
@@ -88,6 +90,10 @@ pub struct WriteSet {
     /// Guarded by the versions of their namespaces.
     pub gates: Changes<Gate>,
     pub nouns: Changes<NounRow>,
+    /// Waits for events that were opened: a row that is there already stays.
+    pub subscribed: Vec<SubscriptionRow>,
+    /// Waits for events that are over: a row that is gone already is no error.
+    pub unsubscribed: Vec<SubscriptionRow>,
     /// Questions to people and the outbox; none in nearly every batch.
     pub people: Option<Box<PeopleSet>>,
 }
@@ -104,6 +110,8 @@ impl WriteSet {
             && self.namespaces.is_empty()
             && self.gates.is_empty()
             && self.nouns.is_empty()
+            && self.subscribed.is_empty()
+            && self.unsubscribed.is_empty()
             && self.people.is_none()
     }
 }
@@ -111,7 +119,15 @@ impl WriteSet {
 /// One connection that writes. Between `begin` and `commit` it sees its own writes; after `commit` returns
 /// `Ok` they survive a power cut; after an error or `rollback` none of them exists.
 pub trait Backend:
-    RunRows + WorkerRows + ScheduleRows + ControlRows + NounRows + InterventionRows + RetentionRows + 'static
+    RunRows
+    + WorkerRows
+    + ScheduleRows
+    + ControlRows
+    + NounRows
+    + TopicRows
+    + InterventionRows
+    + RetentionRows
+    + 'static
 {
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn commit(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -147,6 +147,8 @@ pub trait Observer: Send + Sync + 'static {
     /// A schedule has something to do at this time, perhaps before any that was known. `changed`: because a
     /// person changed it, so that other servers do not know either.
     fn schedule_due(&self, _at: Timestamp, _changed: bool) {}
+    /// An event was published: those who wait for it are to be told.
+    fn events_due(&self) {}
     /// A question to a person has something to do at this time, perhaps before any that was known.
     fn question_due(&self, _at: Timestamp) {}
     /// Runs of these keys are due, or will be, and no worker here took them: another server may have room.

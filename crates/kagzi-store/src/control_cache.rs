@@ -10,6 +10,7 @@ use crate::{
     fold::LeaseMove,
     hash::{HashMap, HashSet},
     table::Table,
+    topics::TopicMemory,
 };
 
 /// Namespaces that are remembered.
@@ -26,6 +27,8 @@ pub struct ControlCache {
     gated: HashSet<Name>,
     /// Runs leased behind gates with a limit, as of this moment of the batch.
     leased: HashMap<GateKey, u32>,
+    /// What is remembered about topics of events.
+    pub topics: TopicMemory,
 }
 
 impl ControlCache {

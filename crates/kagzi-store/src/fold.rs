@@ -2,6 +2,7 @@
 
 mod asking;
 mod label_rows;
+mod listening;
 mod released;
 mod touched;
 
@@ -16,7 +17,8 @@ use kagzi_model::{
 };
 
 use crate::{
-    Continued, EventRow, Finished, LostLease, Outcome, QueueKey, RunKey, SignalNotice, WriteSet,
+    Continued, EventRow, Finished, LostLease, Outcome, QueueKey, RunKey, SignalNotice, SubscriptionRow,
+    WriteSet,
     cache::{Cache, Entry},
     hash::{HashMap, HashSet},
     turn::Asking,
@@ -43,6 +45,7 @@ pub struct Fold<'a> {
     inputs: HashMap<RunId, (u32, Payload)>,
     events: Vec<EventRow>,
     continued: Vec<Continued>,
+    listening: listening::Listening,
     pub touched: Touched,
     /// Commands on other runs that belong to decisions of this batch.
     pub follow: Vec<Command>,
@@ -94,6 +97,7 @@ impl<'a> Fold<'a> {
             inputs: HashMap::default(),
             events: Vec::new(),
             continued: Vec::new(),
+            listening: listening::Listening::default(),
             touched: Touched::default(),
             follow: Vec::new(),
             failed: Vec::new(),
@@ -218,6 +222,16 @@ impl<'a> Fold<'a> {
         }
     }
 
+    /// Whether this batch may have opened waits for events.
+    pub fn has_opened_waits(&self) -> bool {
+        !self.listening.is_idle()
+    }
+
+    /// The waits for events that this batch has opened and that are open.
+    pub fn opened_waits(&self) -> Vec<SubscriptionRow> {
+        self.listening.opened(self.cache)
+    }
+
     /// Adds a line to the history of a run that this batch has changed.
     pub fn append(&mut self, id: RunId, kind: EventKind) {
         let entry = self.cache.get_mut(id).expect("a changed run is known");
@@ -250,6 +264,7 @@ impl<'a> Fold<'a> {
         }
         let id = command.run.id;
         self.certain.insert(id);
+        self.listening.before(id, self.cache);
         let before = match (&command.act, run) {
             (Act::Start(start), run) => {
                 let run = run.expect("a start that changes something makes a run");
@@ -317,6 +332,7 @@ impl<'a> Fold<'a> {
             let namespace = entry.aggregate.run.namespace.clone();
             self.events.push(EventRow { namespace, run: id, event });
         }
+        self.listening.after(id, &entry.aggregate);
         if !asked.is_empty() || entry.aggregate.mail.is_some() {
             asking::note(command, asked, &entry.aggregate, &mut self.asking);
         }
@@ -383,6 +399,7 @@ impl<'a> Fold<'a> {
             run.version += 1;
             run.clone()
         };
+        let (subscribed, unsubscribed) = self.listening.drain(self.cache);
         let labels = self.relabelled.drain().flat_map(|id| label_rows(id, self.cache)).collect();
         let set = WriteSet {
             unnamed: std::mem::take(&mut self.unnamed),
@@ -391,6 +408,8 @@ impl<'a> Fold<'a> {
             events: std::mem::take(&mut self.events),
             continued: std::mem::take(&mut self.continued),
             labels,
+            subscribed,
+            unsubscribed,
             ..WriteSet::default()
         };
         self.dirty.clear();

@@ -34,6 +34,7 @@ mod statements;
 mod stats;
 mod store;
 mod table;
+mod topics;
 mod turn;
 mod worker_cache;
 
@@ -41,8 +42,8 @@ pub use aside::{Aside, AsideNote, AsideRow};
 pub use backend::{
     Backend, Changes, Continued, ControlRows, DueKey, DueQuery, DueQuestion, DueRun, DueSchedule, EventRow,
     FoundBusiness, InterventionRows, LabelRow, Loaded, LoadedWorker, LoadedWorkers, NounRows, OLD_ROWS_MAX,
-    PeopleSet, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows, WorkerRows, WorkersQuery,
-    WriteSet,
+    PeopleSet, QueueKey, RetentionRows, RetireQuery, RunRows, ScheduleRows, SubscriptionRow, TopicRows,
+    WorkerRows, WorkersQuery, WriteSet,
 };
 pub use census::{Census, DueCount, QueueCount, WaitCount, WorkerCount};
 pub use clock::{Carried, Clock, Correction, LEAP_MIN, ManualClock, SystemClock, TimeSource};
@@ -70,4 +71,5 @@ pub use schedules::{ScheduleFilter, ScheduleReads, ScheduleReply};
 pub use statements::StatementEntry;
 pub use stats::LaneStats;
 pub use store::Store;
+pub use topics::{EventPlace, ListedEvent, Room, TopicReads};
 pub use turn::SweepKind;

@@ -7,16 +7,17 @@ mod reads;
 mod retention;
 mod runs;
 mod schedules;
+mod topics;
 mod workers;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use kagzi_model::{
-    Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, NounKey, NounRow, Payload, Run,
-    RunId, Timestamp, Worker, WorkerId,
+    Aggregate, Entity, Event, EventKind, Gate, GateKey, Name, Namespace, NounKey, NounRow, Payload,
+    PublishedEvent, Run, RunId, Timestamp, TopicKey, Worker, WorkerId,
     intervention::{Intervention, InterventionKey, Notice},
     schedule::{Schedule, ScheduleKey},
 };
@@ -25,7 +26,7 @@ use parking_lot::RwLock;
 use self::reads::cut_page;
 use crate::{
     Backend, Changes, Clock, Lane, LaneOptions, Observer, QueueKey, RunFilter, RunKey, Store, StoreError,
-    WriteSet,
+    SubscriptionRow, WriteSet,
 };
 
 pub use reads::MemoryReads;
@@ -41,6 +42,8 @@ struct Tables {
     namespaces: BTreeMap<Name, Namespace>,
     gates: BTreeMap<GateKey, Gate>,
     nouns: BTreeMap<NounKey, NounRow>,
+    published: BTreeMap<(TopicKey, Timestamp), PublishedEvent>,
+    subscriptions: BTreeSet<SubscriptionRow>,
     interventions: BTreeMap<InterventionKey, Intervention>,
     notices: BTreeMap<(Name, Name), Notice>,
 }
@@ -157,6 +160,10 @@ impl Backend for MemoryBackend {
                 return broken("an event with this number");
             }
         }
+        for row in set.unsubscribed {
+            tables.subscriptions.remove(&row);
+        }
+        tables.subscriptions.extend(set.subscribed);
         write_changes(&mut tables.workers, set.workers)?;
         write_changes(&mut tables.schedules, set.schedules)?;
         write_changes(&mut tables.namespaces, set.namespaces)?;

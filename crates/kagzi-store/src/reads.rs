@@ -5,7 +5,7 @@ use kagzi_model::{Event, Name, Payload, Run, RunId, Timestamp, Worker, WorkerId,
 
 use crate::{
     Census, ControlReads, EventOutline, EventPiece, EventRequest, InterventionReads, NounReads, RunFilter,
-    ScheduleReads, StoreError, WaitCount,
+    ScheduleReads, StoreError, TopicReads, WaitCount,
 };
 
 /// Totals are counted up to here: nobody reads further, and counting a million rows helps nobody.
@@ -13,7 +13,7 @@ pub const TOTAL_MAX: u64 = 10_000;
 
 /// What can be read of a store. Everything is scoped to one namespace.
 #[async_trait]
-pub trait Reads: ControlReads + NounReads + ScheduleReads + InterventionReads {
+pub trait Reads: ControlReads + NounReads + ScheduleReads + TopicReads + InterventionReads {
     /// One run with its payloads.
     async fn run(&self, namespace: &Name, id: RunId) -> Result<Option<RunView>, StoreError>;
     /// Those of these runs that are there and have not ended, in any order: for whoever waits for an end,

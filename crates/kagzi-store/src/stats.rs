@@ -22,6 +22,15 @@ pub struct LaneStats {
     pub signals_repeated: AtomicU64,
     pub signals_full: AtomicU64,
     pub signals_refused: AtomicU64,
+    /// Events that were published, that had been published before, and that were refused.
+    pub events_published: AtomicU64,
+    pub events_repeated: AtomicU64,
+    pub events_refused: AtomicU64,
+    /// How often a run was told of one, and how many have expired.
+    pub events_delivered: AtomicU64,
+    pub events_expired: AtomicU64,
+    /// Runs that triggers started.
+    pub trigger_starts: AtomicU64,
     pub events: AtomicU64,
     pub leases: AtomicU64,
     pub leases_lost: AtomicU64,
@@ -87,6 +96,12 @@ impl Default for LaneStats {
             signals_repeated: AtomicU64::default(),
             signals_full: AtomicU64::default(),
             signals_refused: AtomicU64::default(),
+            events_published: AtomicU64::default(),
+            events_repeated: AtomicU64::default(),
+            events_refused: AtomicU64::default(),
+            events_delivered: AtomicU64::default(),
+            events_expired: AtomicU64::default(),
+            trigger_starts: AtomicU64::default(),
             events: AtomicU64::default(),
             leases: AtomicU64::default(),
             leases_lost: AtomicU64::default(),

@@ -15,6 +15,8 @@
 //!                                                      the board          each sees those before it
 //! follow_ends               schedules of ended runs    schedules, runs    any answer may end a run, and what
 //!                                                                         starts here may be claimed below
+//! hear_kept_by_opened,      events that are kept       runs, events that  waits that opened and ends of runs are
+//! publish_failures                                     are kept           known only now
 //! count_all_leases,         workers and gates of       counts of leases,  after the last phase that ends
 //! unblock_after_ended_...   leases that moved          the board          leases, before room is asked for
 //! warm_up                   workers that stand by and  cache of workers   a worker that is not known has no
@@ -43,6 +45,7 @@ mod retention;
 mod roomiest;
 mod schedules;
 mod sweep;
+mod topics;
 mod unanswered_leases;
 
 use kagzi_model::{Command, GateKey, Name, NounRow, RunId, Timestamp, WorkerId};
@@ -131,6 +134,7 @@ pub struct Turn<'a, B> {
     schedules: schedules::ScheduleChanges,
     /// Known for this turn alone: other servers change them too.
     nouns: Table<NounRow>,
+    topics: topics::TopicTurn,
     /// Questions to people; only a turn that has to do with any has this.
     people: Option<Box<interventions::People>>,
     counters: counters::TurnCounters,
@@ -185,6 +189,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             lease_moves_counted: 0,
             schedules: schedules::ScheduleChanges::default(),
             nouns: Table::default(),
+            topics: topics::TopicTurn::default(),
             people: None,
             counters: counters::TurnCounters::default(),
             wrote: false,
@@ -236,6 +241,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         self.find_all_business(batch).await?;
         if self.shared {
             Box::pin(self.look_at_workers(batch)).await?;
+            self.lock_named_topics(batch).await?;
         }
         for command in returned {
             // Refused when the run moved on meanwhile: then there is nothing to give back.
@@ -247,6 +253,12 @@ impl<'a, B: Backend> Turn<'a, B> {
         }
         self.follow_going().await?;
         self.follow_ends().await?;
+        if self.fold.has_opened_waits() {
+            Box::pin(self.hear_kept_by_opened()).await?;
+        }
+        if self.has_failures() {
+            Box::pin(self.publish_failures()).await?;
+        }
         self.count_all_leases().await?;
         self.unblock_after_ended_leases().await?;
         if claims {
@@ -297,6 +309,7 @@ impl<'a, B: Backend> Turn<'a, B> {
             Message::Namespace(ask) => ask.answer(Box::pin(self.change_namespace(&ask.request)).await?),
             Message::Gate(ask) => ask.answer(Box::pin(self.change_gate(&ask.request)).await?),
             Message::Noun(ask) => ask.answer(Box::pin(self.change_noun(&*ask.request.0)).await?),
+            Message::Publish(ask) => ask.answer(Box::pin(self.publish(&ask.request)).await?),
             Message::Intervention(ask) => {
                 ask.answer(Box::pin(self.change_intervention(&ask.request)).await?);
             }
@@ -329,6 +342,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         set.namespaces = self.controls.namespaces.drain();
         set.gates = self.controls.gates.drain();
         set.nouns = self.nouns.drain();
+        if !set.subscribed.is_empty() {
+            self.controls.topics.somebody_listens();
+        }
         let people = self.people.as_mut().map(|people| people.drain());
         set.people = people.filter(|people| !people.is_empty()).map(Box::new);
         if set.is_empty() {

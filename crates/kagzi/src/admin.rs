@@ -1,5 +1,6 @@
 //! What operators set and look at: [`Client::admin`].
 
+pub(crate) mod events;
 pub(crate) mod namespace;
 pub(crate) mod namespaces;
 pub(crate) mod queue;
@@ -7,6 +8,7 @@ pub(crate) mod queue_handle;
 pub(crate) mod queues;
 pub(crate) mod registered_worker;
 pub(crate) mod server;
+pub(crate) mod triggers;
 pub(crate) mod workers;
 
 use kagzi_proto::v1;
@@ -15,6 +17,7 @@ use crate::client::Client;
 use crate::client::wire::rpc;
 use crate::error::Error;
 pub use crate::page::Page;
+pub use events::{KeptEvent, KeptEvents};
 pub use namespace::{Namespace, NamespaceField, NamespaceSettings};
 pub use namespaces::Namespaces;
 pub use queue::{Depth, Gate, Queue, QueueType};
@@ -22,6 +25,7 @@ pub use queue_handle::QueueHandle;
 pub use queues::Queues;
 pub use registered_worker::{RegisteredWorker, WorkerStatus};
 pub use server::{Health, ServerInfo, SetAside};
+pub use triggers::{Trigger, Triggers};
 pub use workers::Workers;
 
 /// Namespaces, queues and workers, for operators. Cheap to clone.

@@ -8,6 +8,7 @@
 //! | find runs | [`Client::runs`] |
 //! | tell or ask a run something | [`RunHandle::signal`], [`RunHandle::ask`] |
 //! | complete a promise | [`Client::promise`] |
+//! | publish an event to all runs that wait for it | [`Client::publish`] |
 //! | read what a run publishes | [`RunHandle::value`] |
 
 mod ask;
@@ -18,6 +19,7 @@ pub(crate) mod handle;
 mod outage;
 mod patience;
 mod promise;
+mod publish;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod signal;
@@ -48,6 +50,7 @@ pub use builder::ClientBuilder;
 pub(crate) use calls::{Calls, Repeat, Server};
 pub use handle::{Explanation, RunHandle, Stopped};
 pub use promise::{Completed, PromiseHandle};
+pub use publish::{Publish, PublishedEvent};
 pub use run::{Reason, Run, RunStatus};
 pub use runs::Runs;
 pub use signal::{Signal, Signalled};

@@ -53,6 +53,7 @@
 //! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
 //! | retry it | [`RetryPolicy`], [`StepBuilder::attempts`](workflow::StepBuilder::attempts) |
 //! | wait for somebody's word | [`WorkflowContext::signal`], [`RunHandle::signal`](client::RunHandle::signal) |
+//! | ask a person | [`WorkflowContext::approval`], [`inbox`] |
 //! | sleep | [`WorkflowContext::sleep`] |
 //! | start runs by a timetable | [`Client::schedule`], [`schedule`] |
 //! | execute runs | [`Worker::builder`], [`Worker::register`] |
@@ -101,6 +102,7 @@ pub mod embedded;
 pub mod error;
 mod failure;
 pub mod history;
+pub mod inbox;
 mod limits;
 mod page;
 mod payload;

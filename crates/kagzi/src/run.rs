@@ -4,11 +4,13 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod announced;
+pub(crate) mod call;
 pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod context;
 pub(crate) mod continue_as_new;
 pub(crate) mod ending;
+pub(crate) mod event;
 pub(crate) mod executor;
 pub(crate) mod flight;
 pub(crate) mod gather;
@@ -28,6 +30,7 @@ pub(crate) mod published;
 pub(crate) mod question;
 pub(crate) mod race;
 pub(crate) mod request;
+pub(crate) mod scope;
 pub(crate) mod signal;
 mod signal_run;
 pub(crate) mod sleep;

@@ -34,7 +34,8 @@ mod waiting;
 #[doc(hidden)]
 pub use crash::crash_on_file;
 pub use crash::{
-    CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere, crash_while_signalled,
+    CrashReport, CrashTrial, Crashes, crash_after_every_report, crash_everywhere,
+    crash_everywhere_while_signalled, crash_while_signalled,
 };
 pub use engine::TestEngine;
 pub use history::History;

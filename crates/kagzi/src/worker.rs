@@ -7,6 +7,7 @@ pub(crate) mod handlers;
 mod in_flight;
 mod incoming;
 mod link;
+pub(crate) mod observer;
 mod outbox;
 mod session;
 mod session_thread;

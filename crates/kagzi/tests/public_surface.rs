@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("anyhow", "the error of workflow functions and steps; 1.x, and every error converts into it"),
     ("serde", "what inputs and results must implement; 1.x"),
     ("serde_json", "details of failures and events are JSON of any shape; 1.x"),
+    ("schemars", "the trait from which ctx.input takes the form that it asks for; 1.x"),
     ("bytes", "payloads are shared and not copied; 1.x"),
     ("uuid", "what ctx.uuid() answers with; 1.x"),
     ("futures_util", "Stream, the trait of lists that are read row by row; there is none in std"),

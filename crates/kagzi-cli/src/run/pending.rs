@@ -8,7 +8,7 @@ use crate::time_text;
 use jiff::Timestamp;
 use kagzi::client::{Run, RunHandle};
 use kagzi_model::history::{OpenWait, pending};
-use kagzi_model::{PROMISE_CHANNEL, Wait, child_of};
+use kagzi_model::{PROMISE_CHANNEL, Topic, Wait, child_of};
 use serde::Serialize;
 
 /// Without one of these a run has nothing that it could wait for.
@@ -119,10 +119,14 @@ impl From<OpenWait> for WaitView {
         let (kind, what) = match &wait {
             Wait::Timer { .. } => ("timer", None),
             Wait::Retry { failure, .. } => ("retry", Some(failure.message.clone())),
-            Wait::Signal { channel, .. } => match channel.strip_prefix(PROMISE_CHANNEL) {
-                Some(name) => ("promise", Some(name.to_owned())),
-                None => ("signal", Some(channel.to_string())),
-            },
+            Wait::Signal { channel, .. } => {
+                match (channel.strip_prefix(PROMISE_CHANNEL), Topic::of_channel(channel)) {
+                    (Some(name), _) => ("promise", Some(name.to_owned())),
+                    (None, Some(topic)) => ("event", Some(topic.words())),
+                    (None, None) => ("signal", Some(channel.to_string())),
+                }
+            }
+            Wait::Person { .. } => ("person", None),
             Wait::Child { channel, .. } => ("child", child_of(channel).map(|child| child.to_string())),
         };
         WaitView { step: step.to_string(), kind, what, since: read_time(since), until }

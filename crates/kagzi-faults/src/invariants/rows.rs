@@ -77,6 +77,38 @@ pub fn by_run(events: Vec<EventRow>) -> HashMap<String, Vec<Event>> {
 /// take.
 pub const MUST_BE_NONE: &[(&str, &str)] = &[
     (
+        "I19: a question is open whose run has ended or is gone",
+        "SELECT count(*) FROM interventions
+         WHERE state IN (1, 2)
+           AND NOT EXISTS (SELECT 1 FROM runs
+                           WHERE runs.namespace_id = interventions.namespace_id
+                             AND runs.run_id = interventions.run_id
+                             AND runs.finished_at IS NULL)",
+    ),
+    (
+        "I19: a run waits for a person, and nobody can answer",
+        "SELECT count(*) FROM runs
+         WHERE state LIKE '{\"is\":\"person\"%'
+           AND NOT EXISTS (SELECT 1 FROM interventions
+                           WHERE interventions.namespace_id = runs.namespace_id
+                             AND interventions.run_id = runs.run_id
+                             AND interventions.state IN (1, 2))",
+    ),
+    (
+        "I20: a notice is about a question that is not there",
+        "SELECT count(*) FROM notices
+         WHERE NOT EXISTS (SELECT 1 FROM interventions
+                           WHERE interventions.namespace_id = notices.namespace_id
+                             AND interventions.intervention_id = notices.intervention_id)",
+    ),
+    (
+        "I20: something is still to be sent about a closed question but that it is closed",
+        "SELECT count(*) FROM notices
+         JOIN interventions ON interventions.namespace_id = notices.namespace_id
+          AND interventions.intervention_id = notices.intervention_id
+         WHERE interventions.state > 2 AND notices.next_at IS NOT NULL AND notices.message <> 4",
+    ),
+    (
         "two runs share a business id",
         "SELECT count(*) FROM
             (SELECT 1 FROM runs WHERE business_id IS NOT NULL

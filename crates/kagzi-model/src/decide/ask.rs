@@ -57,7 +57,15 @@ impl Rule for Ask {
         if let Some(signal) = mail.and_then(|mail| mail.next(&channel)) {
             let (received, id, failure) = (Some(signal.seq), signal.id.clone(), signal.failure.clone());
             let reply = Waited::Taken { seq: signal.seq, id: id.clone(), failure: failure.clone() };
-            let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
+            let event = EventKind::WaitEnded {
+                step: path,
+                position,
+                channel,
+                id,
+                received,
+                failure,
+                published: None,
+            };
             let change = Change::event(event, None, reply);
             return Ok(Change { run: lease_guard::progressed(seen), ..change });
         }

@@ -57,7 +57,9 @@ impl Rule for AwaitSignal {
                 let (id, failure) = (Name::from("again"), Some(failure.clone()));
                 let reply = Waited::Taken { seq, id: id.clone(), failure: failure.clone() };
                 let (received, channel) = (Some(seq), channel.clone());
-                let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
+                let (step, published) = (path, None);
+                let event =
+                    EventKind::WaitEnded { step, position, channel, id, received, failure, published };
                 return Ok(Change::event(event, None, reply));
             }
             // Its failure was forgiven: the code waits anew.
@@ -75,7 +77,8 @@ impl Rule for AwaitSignal {
             let (received, id, failure) = (Some(signal.seq), signal.id.clone(), signal.failure.clone());
             let reply = Waited::Taken { seq: signal.seq, id: id.clone(), failure: failure.clone() };
             let channel = channel.clone();
-            let event = EventKind::WaitEnded { step: path, position, channel, id, received, failure };
+            let (step, published) = (path, None);
+            let event = EventKind::WaitEnded { step, position, channel, id, received, failure, published };
             let change = Change::event(event, None, reply);
             return Ok(Change { run: lease_guard::progressed(seen), ..change });
         }

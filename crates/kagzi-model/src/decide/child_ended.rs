@@ -42,7 +42,7 @@ impl Rule for ChildEnded {
         }
         let channel = child_channel(self.child);
         let payload = Some(payload.unwrap_or_else(|| Payload::new(&b""[..])));
-        let told = Told { channel: &channel, id: &self.id, payload, failure };
+        let told = Told { channel: &channel, id: &self.id, payload, failure, published: None };
         Ok(deliver(now, seen, told).replying(Done::NOW))
     }
 

@@ -28,9 +28,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_000);
 
-    /// A leased run whose history weighs so much.
-    fn leased(bytes: u64) -> Aggregate {
-        let start = Command::start(StartRun {
+    fn start(signals: Vec<act::Signal>) -> Command {
+        Command::start(StartRun {
             namespace: Name::from("default"),
             id: RunId(Uuid::from_u128(1)),
             business_id: Some(Name::from("order-1")),
@@ -40,14 +39,32 @@ mod tests {
             deadline_at: None,
             options: RunOptions::default(),
             labels: Default::default(),
-            signals: Vec::new(),
-        });
-        let run = decide(NOW, None, None, &start).unwrap().run.unwrap();
+            signals,
+        })
+    }
+
+    /// A leased run whose history weighs so much.
+    fn leased(bytes: u64) -> Aggregate {
+        let run = decide(NOW, None, None, &start(Vec::new())).unwrap().run.unwrap();
         let worker = WorkerId(Uuid::from_u128(2));
         let lease = Lease { worker, since: NOW, until: Timestamp(9_000_000), step_timeout_at: None };
         let mut seen = Aggregate::new(Run { state: State::Leased(lease), epoch: 1, ..run }, 1);
         seen.weigh(&EventKind::RunStarted, bytes);
         seen
+    }
+
+    #[test]
+    fn signals_of_a_start_that_fit_one_by_one_and_not_together_are_all_refused() {
+        let (seen, input) = (leased(HISTORY_BYTES_MAX - 10), Payload::new("1"));
+        let signal = |id: &str| {
+            let (channel, id, payload) = (Name::from("item"), Name::from(id), Payload::new(vec![7; 6]));
+            act::Signal { channel, id, payload, failure: None }
+        };
+        let tell = |signals| decide(NOW, Some(&seen), Some(&input), &start(signals));
+
+        assert_eq!(tell(vec![signal("tea")]).unwrap().follow.len(), 1);
+        let both = tell(vec![signal("tea"), signal("milk")]);
+        assert!(matches!(both, Err(Rejection::HistoryTooLarge { .. })), "{both:?}");
     }
 
     fn lease(seen: &Aggregate) -> LeaseRef {

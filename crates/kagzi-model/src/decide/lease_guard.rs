@@ -35,11 +35,15 @@ pub fn known_step<'a>(seen: &'a Aggregate, step: &StepRef) -> Result<Option<&'a 
     }
 }
 
-/// The same for a step that may be new. Refuses the one that would be too many.
+/// The same for a step that may be new. Refuses the one that would be too many, and what lies in a scope
+/// that was recorded as one: no replay would ever hear of it.
 pub fn known_or_new_step<'a>(seen: &'a Aggregate, step: &StepRef) -> Result<Option<&'a Step>, Rejection> {
     let (known, count) = (known_step(seen, step)?, seen.steps.len());
     if known.is_none() && count >= STEPS_PER_RUN_MAX {
         return Err(Rejection::TooManySteps { run: seen.run.id, count, max: STEPS_PER_RUN_MAX });
+    }
+    if seen.is_in_recorded_scope(&step.path) {
+        return Err(Rejection::StepDecided { step: step.path.clone() });
     }
     Ok(known)
 }

@@ -271,6 +271,7 @@ fn signalled<'a>(then: &Aggregate, steps: &[&'a Step], wake: Wake) -> (Vec<(Even
             id: signal.id.clone(),
             received: Some(signal.seq),
             failure: signal.failure.clone(),
+            published: None,
         };
         (event, step)
     };

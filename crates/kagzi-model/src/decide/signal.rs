@@ -43,7 +43,8 @@ impl Rule for Signal {
             }
         }
         history_bound::check(seen, payload.data.len())?;
-        let told = Told { channel, id, payload: Some(payload.clone()), failure: failure.clone() };
+        let (payload, failure) = (Some(payload.clone()), failure.clone());
+        let told = Told { channel, id, payload, failure, published: None };
         Ok(deliver(now, seen, told).replying(Signalled { already: false }))
     }
 
@@ -58,17 +59,19 @@ pub struct Told<'a> {
     pub id: &'a Name,
     pub payload: Option<Payload>,
     pub failure: Option<Failure>,
+    /// Of a published event: its place on its topic.
+    pub published: Option<Timestamp>,
 }
 
 /// A parked run whose wait is open goes on with it, or with the last of its waits if it asked for that.
 /// Everybody else finds it when a wait opens or asks again.
 pub fn deliver(now: Timestamp, seen: &Aggregate, told: Told<'_>) -> Change<()> {
-    let Told { channel, id, payload, failure } = told;
+    let Told { channel, id, payload, failure, published } = told;
     let run = &seen.run;
     let parked = run.state.parked().filter(|parked| parked.step.is_some());
     let (Some(parked), Some(step)) = (parked, seen.waits_on(channel)) else {
         let (channel, id) = (channel.clone(), id.clone());
-        return Change::event(EventKind::SignalReceived { channel, id, failure }, payload, ());
+        return Change::event(EventKind::SignalReceived { channel, id, failure, published }, payload, ());
     };
     debug_assert!(matches!(step.state, StepState::Waiting(_)));
     let wakes = parked.wake.is_reached(failure.is_some(), seen.open_len().saturating_sub(1));
@@ -79,6 +82,7 @@ pub fn deliver(now: Timestamp, seen: &Aggregate, told: Told<'_>) -> Change<()> {
         id: id.clone(),
         received: None,
         failure,
+        published,
     };
     let change = Change::event(ended, payload, ());
     let ready = || Run { state: State::Ready { since: now }, ..run.clone() };

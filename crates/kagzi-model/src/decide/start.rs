@@ -81,7 +81,7 @@ fn told_first(signals: &[act::Signal]) -> impl Iterator<Item = (EventKind, Optio
     let first = move |(at, signal): &(usize, &act::Signal)| !signals[..*at].iter().any(|a| same(a, signal));
     signals.iter().enumerate().filter(first).map(|(_, signal)| {
         let act::Signal { channel, id, payload, failure } = signal.clone();
-        (EventKind::SignalReceived { channel, id, failure }, Some(payload))
+        (EventKind::SignalReceived { channel, id, failure, published: None }, Some(payload))
     })
 }
 

@@ -50,7 +50,7 @@ impl Rule for TellAnswer {
                 (Payload::new(&b""[..]), Some(Failure::new(codes::HISTORY_TOO_LARGE, &why).non_retryable()));
         }
         let (channel, id) = (person_channel(step), Name::from(question.to_string()));
-        let told = Told { channel: &channel, id: &id, payload: Some(payload), failure };
+        let told = Told { channel: &channel, id: &id, payload: Some(payload), failure, published: None };
         let mut change = deliver(now, seen, told).replying(Done::NOW);
         let answered = EventKind::QuestionAnswered {
             step: step.clone(),

@@ -2,7 +2,8 @@
 
 use super::wire::{Field, Proto, Value, Wire, message, put_message, take_field};
 use crate::{
-    Backoff, ClosePolicy, Failure, LivingChild, Millis, Name, RetryPolicy, RunId, TakenSignal, UnreadSignal,
+    Backoff, ClosePolicy, Failure, HeardTopic, LivingChild, Millis, Name, RetryPolicy, RunId, TakenSignal,
+    Timestamp, UnreadSignal,
 };
 
 message! {
@@ -39,6 +40,14 @@ message! {
     LivingChild {
         1 run: RunId,
         2 close: ClosePolicy,
+    }
+    absent None
+}
+
+message! {
+    HeardTopic {
+        1 channel: Name,
+        2 until: Timestamp,
     }
     absent None
 }

@@ -7,7 +7,7 @@ mod steps;
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ProgressKept, Projection};
+use super::{ProgressKept, Projection, is_scope};
 use crate::{
     Change, Event, EventKind, Failure, Family, Finality, Mail, Millis, Name, Promise, Run, RunId, Step,
     StepEnd, StepState, Timestamp, Unread, Wait, child_channel,
@@ -45,7 +45,8 @@ pub struct Aggregate {
     pub failed_by: Option<Name>,
     /// Something was recorded since the last claim.
     pub moved: bool,
-    /// Parks in a row that were due at once although nothing had been recorded since the claim.
+    /// Parks in a row that were due at once although nothing had been recorded since the claim, and
+    /// generations in a row in which nothing was recorded.
     pub idle_parks: u32,
     /// The latest requests of operators that were carried out.
     pub requests: Vec<Name>,
@@ -58,6 +59,8 @@ pub struct Aggregate {
     pub family: Option<Box<Family>>,
     /// The epoch of the lease that ended when the run continued in place; 0 as long as it never did.
     pub continued_under: u64,
+    /// How many scopes were recorded as one.
+    pub scopes: u32,
 }
 
 impl Aggregate {
@@ -84,6 +87,7 @@ impl Aggregate {
             mail: None,
             family: None,
             continued_under: 0,
+            scopes: 0,
         }
     }
 
@@ -118,6 +122,7 @@ impl Aggregate {
             family: self.family.clone(),
             releases: self.releases,
             continued_under: self.continued_under,
+            scopes: self.scopes,
         }
     }
 
@@ -153,6 +158,9 @@ impl Aggregate {
             }
             EventKind::StepCompleted { step, position, attempt, .. } => {
                 self.put(at, (step, *position), (*attempt, true), StepState::Done(StepEnd::Recorded));
+                if is_scope(step) {
+                    self.end_scope(at, step);
+                }
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -231,8 +239,9 @@ impl Aggregate {
                 closes.iter().for_each(|step| self.close(at, step));
                 opens.iter().for_each(|step| self.open_again(step));
             }
-            EventKind::SignalReceived { channel, id, failure } => {
+            EventKind::SignalReceived { channel, id, failure, published } => {
                 self.hear_of_child(channel);
+                self.hear_event(channel, *published);
                 let (seq, id, failure) = (self.last_seq, id.clone(), failure.clone());
                 self.mail_mut().receive(channel, Unread { seq, id, failure });
             }
@@ -243,13 +252,14 @@ impl Aggregate {
                 self.note_question(at, channel, step);
                 self.moved = true;
             }
-            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure, published } => {
                 let end = match failure.clone() {
                     None => StepEnd::Recorded,
                     Some(failure) => StepEnd::Failed { failure, finality: Finality::Rejected },
                 };
                 self.put(at, (step, *position), (1, true), StepState::Done(end));
                 self.hear_of_child(channel);
+                self.hear_event(channel, *published);
                 let (id, failure) = (id.clone(), failure.clone());
                 let seq = received.unwrap_or(self.last_seq);
                 let mail = self.mail_mut();
@@ -295,14 +305,25 @@ impl Aggregate {
                 self.forget_closed_children(at);
             }
             EventKind::RunContinued {
-                epoch, taken, unread, closed, requests, handlers, children, ..
+                epoch,
+                taken,
+                unread,
+                closed,
+                requests,
+                handlers,
+                children,
+                heard,
+                heard_others,
+                idle,
+                ..
             } => {
                 *self = Aggregate {
                     requests: requests.clone(),
                     handlers: handlers.clone(),
-                    mail: Mail::beginning(taken, unread, closed),
+                    mail: Mail::beginning(taken, unread, closed, heard, *heard_others),
                     family: Family::beginning(children),
                     continued_under: *epoch,
+                    idle_parks: *idle,
                     unknown: self.unknown.take(),
                     ..Aggregate::new(self.run.clone(), self.last_seq)
                 };

@@ -1,4 +1,4 @@
-//! What every history must keep of signals, waits and children (I14 to I16), judged apart from how decisions
+//! What every history must keep of signals, waits, children and events (I14 to I16, I18), judged apart from how decisions
 //! know it: for `kagzi verify`, and for tests that look at what a crash has left behind.
 //!
 //! The events of the living generation are seen one after the other; then the run's row says where it stands,
@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::{Event, EventKind, Name, RunId, State, Wake, child_of, codes};
+use crate::{Event, EventKind, Name, RunId, State, Timestamp, Wake, child_of, codes, is_event_channel};
 
 /// A signal counts once on its channel.
 const ONCE: &str = "I14 a signal counts once on its channel";
@@ -16,6 +16,8 @@ const REFUSED: &str = "I14 a closed channel takes nothing";
 const OPEN: &str = "I15 a run that waits for somebody has an open wait";
 const MISSED: &str = "I15 nothing lies there for an open wait of a parked run";
 const SLEPT_ON: &str = "I15 a run goes on when what it waits for has come";
+/// The places of the events that a run hears of only rise, topic by topic.
+const HEARD: &str = "I18 a run hears of the events of a topic in their order, and of each once";
 const ONE_CHILD: &str = "I16 a step has one child";
 
 /// What was seen of one generation.
@@ -33,6 +35,9 @@ pub struct Audit {
     by_step: HashMap<Name, RunId>,
     children: HashMap<RunId, AuditedChild>,
     parked: Option<Since>,
+    /// Up to which place the run has heard of each topic, by channel; and of those that are not listed.
+    heard: HashMap<Name, Timestamp>,
+    heard_others: Option<Timestamp>,
     broken: Vec<&'static str>,
 }
 
@@ -77,20 +82,24 @@ impl Audit {
     /// Takes in the next event.
     pub fn see(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::RunContinued { taken, unread, closed, children, .. } => {
+            EventKind::RunContinued { taken, unread, closed, children, heard, heard_others, .. } => {
                 // Of what came before, rows are missing, and nobody asks for the others any more.
                 *self = Audit::default();
                 self.came.extend(taken.iter().map(|signal| (signal.channel.clone(), signal.id.clone())));
                 for signal in unread {
-                    self.come(&signal.channel, &signal.id);
+                    if !is_event_channel(&signal.channel) {
+                        self.come(&signal.channel, &signal.id);
+                    }
                     let lies = self.unread.entry(signal.channel.clone()).or_default();
                     lies.push_back((signal.received, signal.id.clone()));
                 }
+                self.heard.extend(heard.iter().map(|topic| (topic.channel.clone(), topic.until)));
+                self.heard_others = *heard_others;
                 self.closed.extend(closed.iter().map(|channel| (channel.clone(), None)));
                 self.children.extend(children.iter().map(|child| (child.run, AuditedChild::default())));
             }
-            EventKind::SignalReceived { channel, id, failure } => {
-                self.come(channel, id);
+            EventKind::SignalReceived { channel, id, failure, published } => {
+                self.come_or_hear(channel, id, *published);
                 if self.closed.contains_key(channel) {
                     self.broken.push(REFUSED);
                 }
@@ -107,9 +116,9 @@ impl Audit {
                     self.wait(step, &crate::child_channel(*child));
                 }
             }
-            EventKind::WaitEnded { step, channel, id, received, failure, .. } => {
+            EventKind::WaitEnded { step, channel, id, received, failure, published, .. } => {
                 self.hear(channel, failure.as_ref().map(|failure| &failure.code));
-                self.take(step, channel, id, (event.seq, *received));
+                self.take(step, channel, id, (event.seq, *received), *published);
                 if let Some(parked) = &mut self.parked {
                     parked.ended += 1;
                     parked.failed |= failure.is_some();
@@ -189,6 +198,16 @@ impl Audit {
         }
     }
 
+    /// A signal counts once by its id, an event by its place on its topic: its id is free again when it has
+    /// expired.
+    fn come_or_hear(&mut self, channel: &Name, id: &Name, published: Option<Timestamp>) {
+        let Some(published) = published else { return self.come(channel, id) };
+        let former = self.heard.insert(channel.clone(), published).max(self.heard_others);
+        if former.is_some_and(|former| former >= published) {
+            self.broken.push(HEARD);
+        }
+    }
+
     /// What is told on a child's channel is its end.
     fn hear(&mut self, channel: &Name, code: Option<&Name>) {
         if let Some(child) = child_of(channel) {
@@ -213,13 +232,20 @@ impl Audit {
     }
 
     /// A wait took a signal: one that lay there, or one that comes with this very event.
-    fn take(&mut self, step: &Name, channel: &Name, id: &Name, (seq, received): (u64, Option<u64>)) {
+    fn take(
+        &mut self,
+        step: &Name,
+        channel: &Name,
+        id: &Name,
+        (seq, received): (u64, Option<u64>),
+        published: Option<Timestamp>,
+    ) {
         if matches!(self.waits.get(step), Some(Waits { stands: Stands::Took(..), .. })) {
             self.broken.push(TAKEN);
         }
         let lies = self.unread.entry(channel.clone()).or_default();
         match received {
-            None => self.come(channel, id),
+            None => self.come_or_hear(channel, id, published),
             Some(held) if lies.front() == Some(&(held, id.clone())) => drop(lies.pop_front()),
             // A child ends once and a promise fails once: whoever asks after a retry is told the same again.
             Some(held) if channel.starts_with('~') && self.told.contains(&(channel.clone(), held)) => {}

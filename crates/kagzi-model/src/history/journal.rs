@@ -1,9 +1,11 @@
 //! The journal of a run, as replay needs it.
 
+mod scopes;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{JournalEntry, JournalState, Projection, Sources, project};
+use super::{JournalEntry, JournalState, Projection, Sources, is_scope, project};
 use crate::{
     Event, EventKind, Failure, Finality, Name, Payload, RunId, Timestamp, child_channel, codes::CHILD_CLOSED,
     only_told, promise_channel,
@@ -35,6 +37,10 @@ pub struct Journal {
     carried: HashSet<u64>,
     /// Children that were told to end because the run had ended.
     closed: HashSet<RunId>,
+    /// How many scopes were recorded as one, and how many entries were left when what lies in them was last
+    /// cleared away.
+    scopes: u32,
+    kept: usize,
     /// Events of an outline whose payloads are needed: of a step, or of none: the input, a signal
     /// that no wait has taken.
     missing: BTreeMap<u64, Option<Name>>,
@@ -71,6 +77,9 @@ impl Projection for Journal {
                 self.drop_payload(source, former);
                 self.note_missing(event, Some(step));
                 self.tell(step);
+                if is_scope(step) {
+                    self.end_scope();
+                }
             }
             EventKind::StepFailed { step, position, attempt, failure, retry_at, finality, .. } => {
                 let failure = failure.clone();
@@ -100,7 +109,7 @@ impl Projection for Journal {
                 self.waits.insert(step.clone(), (channel.clone(), until, None));
                 self.set(step, *position, 0, JournalState::Waiting { channel, until, is_there: false });
             }
-            EventKind::WaitEnded { step, position, channel, id, received, failure } => {
+            EventKind::WaitEnded { step, position, channel, id, received, failure, .. } => {
                 let known = self.waits.entry(step.clone()).or_insert_with(|| (channel.clone(), None, None));
                 known.2 = Some(received.unwrap_or(event.seq));
                 let unread = received.and_then(|seq| self.unread.remove(&seq)).map(|(_, signal)| signal);
@@ -240,7 +249,8 @@ impl Journal {
 
     /// The same one by one, and copied only where an entry is not what is kept of it.
     pub fn walk(&self) -> impl Iterator<Item = Cow<'_, JournalEntry>> {
-        self.entries.iter().flatten().map(|told| match &told.entry.state {
+        let told = self.entries.iter().flatten().filter(|told| !self.is_in_recorded_scope(&told.entry.path));
+        told.map(|told| match &told.entry.state {
             JournalState::Waiting { .. } => Cow::Owned(self.with_mail(told.entry.clone())),
             JournalState::Begun
             | JournalState::Completed { .. }
@@ -253,6 +263,9 @@ impl Journal {
 
     /// The same, without copies.
     pub fn into_entries(mut self) -> Vec<JournalEntry> {
+        if self.scopes > 0 {
+            self.clear_scopes();
+        }
         let entries = std::mem::take(&mut self.entries).into_iter().flatten();
         entries.map(|told| self.with_mail(told.entry)).collect()
     }
@@ -267,7 +280,9 @@ impl Journal {
 
     /// The events whose payloads are needed and were not there.
     pub fn missing(&self) -> Vec<u64> {
-        self.missing.keys().copied().collect()
+        let needed =
+            |whose: &Option<Name>| !whose.as_ref().is_some_and(|path| self.is_in_recorded_scope(path));
+        self.missing.iter().filter(|(_, whose)| needed(whose)).map(|(seq, _)| *seq).collect()
     }
 
     /// Adds a payload that was not there.

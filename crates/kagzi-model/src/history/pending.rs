@@ -74,7 +74,7 @@ mod tests {
     use crate::{ClosePolicy, EventKind, child_channel};
 
     fn received(channel: &str, id: &str) -> EventKind {
-        EventKind::SignalReceived { channel: channel.into(), id: id.into(), failure: None }
+        EventKind::SignalReceived { channel: channel.into(), id: id.into(), failure: None, published: None }
     }
 
     fn child(step: &str, id: u128, until: Option<Timestamp>) -> EventKind {
@@ -115,6 +115,7 @@ mod tests {
             id: "a".into(),
             received: Some(2),
             failure: None,
+            published: None,
         };
         let dropped = EventKind::StepClosed { step: "loser".into(), position: 0, attempt: 0 };
 

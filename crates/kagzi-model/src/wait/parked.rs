@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Wait, child, person, retry, signal, timer};
+use super::{Wait, child, event, person, retry, signal, timer};
 use crate::{Failure, Name, Reason, Timestamp};
 
 /// Why a parked run does not move.
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Parked {
                 let failure = failure.ok_or_else(|| D::Error::missing_field("failure"))?;
                 Wait::Retry { at: time?, failure }
             }
-            Some(signal::REASON | child::REASON | person::REASON) => {
+            Some(signal::REASON | child::REASON | person::REASON | event::REASON) => {
                 let channel = channel.ok_or_else(|| D::Error::missing_field("channel"))?;
                 Wait::on(channel, until)
             }
@@ -125,6 +125,7 @@ impl<'de> Deserialize<'de> for Parked {
                     retry::REASON.name(),
                     signal::REASON.name(),
                     child::REASON.name(),
+                    event::REASON.name(),
                     person::REASON.name(),
                 ];
                 return Err(D::Error::unknown_variant(&is, KNOWN));

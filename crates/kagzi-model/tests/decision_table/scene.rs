@@ -3,7 +3,7 @@
 use kagzi_model::{
     Aggregate, Author, ClosePolicy, Command, EventKind, Failure, Finality, IdReuse, Labels, Lease, LeaseRef,
     Name, OnFailure, Order, Parked, Payload, RetryPolicy, Run, RunId, RunKey, RunOptions, StartRun, State,
-    StepRef, StepResult, Timestamp, Wait, Wake, WorkerId, act, child_channel, intervention,
+    StepRef, StepResult, Timestamp, Topic, Wait, Wake, WorkerId, act, child_channel, intervention,
 };
 use uuid::Uuid;
 
@@ -115,7 +115,12 @@ fn signalled(state: impl Fn(Wait) -> State, until: Option<Timestamp>) -> Aggrega
     let channel = Name::from("approved");
     let mut seen = aggregate(state(Wait::Signal { channel: channel.clone(), until }));
     let began = EventKind::WaitBegan { step: "ok".into(), position: 3, channel, until };
-    let received = EventKind::SignalReceived { channel: "orders".into(), id: "tea".into(), failure: None };
+    let received = EventKind::SignalReceived {
+        channel: "orders".into(),
+        id: "tea".into(),
+        failure: None,
+        published: None,
+    };
     let promised = EventKind::PromiseMade {
         step: "~promise/payment".into(),
         position: 4,
@@ -322,6 +327,13 @@ fn child_ended(child: RunId, id: &str, failed: bool) -> Command {
     RunKey::new(namespace(), RUN).duty(act::ChildEnded { child, id: id.into(), output, failure })
 }
 
+fn hear_event(opening: bool) -> Command {
+    let (topic, payload) = (Topic::new("order.paid", "42"), Payload::new(&b"7"[..]));
+    let hear =
+        act::HearEvent { topic, id: "e-1".into(), published: Timestamp(i64::MAX - 1), payload, opening };
+    RunKey::new(namespace(), RUN).duty(hear)
+}
+
 fn record_steps(lease: &LeaseRef, paths: &[&str]) -> Command {
     let result = |(position, path): (u32, &&str)| StepResult {
         step: StepRef { path: (*path).into(), position },
@@ -437,6 +449,8 @@ pub fn commands() -> Vec<(&'static str, Command)> {
         ("CompletePromise, its token", complete_promise("payment", Some("hash"))),
         ("CompletePromise, a wrong token", complete_promise("payment", Some("other"))),
         ("BeatPromise", order(act::BeatPromise { name: "payment".into(), token_hash: None })),
+        ("HearEvent", hear_event(false)),
+        ("HearEvent, a wait opens", hear_event(true)),
         ("TellAnswer", tell_answer("refund")),
         ("ChildEnded", child_ended(CHILD, "end:7", false)),
         ("ChildEnded, failed", child_ended(OTHER_CHILD, "end:7", true)),
@@ -528,7 +542,8 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
     };
     let channel = || Name::from("approved");
     let waits = |until| EventKind::WaitBegan { step: "it".into(), position: 0, channel: channel(), until };
-    let received = EventKind::SignalReceived { channel: channel(), id: "s-1".into(), failure: None };
+    let received =
+        EventKind::SignalReceived { channel: channel(), id: "s-1".into(), failure: None, published: None };
     let ended = |failure| EventKind::WaitEnded {
         step: "it".into(),
         position: 0,
@@ -536,6 +551,7 @@ pub fn step_states() -> Vec<(String, Aggregate)> {
         id: "s-1".into(),
         received: Some(2),
         failure,
+        published: None,
     };
     let (took, refused) = (ended(None), ended(Some(failure())));
     let last_call = EventKind::ChannelClosed { step: "it".into(), position: 0, channel: channel() };

@@ -495,6 +495,8 @@ pub enum WaitReason {
     Signal = 6,
     /// the end of a child
     Child = 7,
+    /// an event that is published on a topic
+    Event = 8,
     /// the answer of a person to its question
     Person = 9,
     /// this server cannot read the run and leaves it alone
@@ -515,6 +517,7 @@ impl WaitReason {
             Self::Paused => "WAIT_REASON_PAUSED",
             Self::Signal => "WAIT_REASON_SIGNAL",
             Self::Child => "WAIT_REASON_CHILD",
+            Self::Event => "WAIT_REASON_EVENT",
             Self::Person => "WAIT_REASON_PERSON",
             Self::Unreadable => "WAIT_REASON_UNREADABLE",
         }
@@ -530,6 +533,7 @@ impl WaitReason {
             "WAIT_REASON_PAUSED" => Some(Self::Paused),
             "WAIT_REASON_SIGNAL" => Some(Self::Signal),
             "WAIT_REASON_CHILD" => Some(Self::Child),
+            "WAIT_REASON_EVENT" => Some(Self::Event),
             "WAIT_REASON_PERSON" => Some(Self::Person),
             "WAIT_REASON_UNREADABLE" => Some(Self::Unreadable),
             _ => None,
@@ -678,7 +682,7 @@ impl RetryPreset {
 pub struct EventDetail {
     #[prost(
         oneof = "event_detail::Kind",
-        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 37, 38, 26, 27, 28, 23"
+        tags = "1, 2, 8, 9, 10, 11, 12, 18, 19, 29, 13, 14, 15, 16, 33, 20, 21, 24, 31, 32, 3, 17, 4, 5, 6, 7, 22, 30, 25, 34, 35, 26, 27, 28, 23"
     )]
     pub kind: ::core::option::Option<event_detail::Kind>,
 }
@@ -744,9 +748,9 @@ pub mod event_detail {
         PromiseMade(super::PromiseMadeEvent),
         #[prost(message, tag = "25")]
         WaitBegan(super::WaitBeganEvent),
-        #[prost(message, tag = "37")]
+        #[prost(message, tag = "34")]
         QuestionAsked(super::QuestionAskedEvent),
-        #[prost(message, tag = "38")]
+        #[prost(message, tag = "35")]
         QuestionAnswered(super::QuestionAnsweredEvent),
         #[prost(message, tag = "26")]
         WaitEnded(super::WaitEndedEvent),
@@ -909,6 +913,12 @@ pub struct RunContinuedEvent {
     /// the children that have not ended
     #[prost(message, repeated, tag = "8")]
     pub children: ::prost::alloc::vec::Vec<run_continued_event::Children>,
+    /// up to which event the run has heard, on the topics that it heard of last
+    #[prost(message, repeated, tag = "9")]
+    pub heard: ::prost::alloc::vec::Vec<run_continued_event::Heard>,
+    /// the same for all other topics
+    #[prost(int64, tag = "10")]
+    pub heard_others: i64,
 }
 /// Nested message and enum types in `RunContinuedEvent`.
 pub mod run_continued_event {
@@ -954,6 +964,13 @@ pub mod run_continued_event {
         pub run: ::prost::bytes::Bytes,
         #[prost(uint32, tag = "2")]
         pub close: u32,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Heard {
+        #[prost(string, tag = "1")]
+        pub channel: ::prost::alloc::string::String,
+        #[prost(int64, tag = "2")]
+        pub until: i64,
     }
 }
 /// The function returned.
@@ -1057,6 +1074,9 @@ pub struct SignalReceivedEvent {
     /// what is waited for has failed
     #[prost(message, optional, tag = "3")]
     pub failure: ::core::option::Option<signal_received_event::Failure>,
+    /// it was published on a topic at this time, which is its place there
+    #[prost(int64, tag = "4")]
+    pub published: i64,
 }
 /// Nested message and enum types in `SignalReceivedEvent`.
 pub mod signal_received_event {
@@ -1313,6 +1333,10 @@ pub struct WaitEndedEvent {
     /// the signal says that what was waited for has failed
     #[prost(message, optional, tag = "6")]
     pub failure: ::core::option::Option<wait_ended_event::Failure>,
+    /// it was published on a topic at this time, which is its place there; not repeated where an earlier event
+    /// says it
+    #[prost(int64, tag = "7")]
+    pub published: i64,
 }
 /// Nested message and enum types in `WaitEndedEvent`.
 pub mod wait_ended_event {
@@ -1414,8 +1438,8 @@ pub enum EventKind {
     LabelSet = 22,
     PromiseMade = 30,
     WaitBegan = 25,
-    QuestionAsked = 37,
-    QuestionAnswered = 38,
+    QuestionAsked = 34,
+    QuestionAnswered = 35,
     WaitEnded = 26,
     ChannelClosed = 27,
     ChildStarted = 28,
@@ -1817,6 +1841,35 @@ pub struct SignalWorkflowRunRequest {
     /// set when what is waited for has failed: the wait ends with this error
     #[prost(message, optional, tag = "6")]
     pub failure: ::core::option::Option<Failure>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishEventRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// letters, digits and . _ - / : ; those that begin with kagzi/ are the engine's own
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// which one it is about; empty = none. A wait and an event meet when topic and key are equal
+    #[prost(string, tag = "3")]
+    pub key: ::prost::alloc::string::String,
+    /// counts once on its topic and key while it is kept; empty = one is made
+    #[prost(string, tag = "4")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub payload: ::core::option::Option<Payload>,
+    /// kept for those that wait for it later; unset = a day, at most 90 days
+    #[prost(int64, optional, tag = "6")]
+    pub keep_ms: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishEventResponse {
+    /// the id came before on this topic and key; nothing was written
+    #[prost(bool, tag = "1")]
+    pub already_published: bool,
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub published_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignalWorkflowRunResponse {
@@ -2636,6 +2689,32 @@ pub mod workflow_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Publishes an event on a topic, once per event id: it reaches every run that waits for it, and those that
+        /// exist already and wait for it later, as long as it is kept. Triggers start a run for it.
+        pub async fn publish_event(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PublishEventRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PublishEventResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/PublishEvent",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "PublishEvent"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Asks a run something on a channel, once per ask id, and waits for the answer of its code, which is
         /// recorded: asked again with the same id, the same answer comes.
         pub async fn ask_workflow_run(
@@ -3077,6 +3156,15 @@ pub mod workflow_service_server {
             request: tonic::Request<super::SignalWorkflowRunRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SignalWorkflowRunResponse>,
+            tonic::Status,
+        >;
+        /// Publishes an event on a topic, once per event id: it reaches every run that waits for it, and those that
+        /// exist already and wait for it later, as long as it is kept. Triggers start a run for it.
+        async fn publish_event(
+            &self,
+            request: tonic::Request<super::PublishEventRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PublishEventResponse>,
             tonic::Status,
         >;
         /// Asks a run something on a channel, once per ask id, and waits for the answer of its code, which is
@@ -3633,6 +3721,51 @@ pub mod workflow_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SignalWorkflowRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/PublishEvent" => {
+                    #[allow(non_camel_case_types)]
+                    struct PublishEventSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::PublishEventRequest>
+                    for PublishEventSvc<T> {
+                        type Response = super::PublishEventResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PublishEventRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::publish_event(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PublishEventSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -11054,6 +11187,135 @@ pub struct EnableNamespaceResponse {
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
 }
+/// An event that was published and is kept.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishedEvent {
+    #[prost(string, tag = "1")]
+    pub topic: ::prost::alloc::string::String,
+    /// empty = none
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    pub published_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "5")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// it has reached every run that waited for it
+    #[prost(bool, tag = "6")]
+    pub delivered: bool,
+    #[prost(uint64, tag = "7")]
+    pub payload_bytes: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPublishedEventsRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// empty = all
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "5")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPublishedEventsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<PublishedEvent>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    /// always 0
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+/// Starts a run for every event on a topic, with what was published as its input.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Trigger {
+    #[prost(string, tag = "1")]
+    pub trigger_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// only events with this key; empty = whatever their key is
+    #[prost(string, tag = "3")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub task_queue: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateTriggerRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub trigger_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub topic: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub workflow_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub task_queue: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateTriggerResponse {
+    #[prost(message, optional, tag = "1")]
+    pub trigger: ::core::option::Option<Trigger>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTriggersRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "4")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTriggersResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub triggers: ::prost::alloc::vec::Vec<Trigger>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    /// triggers of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTriggerRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub trigger_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTriggerResponse {}
 /// What an operator set before a queue, one type on it, or a whole namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Gate {
@@ -11586,6 +11848,106 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.AdminService", "EnableNamespace"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists published events that are kept, by topic, key and time.
+        pub async fn list_published_events(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPublishedEventsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPublishedEventsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ListPublishedEvents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListPublishedEvents"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a trigger: it starts a run for every event that is published on its topic from then on.
+        pub async fn create_trigger(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateTriggerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateTriggerResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/CreateTrigger",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "CreateTrigger"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists triggers by their ids.
+        pub async fn list_triggers(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTriggersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTriggersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/ListTriggers",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "ListTriggers"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a trigger. Runs that it started go on.
+        pub async fn delete_trigger(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteTriggerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteTriggerResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.AdminService/DeleteTrigger",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.AdminService", "DeleteTrigger"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Counts what waits and runs on each queue and names the gates before it.
         pub async fn list_queues(
             &mut self,
@@ -11788,6 +12150,38 @@ pub mod admin_service_server {
             request: tonic::Request<super::EnableNamespaceRequest>,
         ) -> std::result::Result<
             tonic::Response<super::EnableNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Lists published events that are kept, by topic, key and time.
+        async fn list_published_events(
+            &self,
+            request: tonic::Request<super::ListPublishedEventsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPublishedEventsResponse>,
+            tonic::Status,
+        >;
+        /// Makes a trigger: it starts a run for every event that is published on its topic from then on.
+        async fn create_trigger(
+            &self,
+            request: tonic::Request<super::CreateTriggerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateTriggerResponse>,
+            tonic::Status,
+        >;
+        /// Lists triggers by their ids.
+        async fn list_triggers(
+            &self,
+            request: tonic::Request<super::ListTriggersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTriggersResponse>,
+            tonic::Status,
+        >;
+        /// Deletes a trigger. Runs that it started go on.
+        async fn delete_trigger(
+            &self,
+            request: tonic::Request<super::DeleteTriggerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteTriggerResponse>,
             tonic::Status,
         >;
         /// Counts what waits and runs on each queue and names the gates before it.
@@ -12260,6 +12654,187 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EnableNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ListPublishedEvents" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPublishedEventsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListPublishedEventsRequest>
+                    for ListPublishedEventsSvc<T> {
+                        type Response = super::ListPublishedEventsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPublishedEventsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_published_events(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPublishedEventsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/CreateTrigger" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateTriggerSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CreateTriggerRequest>
+                    for CreateTriggerSvc<T> {
+                        type Response = super::CreateTriggerResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateTriggerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::create_trigger(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateTriggerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/ListTriggers" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTriggersSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListTriggersRequest>
+                    for ListTriggersSvc<T> {
+                        type Response = super::ListTriggersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTriggersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_triggers(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTriggersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.AdminService/DeleteTrigger" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteTriggerSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DeleteTriggerRequest>
+                    for DeleteTriggerSvc<T> {
+                        type Response = super::DeleteTriggerResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteTriggerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::delete_trigger(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteTriggerSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -4,9 +4,8 @@ use kagzi_model::{
     Name,
     intervention::{Ask, Browser, Choice, Escalation, InterventionKey, InterventionType, OnTimeout, Quorum},
 };
-use kagzi_proto::v1;
+use kagzi_proto::{sha256_hex, v1};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tonic::Status;
 use uuid::Uuid;
 
@@ -40,7 +39,7 @@ pub fn question(asked: v1::Question) -> Result<Ask, Status> {
     };
     let arguments_hash = match asked.arguments.as_str() {
         "" => Name::empty(),
-        shown => Name::from(hash(shown)),
+        shown => Name::from(sha256_hex(shown)),
     };
     let browser = (!asked.browser_url.is_empty())
         .then_some(Browser { url: asked.browser_url, instructions: asked.browser_instructions });
@@ -80,11 +79,6 @@ pub fn question(asked: v1::Question) -> Result<Ask, Status> {
     }
     ask.check().map_err(|error| invalid(&format!("ask.{}", error.field), "", &error.rule))?;
     Ok(ask)
-}
-
-/// SHA-256 in hexadecimal digits.
-fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// JSON that may be left out.

@@ -78,6 +78,11 @@ metrics! {
     SIGNALS = Counter "kagzi_signals_total" ["outcome"]:
         "Signals sent to runs: told, repeated, full (the run has not taken 1,000 others), refused (it or the \
         channel takes no more)",
+    PUBLISHED = Counter "kagzi_published_events_total" ["outcome"]:
+        "Events that were to be published: kept, repeated (the id is known), refused",
+    DELIVERED = Counter "kagzi_delivered_events_total" []: "How often a run was told of a published event",
+    EXPIRED = Counter "kagzi_expired_events_total" []: "Published events that were deleted after their time",
+    TRIGGER_RUNS = Counter "kagzi_trigger_runs_total" []: "Runs that triggers started",
     COMMANDS = Counter "kagzi_commands_total" []: "Commands decided",
     REFUSED = Counter "kagzi_commands_refused_total" []: "Commands refused",
     EVENTS = Counter "kagzi_events_total" []: "Lines of history written",

@@ -3,12 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use kagzi_model::{
-    Event, EventKind, Gate, Name, Namespace, Run, State, Timestamp, WorkerId, attempts, journal,
+    Aggregate, Event, EventKind, Gate, Name, Namespace, Noun, NounRow, Run, State, Timestamp, Trigger,
+    WorkerId, attempts,
+    intervention::{Intervention, Message, Notice, person_channel},
+    journal,
     schedule::Schedule,
 };
 use kagzi_store::{
-    Cursor, Depth, Direction, PageRequest, RunFilter, RunView, ScheduleFilter, Store, WorkerFilter,
-    WorkerView,
+    Cursor, Depth, Direction, InterventionFilter, ListedEvent, PageRequest, RunFilter, RunView,
+    ScheduleFilter, Store, WorkerFilter, WorkerView,
 };
 
 use super::world::World;
@@ -23,6 +26,9 @@ struct Dump {
     namespace: Option<Namespace>,
     gates: Vec<Gate>,
     depths: Vec<Depth>,
+    triggers: Vec<NounRow>,
+    kept: Vec<ListedEvent>,
+    questions: Vec<(Intervention, Vec<Notice>)>,
 }
 
 pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
@@ -43,6 +49,10 @@ pub async fn stores(left: &Store, right: &Store, world: &World, shown: &str) {
         assert_eq!(here.namespace, there.namespace, "a namespace differs; {shown}");
         assert_eq!(here.gates, there.gates, "different gates; {shown}");
         assert_eq!(here.depths, there.depths, "different queues; {shown}");
+        assert_eq!(here.triggers, there.triggers, "different triggers; {shown}");
+        assert_eq!(here.kept, there.kept, "different events; {shown}");
+        assert_eq!(here.questions, there.questions, "different questions; {shown}");
+        asked_and_answered(&here, shown);
         within_limits(&here, shown);
     }
 }
@@ -84,8 +94,16 @@ async fn dump(store: &Store, namespace: &Name) -> Dump {
     let gates = store.gates(namespace).await.unwrap();
     assert!(gates.iter().all(|gate| !gate.is_open()), "an open gate has no row: {gates:?}");
     let depths = store.depths(namespace, Timestamp::MAX).await.unwrap();
+    let triggers = store.nouns(namespace, Trigger::KIND, Direction::Next, None, 1_000).await.unwrap();
+    let kept = store.kept_events(namespace, None, Direction::Next, None, 10_000).await.unwrap();
+    let all = InterventionFilter::default();
+    let mut questions = Vec::new();
+    for row in store.interventions(namespace, &all, &everyone).await.unwrap().rows {
+        let notices = store.notices(&row.key).await.unwrap();
+        questions.push((row, notices));
+    }
     let namespace = store.namespace(namespace).await.unwrap();
-    Dump { runs, workers, schedules, namespace, gates, depths }
+    Dump { runs, workers, schedules, namespace, gates, depths, triggers, kept, questions }
 }
 
 /// I1, I2, I4, I9 and I11, read off one run and its events.
@@ -159,6 +177,34 @@ fn invariants(run: &Run, events: &[Event], shown: &str) {
     // The two views on events must at least hold together.
     assert!(recorded.len() <= journal(events).len());
     assert!(recorded.len() <= attempts(events).len());
+}
+
+/// I19: a question is open exactly as long as its run waits for it. I20: nothing is sent about a closed one
+/// but that it is closed.
+fn asked_and_answered(dump: &Dump, shown: &str) {
+    let mut waited = HashSet::new();
+    for (view, events) in &dump.runs {
+        let run = &view.run;
+        let mut seen = Aggregate::before_history(run.clone());
+        events.iter().for_each(|event| seen.absorb(event.at, &event.kind));
+        let mail = seen.mail.as_deref();
+        for (step, id) in mail.iter().flat_map(|mail| mail.questions()) {
+            let answered = mail.is_some_and(|mail| mail.next(&person_channel(step)).is_some());
+            waited.insert((*id, answered));
+        }
+    }
+    for (row, notices) in &dump.questions {
+        let id = row.key.id;
+        if row.state.is_open() {
+            assert!(waited.remove(&(id, false)), "nobody waits for {id}; {shown}");
+        } else {
+            waited.remove(&(id, true));
+            let due = notices.iter().filter(|notice| notice.next_at.is_some());
+            let late = due.filter(|notice| notice.message != Message::NoLongerNeeded).count();
+            assert_eq!(late, 0, "something is still sent about {id}; {shown}");
+        }
+    }
+    assert!(waited.is_empty(), "nobody can answer {waited:?}; {shown}");
 }
 
 /// I7: nobody holds more than it may, and the counts are those of the rows.

@@ -1,8 +1,8 @@
 //! Moves about workers, schedules, namespaces and gates.
 
 use kagzi_model::{
-    GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand, Payload, Registration, RunId, RunOptions,
-    Timestamp, WorkerId,
+    CreateTrigger, DeleteTrigger, GateCommand, GateKey, Name, NamespaceChange, NamespaceCommand, Payload,
+    PublishEvent, Registration, RunId, RunOptions, Timestamp, Topic, TopicKey, Trigger, WorkerId,
     schedule::{Backfill, NewSchedule, Overlap, Plan, ScheduleCommand, ScheduleKey, ScheduleRequest, Timing},
 };
 use kagzi_store::{Beat, ChangeGate, ChangeNamespace, Register};
@@ -11,6 +11,11 @@ use super::{
     moves::Move,
     world::{LEASE_MS, QUEUES, TYPES, World},
 };
+
+/// Few, so that waits, events and triggers meet.
+pub(super) const TOPICS: [(&str, &str); 3] =
+    [("paid", "1"), ("paid", ""), ("kagzi/workflow.failed", "order")];
+const TRIGGERS: [&str; 2] = ["ship", "watch"];
 
 /// Few, so that many requests meet one that exists.
 const SCHEDULES: [&str; 3] = ["hourly", "nightly", "never"];
@@ -40,6 +45,32 @@ impl World {
         };
         self.workers.push((id, registration.clone()));
         Move::Register(Register { id, registration })
+    }
+
+    pub(super) fn publish(&mut self) -> Move {
+        // What the engine publishes nobody else does.
+        let (name, key) = TOPICS[self.random.below(2)];
+        let key = TopicKey { namespace: self.namespace(), topic: Topic::new(name, key) };
+        let id = Name::from(format!("e{}", self.random.below(30)));
+        let keep_ms = self.random.below(60_000) as i64;
+        Move::Publish(PublishEvent { key, id, payload: Payload::new(&b"paid\xfe"[..]), keep_ms })
+    }
+
+    pub(super) fn create_trigger(&mut self) -> Move {
+        let (topic, key) = TOPICS[self.random.below(TOPICS.len())];
+        let trigger = Trigger {
+            topic: topic.into(),
+            key: self.random.chance(50).then(|| key.into()),
+            workflow_type: TYPES[self.random.below(TYPES.len())].into(),
+            task_queue: QUEUES[0].into(),
+        };
+        let id = TRIGGERS[self.random.below(TRIGGERS.len())].into();
+        Move::CreateTrigger(CreateTrigger { namespace: self.namespace(), id, trigger })
+    }
+
+    pub(super) fn delete_trigger(&mut self) -> Move {
+        let id = TRIGGERS[self.random.below(TRIGGERS.len())].into();
+        Move::DeleteTrigger(DeleteTrigger { namespace: self.namespace(), id })
     }
 
     pub(super) fn stand_by(&mut self) -> Move {

@@ -1,7 +1,10 @@
 //! The kinds of moves, each with its weight. Whoever adds a request, a command or a sweep to the contract is
 //! asked by the compiler which move it is, and a move that is listed here is drawn.
 
-use kagzi_model::{GateCommand, Name, NamespaceCommand, WorkerId, schedule::ScheduleCommand};
+use kagzi_model::{
+    CreateTrigger, DeleteTrigger, GateCommand, Name, NamespaceCommand, PublishEvent, WorkerId,
+    intervention::InterventionCommand, schedule::ScheduleCommand,
+};
 use kagzi_store::{
     Beat, ChangeGate, ChangeNamespace, CutOff, Deregister, Drain, Offline, Register, SweepKind,
 };
@@ -34,6 +37,15 @@ pub enum Move {
     Schedule(ScheduleRequest),
     Namespace(Box<ChangeNamespace>),
     Gate(ChangeGate),
+    Publish(PublishEvent),
+    CreateTrigger(CreateTrigger),
+    DeleteTrigger(DeleteTrigger),
+    /// Somebody does something with one of the questions of a namespace, by its place in the list.
+    Question {
+        namespace: Name,
+        place: usize,
+        command: Box<InterventionCommand>,
+    },
     Sweep(SweepKind),
     Pass {
         micros: u64,
@@ -97,6 +109,12 @@ kinds! {
     PauseGate 1,
     ResumeGate 12,
     LimitGate 2,
+    // Events and triggers.
+    Publish 12,
+    CreateTrigger 3,
+    DeleteTrigger 1,
+    // Questions to people.
+    Question 8,
     // Housekeeping.
     Sweep 24,
     Pass 22,
@@ -141,6 +159,10 @@ impl Move {
                 GateCommand::Resume => Kind::ResumeGate,
                 GateCommand::Limit { .. } => Kind::LimitGate,
             },
+            Move::Publish(_) => Kind::Publish,
+            Move::CreateTrigger(_) => Kind::CreateTrigger,
+            Move::DeleteTrigger(_) => Kind::DeleteTrigger,
+            Move::Question { .. } => Kind::Question,
             Move::Sweep(_) => Kind::Sweep,
             Move::Pass { .. } => Kind::Pass,
         }

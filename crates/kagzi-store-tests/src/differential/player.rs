@@ -2,9 +2,13 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
 
-use kagzi_model::{Act, Author, Command, Order, Report, RunId, RunKey, Timestamp, Worker, act};
+use kagzi_model::{
+    Act, Author, Command, NounRejection, NounRow, NounRule, Order, Report, RunId, RunKey, Timestamp, Worker,
+    act, intervention::InterventionRequest,
+};
 use kagzi_store::{
-    Assignment, Clock, Demand, Finished, LaneStats, LostLease, ManualClock, Observer, Store, SweepKind, Swept,
+    Assignment, ChangeNoun, Clock, Demand, Direction, Finished, InterventionFilter, LaneStats, LostLease,
+    ManualClock, Observer, PageRequest, Store, SweepKind, Swept,
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -182,6 +186,9 @@ impl Side {
             }
             Move::Namespace(change) => write!(answer, "{:?}", self.store.ask(*change).await.unwrap()),
             Move::Gate(change) => write!(answer, "{:?}", self.store.ask(change).await.unwrap()),
+            Move::Publish(event) => write!(answer, "{:?}", self.store.ask(event).await.unwrap()),
+            Move::CreateTrigger(create) => write!(answer, "{:?}", self.change(create).await),
+            Move::DeleteTrigger(delete) => write!(answer, "{:?}", self.change(delete).await),
             Move::StandBy { demand: id, worker, types, once } => {
                 let (deliver, deliveries) = unbounded_channel();
                 let demand = Demand { id, worker, types, once, lease_ms: LEASE_MS, deliver };
@@ -194,6 +201,19 @@ impl Side {
             Move::HangUp { demand } => {
                 self.demands.remove(&demand);
                 Ok(())
+            }
+            Move::Question { namespace, place, command } => {
+                let page = PageRequest { from: None, direction: Direction::Next, limit: 50 };
+                let all = InterventionFilter::default();
+                let found = self.store.interventions(&namespace, &all, &page).await.unwrap().rows;
+                match found.get(place % found.len().max(1)) {
+                    None => Ok(()),
+                    Some(row) => {
+                        let (key, run) = (row.key.clone(), row.run);
+                        let request = InterventionRequest { key, run, command: *command };
+                        write!(answer, "{:?}", self.store.ask(request).await.unwrap())
+                    }
+                }
             }
             Move::Sweep(kind) => {
                 // A slow machine sweeps in more rounds: what they come to is the same.
@@ -214,6 +234,10 @@ impl Side {
         };
         wrote.expect("a string takes any text");
         answer
+    }
+
+    async fn change(&self, rule: impl NounRule + 'static) -> Result<NounRow, NounRejection> {
+        self.store.ask(ChangeNoun(Arc::new(rule))).await.unwrap()
     }
 
     /// Lets the store do what it would do by itself now. A run that was given to a worker who hung up comes

@@ -3,11 +3,14 @@
 use kagzi_model::{
     Act, Author, ClosePolicy, Command, Failure, GateCommand, LeaseRef, Name, NamespaceCommand, OnFailure,
     Order, Payload, Registration, Report, RetryPolicy, RunId, RunKey, RunOptions, StartRun, StepRef,
-    StepResult, Timeouts, Timestamp, WorkerId, act, schedule::ScheduleCommand,
+    StepResult, Timeouts, Timestamp, Topic, WorkerId, act, schedule::ScheduleCommand,
 };
 use kagzi_store::{Assignment, CutOff, Deregister, Drain, Offline, SweepKind};
 
-use super::moves::{Kind, Move};
+use super::{
+    entities::TOPICS,
+    moves::{Kind, Move},
+};
 use crate::Random;
 
 pub(super) const TYPES: [&str; 3] = ["order", "refund", "mail"];
@@ -105,6 +108,10 @@ impl World {
                 let max_concurrent = self.random.chance(30).then(|| 1 + self.random.below(5) as u32);
                 self.change_gate(GateCommand::Limit { max_concurrent })
             }
+            Kind::Publish => self.publish(),
+            Kind::CreateTrigger => self.create_trigger(),
+            Kind::DeleteTrigger => self.delete_trigger(),
+            Kind::Question => self.about_question(),
             Kind::Sweep => {
                 let kinds = SweepKind::each(now);
                 let kind = kinds[self.random.below(kinds.len())];
@@ -262,10 +269,19 @@ impl World {
                 lease.report(act::Sleep { step, duration_ms, park })
             }
             "SleepOver" => lease.report(act::SleepOver { step: step.path }),
+            "Ask" => {
+                let step = StepRef { path: format!("ask-{index}").into(), position: index as u32 };
+                let ask = Box::new(self.question());
+                lease.report(act::Ask { step, ask, park })
+            }
             "AwaitSignal" => {
                 let step = StepRef { path: format!("wait-{index}").into(), position: index as u32 };
                 let timeout_ms = self.random.chance(70).then(|| self.random.below(20_000) as i64);
-                let (channel, last_call) = ("paid".into(), self.random.chance(20));
+                let (name, key) = TOPICS[self.random.below(TOPICS.len())];
+                let (channel, last_call) = match self.random.chance(50) {
+                    true => ("paid".into(), self.random.chance(20)),
+                    false => (Topic::new(name, key).channel(), false),
+                };
                 lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
             }
             "AwaitOrPark" => {

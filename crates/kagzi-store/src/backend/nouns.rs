@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use kagzi_model::{NounKey, NounRow};
+use kagzi_model::{Name, NounKey, NounRow};
 
 use crate::StoreError;
 
@@ -13,4 +13,11 @@ pub trait NounRows: Send {
         &mut self,
         key: &NounKey,
     ) -> impl Future<Output = Result<Option<NounRow>, StoreError>> + Send;
+    /// The first so many nouns of a kind, in the order of their ids.
+    fn nouns_of(
+        &mut self,
+        namespace: &Name,
+        kind: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<NounRow>, StoreError>> + Send;
 }

@@ -38,6 +38,9 @@ impl<B: Backend> Lane<B> {
         if let Some(at) = done.schedule_at {
             self.observer.schedule_due(at, done.schedules_changed);
         }
+        if done.events_due {
+            self.observer.events_due();
+        }
         if let Some(at) = done.question_at {
             self.observer.question_due(at);
         }

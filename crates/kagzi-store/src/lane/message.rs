@@ -1,7 +1,8 @@
 //! What can be asked of a lane, each with the type of its answer: said once, in the list below.
 
 use kagzi_model::{
-    Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, Worker,
+    Command, ControlRejection, Gate, GateKey, Namespace, NounRejection, NounRow, PublishEvent,
+    PublishRejection, PublishReply, Worker,
     intervention::{InterventionRejection, InterventionRequest, Notice},
     schedule::{ScheduleRejection, ScheduleRequest},
 };
@@ -106,6 +107,7 @@ requests! {
     Namespace(ChangeNamespace) => Result<Namespace, ControlRejection>;
     Gate(ChangeGate) => Result<Gate, ControlRejection>;
     Noun(ChangeNoun) => Result<NounRow, NounRejection>;
+    Publish(PublishEvent) => Result<PublishReply, PublishRejection>;
     Intervention(InterventionRequest) => Result<InterventionReply, InterventionRejection>;
     TakeNotices(TakeNotices) => Vec<Notice>;
     SettleNotice(SettleNotice) => ();
@@ -135,6 +137,7 @@ impl Message {
             | Message::Namespace(_)
             | Message::Gate(_)
             | Message::Noun(_)
+            | Message::Publish(_)
             | Message::Intervention(_)
             | Message::TakeNotices(_)
             | Message::SettleNotice(_)
@@ -149,6 +152,7 @@ impl Message {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Message::Schedule(ask) => ask.request.payload_bytes(),
+            Message::Publish(ask) => ask.request.payload.data.len(),
             other => other.commands().iter().map(Command::payload_bytes).sum(),
         }
     }

@@ -10,6 +10,16 @@ impl NounRows for MemoryBackend {
     async fn load_noun(&mut self, key: &NounKey) -> Result<Option<NounRow>, StoreError> {
         Ok(self.working.nouns.get(key).cloned())
     }
+
+    async fn nouns_of(
+        &mut self,
+        namespace: &Name,
+        kind: &str,
+        limit: usize,
+    ) -> Result<Vec<NounRow>, StoreError> {
+        let of_kind = |row: &&NounRow| row.key.namespace == *namespace && *row.key.kind == *kind;
+        Ok(self.working.nouns.values().filter(of_kind).take(limit).cloned().collect())
+    }
 }
 
 #[async_trait]

@@ -2,6 +2,7 @@
 
 use kagzi_model::{
     Act, Attempted, Command, Order, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled,
+    is_event_channel,
 };
 
 use super::Turn;
@@ -37,6 +38,11 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     pub(super) async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
+        if let Act::Report { report, .. } = &command.act
+            && report.awaits().is_some_and(|wait| is_event_channel(&wait.channel))
+        {
+            Box::pin(self.hear_before(command)).await?;
+        }
         let outcome = match self.prepare(command).await? {
             Ok(Some(filled)) => self.decide(&filled).await?,
             Ok(None) => self.decide(command).await?,

@@ -25,6 +25,8 @@ pub struct Done {
     pub question_at: Option<Timestamp>,
     /// A person changed a schedule.
     pub schedules_changed: bool,
+    /// An event was published that is to be delivered.
+    pub events_due: bool,
     pub offline: Vec<WorkerId>,
     /// Workers that take nothing new from now on. Only after the commit: one whose drain was not recorded
     /// goes on.
@@ -77,6 +79,7 @@ impl<B: Backend> Turn<'_, B> {
             schedule_at: self.schedules.due_at,
             question_at: self.people.as_ref().and_then(|people| people.due_at),
             schedules_changed: self.schedules.changed,
+            events_due: self.topics.due,
             rows: touched.rows,
             offline: std::mem::take(&mut self.offline),
             drained: std::mem::take(&mut self.drained),

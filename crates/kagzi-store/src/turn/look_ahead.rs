@@ -133,6 +133,7 @@ fn worker_of(message: &Message) -> Option<WorkerId> {
         | Message::Namespace(_)
         | Message::Gate(_)
         | Message::Noun(_)
+        | Message::Publish(_)
         | Message::Intervention(_)
         | Message::TakeNotices(_)
         | Message::SettleNotice(_)

@@ -20,6 +20,16 @@ impl<B: Backend> Turn<'_, B> {
         {
             return Ok(Err(NounRejection::NotAdmitted(refused)));
         }
+        if rule.creates() && known.is_none() {
+            // Those of this batch count too.
+            self.flush_before_search().await?;
+            let max = rule.max();
+            if self.backend.nouns_of(&key.namespace, &key.kind, max).await?.len() == max {
+                return Ok(Err(NounRejection::TooMany { key, max }));
+            }
+        }
+        self.controls.topics.somebody_listens();
+        self.topics.forget_triggers(&key.namespace);
         Ok(rule.decide(self.now, known.as_ref()).map(|change| match change {
             NounChange::Nothing(noun) => noun,
             NounChange::Put(noun) => {

@@ -56,6 +56,9 @@ kinds! { now:
     /// Runs that are past the retention of their namespace, or past `keep_ms` where it sets none: deleted
     /// with all that belongs to them, a few per round. Without either a run is kept for ever.
     Retention { keep_ms: Option<Millis> = None },
+    /// Published events that are on their way to those who wait for them, and events that have expired: some
+    /// of each.
+    Events {},
 }
 
 /// Runs and workers swept in one turn.
@@ -110,6 +113,7 @@ impl<B: Backend> Turn<'_, B> {
                 Ok(Swept { count: 0, more: false, next_at: None })
             }
             SweepKind::Retention { keep_ms } => self.retire(keep_ms).await,
+            SweepKind::Events {} => self.deliver_events().await,
             SweepKind::StaleWorkers { before } => {
                 let stale = self.backend.stale_workers(before, SWEEP_LEN_MAX).await?;
                 let mut more = stale.len() == SWEEP_LEN_MAX;

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::retry_policy::{RetryPolicy, from_millis, millis};
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::signal::{Asked, Awaited, SignalWait, rejected, taken, value, word};
 use crate::run::slot::{Gathering, Slot};
 use crate::run::state::RunEnd;

@@ -9,20 +9,17 @@ use serde::de::DeserializeOwned;
 
 use crate::run::child::ChildBuilder;
 use crate::run::children::ChildrenBuilder;
-use crate::run::inside;
-use crate::run::journal::Recorded;
+use crate::run::event::EventWait;
 use crate::run::label::run_label;
 use crate::run::path::{Scope, escaped};
 use crate::run::promise::NewPromise;
 use crate::run::request::Requests;
 use crate::run::signal::{SignalWait, Signals};
 use crate::run::sleep::run_sleep;
-use crate::run::slot::Slot;
 use crate::run::state::RunState;
 use crate::run::step::{StepOptions, run_step};
 use crate::run::step_builder::StepBuilder;
 use kagzi_proto::idempotency_key;
-use kagzi_proto::v1::StepRef;
 
 const SLEEP: &str = "sleep";
 const LABEL: &str = "label";
@@ -37,8 +34,8 @@ const LABEL: &str = "label";
 /// because `tokio::select!` begins with a random branch.
 #[derive(Clone)]
 pub struct WorkflowContext {
-    run: Arc<RunState>,
-    scope: Arc<Scope>,
+    pub(super) run: Arc<RunState>,
+    pub(super) scope: Arc<Scope>,
 }
 
 impl WorkflowContext {
@@ -141,6 +138,23 @@ impl WorkflowContext {
     /// ```
     pub fn signal<T: DeserializeOwned + Send + 'static>(&self, channel: &str) -> SignalWait<T> {
         SignalWait::new(self, channel)
+    }
+
+    /// Waits for an event that somebody publishes on this topic, with
+    /// [`Client::publish`](crate::client::Client::publish) or `kagzi event publish`: every run that waits for
+    /// it hears of it. One that was published since this run was created, is still kept and was not heard of
+    /// before is taken at once. Topics under `kagzi/` are the engine's: `kagzi/workflow.failed`, with a
+    /// workflow type as the key, is told of runs that fail.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn order(ctx: WorkflowContext, id: String) -> anyhow::Result<String> {
+    ///     let cents: u64 = ctx.event("order.paid").key(&id).await?;
+    ///     ctx.run("ship", async move { Ok(format!("shipped for {cents}")) }).await
+    /// }
+    /// ```
+    pub fn event<T: DeserializeOwned + Send + 'static>(&self, topic: &str) -> EventWait<T> {
+        EventWait::new(self, topic)
     }
 
     /// Makes a promise: something that somebody outside completes or fails, once. Awaited, it is durable and
@@ -346,47 +360,4 @@ impl WorkflowContext {
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
-
-    /// Gives the step its identity and looks it up in the journal, at the moment of the call. The error is
-    /// told when the call is awaited.
-    pub(crate) fn call(&self, name: &str) -> anyhow::Result<Called> {
-        if let Some(misplaced) = inside::misplaced(self.run.key(), name) {
-            return Err(misplaced);
-        }
-        Ok(self.called(self.scope.call(name)?))
-    }
-
-    /// The same for an operation whose path is its own, whatever the scope: somebody else knows it by that.
-    pub(crate) fn call_own(&self, path: String) -> anyhow::Result<Called> {
-        if let Some(misplaced) = inside::misplaced(self.run.key(), &path) {
-            return Err(misplaced);
-        }
-        Ok(self.called(self.scope.call_own(path)))
-    }
-
-    fn called(&self, mut step: StepRef) -> Called {
-        let recorded = self.run.journal.lock().take(&step);
-        if let Some(known) = recorded.as_ref().and_then(|recorded| recorded.entry.step.as_ref()) {
-            step.position = known.position;
-        }
-        let mut turns = self.run.turns.lock();
-        let slot = Slot::new(self.run.clone(), step, turns.told());
-        if let Some(Recorded { place, bytes, .. }) = &recorded
-            && *place > 0
-        {
-            turns.call_recorded(*place, &slot, *bytes);
-        }
-        drop(turns);
-        Called { slot, recorded }
-    }
-
-    pub(crate) fn run_state(&self) -> &Arc<RunState> {
-        &self.run
-    }
-}
-
-/// A step or sleep that was called.
-pub(crate) struct Called {
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) recorded: Option<Recorded>,
 }

@@ -47,7 +47,7 @@ impl WorkflowContext {
     /// ends of sleeps and signals, or when they weigh half of what a history may. A replay answers the same
     /// at the same line.
     pub fn should_continue(&self) -> bool {
-        let heard = self.run_state().turns.lock().heard();
+        let heard = self.run_state().turns.lock().heard(self.scopes());
         heard.ends >= limits::CONTINUE_AFTER_ENDS || heard.bytes >= limits::CONTINUE_AFTER_BYTES
     }
 

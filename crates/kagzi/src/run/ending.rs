@@ -7,9 +7,11 @@ use std::task::Poll;
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, report};
 
-use crate::failure;
+use crate::run::context::WorkflowContext;
 use crate::run::state::{RunEnd, RunState};
 use crate::run::uplink::Verdict;
+use crate::worker::observer::RunOutcome;
+use crate::{failure, trace};
 
 /// What a poll of the function came to; an error is its panic.
 pub(crate) type Polled = Result<Poll<anyhow::Result<v1::Payload>>, Box<dyn Any + Send>>;
@@ -73,30 +75,102 @@ fn completed(sent: Result<v1::Payload, Box<v1::Failure>>) -> RunEnd {
     }
 }
 
-/// Nothing of the run is left behind when its task ends or is aborted.
-pub(crate) struct Over<'a>(pub(crate) &'a Arc<RunState>);
+/// How an execution ended on this worker, for people and observers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Completed,
+    Continued,
+    Failed,
+    Parked,
+    Blocked,
+    Released,
+    /// Nobody was told: the lease was lost, or the worker gave up.
+    Lost,
+}
+
+impl Outcome {
+    fn of(end: &RunEnd) -> Outcome {
+        match end {
+            RunEnd::Completed(..) => Outcome::Completed,
+            RunEnd::Continued(..) => Outcome::Continued,
+            RunEnd::Failed { .. } => Outcome::Failed,
+            RunEnd::Parked(..) | RunEnd::Left => Outcome::Parked,
+            RunEnd::Blocked(_) => Outcome::Blocked,
+            RunEnd::Released(_) => Outcome::Released,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Continued => "continued",
+            Outcome::Failed => "failed",
+            Outcome::Parked => "parked",
+            Outcome::Blocked => "blocked",
+            Outcome::Released => "given back",
+            Outcome::Lost => "lost",
+        }
+    }
+
+    /// What observers call it: none of what is no end.
+    fn observed(self) -> Option<RunOutcome> {
+        match self {
+            Outcome::Completed => Some(RunOutcome::Completed),
+            Outcome::Continued => Some(RunOutcome::Continued),
+            Outcome::Failed => Some(RunOutcome::Failed),
+            Outcome::Parked | Outcome::Blocked | Outcome::Released | Outcome::Lost => None,
+        }
+    }
+}
+
+/// Nothing of the run is left behind when its task ends or is aborted, and its span says how it ended.
+pub(crate) struct Over<'a> {
+    run: &'a Arc<RunState>,
+    outcome: Outcome,
+}
+
+impl<'a> Over<'a> {
+    pub(crate) fn new(run: &'a Arc<RunState>) -> Over<'a> {
+        Over { run, outcome: Outcome::Lost }
+    }
+
+    /// The server has been told.
+    pub(crate) fn say(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+        if let Some(observed) = outcome.observed() {
+            let context = WorkflowContext::new(self.run.clone());
+            self.run.uplink.equipment.observers.run_ended(&context, observed);
+        }
+    }
+}
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.close_mailbox();
-        let left = self.0.turns.lock().clear();
+        let run = self.run;
+        run.span.record("outcome", self.outcome.name());
+        run.close_mailbox();
+        let left = run.turns.lock().clear();
         drop(left);
-        self.0.missed.clear();
-        let unpolled = std::mem::take(&mut *self.0.spawned.lock());
+        run.missed.clear();
+        let unpolled = std::mem::take(&mut *run.spawned.lock());
         drop(unpolled);
     }
 }
 
 /// An end that the server refuses becomes the next milder one: every assigned run must end somehow, or it
 /// would hold its slot until the lease expires.
-pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
+pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) -> Outcome {
     loop {
+        let outcome = Outcome::of(&end);
+        if let RunEnd::Failed { failure, .. } = &end {
+            trace::failed(&run.span, &failure.message);
+        }
         let fallback = match &end {
             RunEnd::Completed(..) | RunEnd::Continued(..) | RunEnd::Blocked(_) => Fallback::Fail,
             RunEnd::Failed { .. } | RunEnd::Parked(..) => Fallback::Release,
             RunEnd::Released(_) | RunEnd::Left => Fallback::GiveUp,
         };
-        let Some(body) = body(end) else { return };
+        let Some(body) = body(end) else { return Outcome::Parked };
         let (code, message) = match run.submit(body).await {
             Verdict::Refused { code, message } => (code, message),
             Verdict::Committed
@@ -104,15 +178,13 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) {
             | Verdict::Final { .. }
             | Verdict::Sleeping { .. }
             | Verdict::ChildBegan(_)
-            | Verdict::Waited(_) => {
-                return;
-            }
+            | Verdict::Waited(_) => return outcome,
         };
         tracing::warn!(run = %run.lease.run_id, %code, %message, "the end of a run was refused");
         end = match fallback {
             Fallback::Fail => RunEnd::failed(failure::new(&code, message, true)),
             Fallback::Release => RunEnd::Released(message),
-            Fallback::GiveUp => return,
+            Fallback::GiveUp => return Outcome::Lost,
         };
     }
 }

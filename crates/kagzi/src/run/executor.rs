@@ -31,7 +31,12 @@ type Function = BoxFuture<'static, anyhow::Result<v1::Payload>>;
 
 /// Executes an assigned run and returns when the server has acknowledged how it ended. Until then the
 /// run counts as in flight, so that its lease is renewed and survives an outage.
-pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>, uplink: Uplink) {
+pub(crate) async fn execute(
+    mut assign: Box<v1::Assign>,
+    handlers: Arc<Handlers>,
+    uplink: Uplink,
+    span: tracing::Span,
+) {
     let handler = handlers.get(&assign.workflow_type);
     // Somebody else's code, like the function: a panic in it is the run's affair and not the end of this
     // task.
@@ -42,28 +47,29 @@ pub(crate) async fn execute(mut assign: Box<v1::Assign>, handlers: Arc<Handlers>
     };
     let input = assign.input.take();
     let workflow_type = std::mem::take(&mut assign.workflow_type);
-    let run = Arc::new(RunState::new(*assign, weights, uplink));
-    let _over = Over(&run);
-    let Some(handler) = handler else {
-        let reason = format!("no handler for workflow type '{workflow_type}'");
-        return report_end(&run, RunEnd::Released(reason)).await;
-    };
-    match decoded {
-        Ok(Ok(())) => {}
-        // Not a failure: with the right key or codec the run can go on.
-        Ok(Err(message)) => return report_end(&run, RunEnd::Blocked(message)).await,
-        Err(panic) => {
-            let message = format!("a codec panicked: {}", failure::of_panic(&*panic).message);
-            return report_end(&run, RunEnd::Blocked(message)).await;
+    let run = Arc::new(RunState::new(*assign, weights, uplink, span));
+    let over = Over::new(&run);
+    let end = match (handler, decoded) {
+        (None, _) => RunEnd::Released(format!("no handler for workflow type '{workflow_type}'")),
+        (Some(handler), Ok(Ok(()))) => {
+            if run.lease.epoch == 1 {
+                run.uplink.equipment.observers.run_began(&WorkflowContext::new(run.clone()));
+            }
+            let context = WorkflowContext::new(run.clone());
+            match catch_unwind(AssertUnwindSafe(|| handler(context, input.as_ref()))) {
+                Ok(Ok(function)) => poll_to_end(&run, around(&run, function)).await,
+                Ok(Err(invalid)) => RunEnd::failed(*invalid),
+                Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
+            }
         }
-    }
-    let context = WorkflowContext::new(run.clone());
-    let end = match catch_unwind(AssertUnwindSafe(|| handler(context, input.as_ref()))) {
-        Ok(Ok(function)) => poll_to_end(&run, around(&run, function)).await,
-        Ok(Err(invalid)) => RunEnd::failed(*invalid),
-        Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
+        // Not a failure: with the right key or codec the run can go on.
+        (Some(_), Ok(Err(message))) => RunEnd::Blocked(message),
+        (Some(_), Err(panic)) => {
+            RunEnd::Blocked(format!("a codec panicked: {}", failure::of_panic(&*panic).message))
+        }
     };
-    report_end(&run, end).await;
+    let outcome = report_end(&run, end).await;
+    over.say(outcome);
 }
 
 /// The function behind the worker's middleware.

@@ -4,12 +4,14 @@
 //! and no more: it is told as the reason when a replay cannot go on, because the function does not call what
 //! is recorded next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kagzi_proto::v1::{JournalEntry, StepRef, StepStatus};
 
 use crate::run::path::scope_of;
+use crate::run::scope::{Inside, is_scope};
+use crate::run::turns::Heard;
 
 /// Recorded steps that the code has not called yet.
 pub(crate) struct Journal {
@@ -31,8 +33,8 @@ pub(crate) struct Recorded {
     pub(crate) entry: JournalEntry,
     /// Its place among all that the function was told of, from 1; 0 = it has not ended.
     pub(crate) place: u32,
-    /// What its result weighs in the history.
-    pub(crate) bytes: u64,
+    /// What the function hears with it: one end and its bytes, and for a scope all that was heard inside it.
+    pub(crate) weight: Heard,
 }
 
 impl Journal {
@@ -57,18 +59,31 @@ impl Journal {
         journal.uncalled.reserve(recorded.len());
         journal.entries.reserve_exact(recorded.len());
         let mut ended: Vec<(u32, usize)> = Vec::new();
+        let mut elsewhere = HashSet::new();
         for (entry, bytes) in recorded.into_iter().zip(weights) {
             let (path, position) = match &entry.step {
                 Some(step) => (Arc::from(step.path.as_str()), step.position),
                 None => (Arc::from(""), 0),
             };
+            let mut weight = Heard::one(bytes);
+            if is_scope(&path) {
+                let inside = Inside::of(&entry);
+                weight.hear(inside.heard());
+                elsewhere.extend(inside.own);
+            }
             journal.record_position(&path, position);
             let at = journal.entries.len();
             if has_ended(&entry) {
                 ended.push((entry.order, at));
             }
             journal.uncalled.insert(path, at);
-            journal.entries.push(Recorded { entry, place: 0, bytes });
+            journal.entries.push(Recorded { entry, place: 0, weight });
+        }
+        // No replay calls what was called in a scope that is recorded as one.
+        let left_out: HashSet<usize> =
+            elsewhere.iter().filter_map(|path: &String| journal.uncalled.remove(path.as_str())).collect();
+        if !left_out.is_empty() {
+            ended.retain(|(_, at)| !left_out.contains(at));
         }
         // Stable: a server that does not say the order lists them in the order in which they were recorded.
         ended.sort_by_key(|(order, _)| *order);

@@ -2,7 +2,7 @@
 
 use kagzi_proto::v1::{self, StepStatus, report};
 
-use crate::run::context::Called;
+use crate::run::call::Called;
 use crate::run::state::RunEnd;
 use crate::run::step::never;
 use crate::run::turns::{Open, settled};

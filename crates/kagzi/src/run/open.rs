@@ -8,6 +8,7 @@ use kagzi_proto::v1::{self, report};
 
 use crate::run::slot::Slot;
 use crate::run::state::RunState;
+use crate::run::turns::Heard;
 
 /// Returns once the replay is over and what the function had been told at the call is durable.
 pub(crate) async fn settled(slot: &Arc<Slot>) {
@@ -43,7 +44,12 @@ impl Drop for Open<'_> {
 impl RunState {
     /// A step has ended: it returns in its turn.
     pub(crate) fn ended(&self, slot: &Arc<Slot>, recorded: v1::StepRecorded) {
-        self.turns.lock().ended(slot, recorded);
+        self.scope_ended(slot, recorded, Heard::default());
+    }
+
+    /// The same for a scope, with what was heard inside it.
+    pub(crate) fn scope_ended(&self, slot: &Arc<Slot>, recorded: v1::StepRecorded, inside: Heard) {
+        self.turns.lock().ended(slot, recorded, inside);
         self.function.wake_executor();
     }
 

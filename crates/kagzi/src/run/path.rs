@@ -27,6 +27,8 @@ pub(crate) struct Scope {
     calls: Mutex<Calls>,
     /// Scopes are made without a `Result`, so that `ctx.scope(..)` chains; the first step tells.
     invalid: Option<InvalidName>,
+    /// The scopes around it that are recorded as one, and itself if it is: the outermost first.
+    numbers: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -46,21 +48,55 @@ impl Scope {
     /// are other steps, and their idempotency keys are others too.
     pub(crate) fn of_generation(generation: u32) -> Arc<Scope> {
         let prefix = if generation < 2 { String::new() } else { format!("~{generation}/") };
-        Arc::new(Scope { prefix, calls: Mutex::default(), invalid: None })
+        Arc::new(Scope { prefix, calls: Mutex::default(), invalid: None, numbers: Vec::new() })
     }
 
     /// A scope below this one. The second of a name is `name#2`: two that shared their counters would
     /// hand out paths by whichever step came first.
     pub(crate) fn child(&self, name: &str) -> Arc<Scope> {
-        let name = &*escaped(name);
-        // What begins so is a generation.
-        let tilde = name.strip_prefix('~').map(|rest| format!("%7E{rest}"));
-        let name = tilde.as_deref().unwrap_or(name);
-        let invalid = self.invalid.clone().or_else(|| check(name).err());
-        let occurrence = count(&mut self.calls.lock().scopes, name);
-        let mut prefix = self.path(name, occurrence);
+        let name = scope_name(name);
+        let invalid = self.invalid.clone().or_else(|| check(&name).err());
+        let occurrence = count(&mut self.calls.lock().scopes, &name);
+        let mut prefix = self.path(&name, occurrence);
         prefix.push('/');
-        Arc::new(Scope { prefix, calls: Mutex::default(), invalid })
+        Arc::new(Scope { prefix, calls: Mutex::default(), invalid, numbers: self.numbers.clone() })
+    }
+
+    /// A scope below this one that is recorded as one, and its identity as a step: its path ends with a
+    /// slash, as no other step's does. It has no number before it begins.
+    pub(crate) fn call_scope(&self, name: &str) -> Result<(StepRef, Scope), InvalidName> {
+        if let Some(invalid) = &self.invalid {
+            return Err(invalid.clone());
+        }
+        let name = scope_name(name);
+        check(&name)?;
+        let mut calls = self.calls.lock();
+        let mut path = self.path(&name, calls.scopes.get(&*name).copied().unwrap_or(0) + 1);
+        path.push('/');
+        if path.len() > PATH_BYTES_MAX {
+            return Err(InvalidName { name: path, rule: "makes a path longer than 1024 bytes" });
+        }
+        count(&mut calls.scopes, &name);
+        let position = calls.next_position;
+        calls.next_position += 1;
+        let (prefix, numbers) = (path.clone(), self.numbers.clone());
+        let scope = Scope { prefix, calls: Mutex::default(), invalid: None, numbers };
+        Ok((StepRef { path, position }, scope))
+    }
+
+    /// Its code begins: it has this number.
+    pub(crate) fn begun(&self, number: usize) -> Scope {
+        let numbers = self.numbers.iter().copied().chain([number]).collect();
+        Scope { prefix: self.prefix.clone(), calls: Mutex::default(), invalid: None, numbers }
+    }
+
+    /// The innermost scope around a call that is recorded as one; 0 = none.
+    pub(crate) fn number(&self) -> usize {
+        self.numbers.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn numbers(&self) -> &[usize] {
+        &self.numbers
     }
 
     /// The identity of the step that is being called.
@@ -96,9 +132,20 @@ impl Scope {
     }
 }
 
-/// The part of a path that names its scope: everything up to and including the last slash.
+/// The part of a path that names its scope: everything up to and including the last slash, but for the one
+/// that a scope's own path ends with.
 pub(crate) fn scope_of(path: &str) -> &str {
-    path.rfind('/').map_or("", |slash| &path[..=slash])
+    let name_end = path.strip_suffix('/').unwrap_or(path).len();
+    path[..name_end].rfind('/').map_or("", |slash| &path[..=slash])
+}
+
+/// A name as that of a scope: what begins with a tilde is a generation.
+fn scope_name(name: &str) -> Cow<'_, str> {
+    let name = escaped(name);
+    match name.strip_prefix('~') {
+        Some(rest) => Cow::Owned(format!("%7E{rest}")),
+        None => name,
+    }
 }
 
 fn count(occurrences: &mut HashMap<String, u32>, name: &str) -> u32 {
@@ -183,6 +230,7 @@ mod tests {
     fn the_scope_of_a_path_is_everything_before_its_name() {
         assert_eq!(scope_of("charge"), "");
         assert_eq!(scope_of("a/b/charge#2"), "a/b/");
+        assert_eq!((scope_of("a/b/"), scope_of("a/")), ("a/", ""));
     }
 
     #[test]

@@ -10,9 +10,10 @@ use kagzi_proto::v1::{self, StepStatus, report};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::signal::{Heard, listen};
-use crate::run::state::RunEnd;
+use crate::run::state::{RunEnd, RunState};
 use crate::run::step::never;
 use crate::run::turns::{Open, settled};
 use crate::run::uplink::Verdict;
@@ -96,6 +97,12 @@ fn check(context: &WorkflowContext, name: &str) -> anyhow::Result<()> {
     let is_new = context.run_state().promises.lock().insert(name.to_owned());
     anyhow::ensure!(is_new, "this run has a promise '{name}' already: names of promises are unique in a run");
     Ok(())
+}
+
+/// The names of promises that were made where this execution does not come by.
+pub(crate) fn remember_promises(run: &RunState, paths: &[String]) {
+    let names = paths.iter().filter_map(|path| path.strip_prefix(CHANNEL));
+    run.promises.lock().extend(names.map(str::to_owned));
 }
 
 impl<T: DeserializeOwned + Send + 'static> IntoFuture for NewPromise<T> {

@@ -14,6 +14,9 @@ use crate::{limits, payload};
 #[derive(Default)]
 pub(crate) struct Published {
     by_name: HashMap<String, Value>,
+    /// The highest number that was given out in scopes that are recorded as one and over: a replay does not
+    /// execute them, so later numbers begin above it.
+    given_inside: u64,
     /// Some of them were not sent.
     unsent: bool,
 }
@@ -60,14 +63,27 @@ impl WorkflowContext {
         if !published.by_name.contains_key(name) && published.by_name.len() >= limits::VALUES_MAX {
             anyhow::bail!("this run has {} values, the most that are allowed", limits::VALUES_MAX);
         }
+        let given_inside = published.given_inside;
         let known = published.by_name.entry(name.to_owned()).or_default();
         // The first one is never taken for the empty one that is not there.
         if known.number == 0 || known.last != value {
-            known.number += 1;
+            known.number = known.number.max(given_inside) + 1;
             (known.last, known.unsent) = (value, true);
             published.unsent = true;
         }
         Ok(())
+    }
+}
+
+impl Published {
+    /// The highest number that was given out.
+    pub(crate) fn highest(&self) -> u64 {
+        self.by_name.values().map(|value| value.number).max().unwrap_or(0)
+    }
+
+    /// Up to this number they were given out by the time that a scope was recorded.
+    pub(crate) fn were_given(&mut self, highest: u64) {
+        self.given_inside = self.given_inside.max(highest);
     }
 }
 

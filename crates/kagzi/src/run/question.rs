@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1::{self, InterventionType, StepStatus};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::signal::{Asked, Awaited, Heard, rejected, word};
 use crate::run::state::RunEnd;
 use crate::run::step::never;
@@ -68,6 +70,24 @@ impl Approval {
             None => Ok(shown),
             Some(edited) => Ok(serde_json::from_value(edited.clone())?),
         }
+    }
+
+    /// An error unless it was approved, unchanged, for exactly these arguments.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// async fn refund(ctx: WorkflowContext, cents: u64) -> anyhow::Result<u64> {
+    ///     let approval = ctx.approval("refund").of(&cents).await?;
+    ///     approval.checked(&cents)?;
+    ///     Ok(cents)
+    /// }
+    /// ```
+    pub fn checked<T: Serialize + ?Sized>(&self, arguments: &T) -> anyhow::Result<()> {
+        anyhow::ensure!(self.approved, "it was rejected by {}: {}", self.whom(), self.note);
+        anyhow::ensure!(self.edited.is_none(), "{} approved other arguments", self.whom());
+        let shown = kagzi_proto::sha256_hex(&serde_json::to_string(arguments)?);
+        anyhow::ensure!(shown == self.arguments_sha256, "other arguments were shown when it was approved");
+        Ok(())
     }
 
     fn whom(&self) -> &str {
@@ -290,6 +310,34 @@ impl WorkflowContext {
         Question::new(self, name, InterventionType::Decision)
     }
 
+    /// Asks somebody for data of this type: its form is derived from it, the server refuses what does not
+    /// fit and says where. Nobody in time is a failure.
+    ///
+    /// ```
+    /// # use kagzi::WorkflowContext;
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Address {
+    ///     city: String,
+    /// }
+    ///
+    /// async fn ship(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+    ///     let order = ctx.idempotency_key("order");
+    ///     let address = ctx
+    ///         .input::<Address>("address")
+    ///         .details(&order)
+    ///         .priority(5)
+    ///         .or_fail()
+    ///         .await?;
+    ///     Ok(address.data.city)
+    /// }
+    /// ```
+    pub fn input<T: DeserializeOwned + JsonSchema + Send + 'static>(&self, name: &str) -> Question<Input<T>> {
+        self.input_of(name, schemars::schema_for!(T).to_value())
+    }
+
     /// Asks somebody for data that fits this JSON Schema: the server refuses what does not, and says where.
     /// Nobody in time is a failure. [`input`](WorkflowContext::input) takes the schema from a type.
     ///
@@ -367,7 +415,8 @@ async fn ask(called: Called, asked: Box<v1::Question>) -> anyhow::Result<Heard> 
             }
             StepStatus::Failed => {
                 slot.released().await;
-                return Ok(Heard::Failed { id: entry.signal_id, failure: entry.failure });
+                let failure = entry.failure.map(|failure| *failure);
+                return Ok(Heard::Failed { id: entry.signal_id, failure });
             }
             // It is open, or its failure was forgiven.
             StepStatus::Waiting | StepStatus::Pending => {}

@@ -11,7 +11,8 @@ use kagzi_proto::v1::{self, StepStatus, WaitOutcome, report};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::run::context::{Called, WorkflowContext};
+use crate::run::call::Called;
+use crate::run::context::WorkflowContext;
 use crate::run::slot::{Phase, Slot};
 use crate::run::state::RunEnd;
 use crate::run::step::never;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kagzi_proto::v1::{self, StepStatus, report};
 
 use crate::retry_policy::millis;
-use crate::run::context::Called;
+use crate::run::call::Called;
 use crate::run::state::RunEnd;
 use crate::run::step::{never, wait};
 use crate::run::turns::{Open, settled};

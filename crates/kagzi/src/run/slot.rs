@@ -106,6 +106,8 @@ pub(crate) struct Slot {
     pub(crate) step: StepRef,
     /// How much the function had been told of at the call. New code begins when that much is durable.
     pub(crate) ticket: u64,
+    /// The scope that called it, if that is recorded as one; 0 = none.
+    pub(crate) scope: usize,
     state: Mutex<State>,
 }
 
@@ -157,8 +159,8 @@ pub(crate) enum Phase {
 }
 
 impl Slot {
-    pub(crate) fn new(run: Arc<RunState>, step: StepRef, ticket: u64) -> Arc<Slot> {
-        Arc::new(Slot { run, step, ticket, state: Mutex::default() })
+    pub(crate) fn new(run: Arc<RunState>, step: StepRef, ticket: u64, scope: usize) -> Arc<Slot> {
+        Arc::new(Slot { run, step, ticket, scope, state: Mutex::default() })
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -265,7 +267,7 @@ impl Slot {
         let mut operation = pin!(operation);
         let waker = Waker::from(self.clone());
         poll_fn(|cx| {
-            if let Some(misplaced) = inside::misplaced(self.run.key(), &self.step.path) {
+            if let Some(misplaced) = inside::misplaced(self.run.key(), self.scope, &self.step.path) {
                 return Poll::Ready(Err(misplaced));
             }
             self.polled_by(cx.waker());

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
+use crate::run::inside;
 use crate::run::missed::{Look, Told, Turn};
 use crate::run::state::RunState;
 
@@ -43,16 +44,27 @@ pub(crate) fn spawn<T: Send + 'static>(
     let shared = Arc::new(Shared(Mutex::new(state)));
     let handle = Spawned { run: run.clone(), shared: shared.clone() };
     let mut part = Some(Box::pin(part));
+    // A part of a scope that is recorded as one ends with it: what it does later nobody would hear of.
+    let scope = inside::scope();
     let number = {
         let run = Arc::downgrade(run);
         move || run.upgrade().map_or(0, |run| run.missed.number())
+    };
+    let entered = {
+        let run = Arc::downgrade(run);
+        let is_open = move || run.upgrade().is_some_and(|run| run.turns.lock().scopes.is_open(scope));
+        move || (scope > 0).then(|| inside::enter_scope(is_open().then_some(scope)))
     };
     let polled = poll_fn(move |cx| {
         if shared.0.lock().dropped {
             part = None;
         }
         let Some(running) = &mut part else { return Poll::Ready(()) };
-        let ended = match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+        let polled = || {
+            let _mark = entered();
+            running.as_mut().poll(cx)
+        };
+        let ended = match catch_unwind(AssertUnwindSafe(polled)) {
             Ok(Poll::Pending) => {
                 shared.0.lock().part = Some(cx.waker().clone());
                 return Poll::Pending;

@@ -83,7 +83,12 @@ impl RunEnd {
 }
 
 impl RunState {
-    pub(crate) fn new(assign: v1::Assign, weights: Vec<u64>, uplink: Uplink) -> RunState {
+    pub(crate) fn new(
+        assign: v1::Assign,
+        weights: Vec<u64>,
+        uplink: Uplink,
+        span: tracing::Span,
+    ) -> RunState {
         let step_concurrency_max = match assign.step_concurrency_max {
             0 => limits::STEP_CONCURRENCY_DEFAULT,
             max => max,
@@ -113,7 +118,7 @@ impl RunState {
             spawned: Mutex::default(),
             received: Instant::now(),
             uplink,
-            span: tracing::Span::current(),
+            span,
             halted: Mutex::new(None),
             published: Mutex::default(),
             promises: Mutex::default(),

@@ -17,7 +17,7 @@ use tracing::Instrument;
 
 use crate::cancellation::CancellationToken;
 use crate::retry_policy::{self, RetryPolicy};
-use crate::run::context::Called;
+use crate::run::call::Called;
 use crate::run::inside;
 use crate::run::journal::Recorded;
 use crate::run::progress::Progress;
@@ -245,6 +245,7 @@ where
         let (parent, path) = (&run.span, &step.path);
         let span = tracing::info_span!(parent: parent, "step", run = %run_id, step = %path, attempt, %worker);
         let equipment = &run.uplink.equipment;
+        equipment.observers.step_began(&context);
         let code = async {
             let code = start(context.clone());
             if equipment.has_middleware() {
@@ -261,10 +262,11 @@ where
         };
         let elapsed_ms = retry_policy::millis(began.elapsed());
         let recordable = match executed {
-            Ok(value) => recordable(run, value).await,
+            Ok(value) => recordable(run, "the step's result", value).await,
             Err(failure) => Err(failure),
         };
         attempted.end();
+        equipment.observers.step_ended(&context, recordable.as_ref().err().map(|failure| &**failure));
         run.turns.lock().end_code(&slot);
 
         let failure = match recordable {
@@ -443,8 +445,9 @@ async fn execute<T>(
 
 /// The value as it will be read back, with its payload. Handing out the decoded value makes the first
 /// execution see exactly what a replay sees, and finds a type that cannot be read back before it is recorded.
-async fn recordable<T: Serialize + DeserializeOwned>(
+pub(crate) async fn recordable<T: Serialize + DeserializeOwned>(
     run: &RunState,
+    what: &str,
     value: T,
 ) -> Result<(T, v1::Payload), Box<v1::Failure>> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Box::new(failure::of_panic(&*panic));
@@ -452,12 +455,12 @@ async fn recordable<T: Serialize + DeserializeOwned>(
     // `Serialize`, `Deserialize` and codecs are somebody else's code, and their panics are the step's.
     let result = catch_unwind(AssertUnwindSafe(|| payload::encode(&value)))
         .map_err(panicked)?
-        .map_err(|error| invalid(format!("the step's result cannot be encoded: {error}")))?;
+        .map_err(|error| invalid(format!("{what} cannot be encoded: {error}")))?;
     drop(value);
-    let encoded = run.encode("the step's result", result.clone()).await?;
+    let encoded = run.encode(what, result.clone()).await?;
     let value = catch_unwind(AssertUnwindSafe(|| payload::decode(Some(&result))))
         .map_err(panicked)?
-        .map_err(|error| invalid(format!("the step's result cannot be read back: {error}")))?;
+        .map_err(|error| invalid(format!("{what} cannot be read back: {error}")))?;
     Ok((value, encoded))
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use kagzi_proto::v1::{self, report};
 
 use crate::run::next::{Answered, Next, OnItsWay};
+use crate::run::scope::OpenScopes;
 use crate::run::slot::{List, Phase, Slot};
 
 pub(crate) use crate::run::open::{Open, permitted, settled};
@@ -20,7 +21,7 @@ pub(crate) use crate::run::open::{Open, permitted, settled};
 pub(crate) struct Turns {
     /// Recorded ends that were called and wait for their turn, by their place in the record, each with what
     /// it weighs.
-    recorded: HashMap<u32, (Arc<Slot>, u64)>,
+    recorded: HashMap<u32, (Arc<Slot>, Heard)>,
     /// The next one to tell, and the last.
     next: u32,
     last: u32,
@@ -37,6 +38,8 @@ pub(crate) struct Turns {
     /// How much it has heard of, and what that weighs: the same in every replay, at the same line of its
     /// code.
     heard: Heard,
+    /// The same for the scopes that are recorded as one and not over, by their numbers.
+    pub(crate) scopes: OpenScopes,
     /// Results that the function was told of and that were not sent.
     held: Vec<v1::StepRecorded>,
     held_bytes: usize,
@@ -60,9 +63,14 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    fn hear(&mut self, bytes: u64) {
-        self.ends += 1;
-        self.bytes += bytes;
+    /// One end with a value of so many bytes.
+    pub(crate) fn one(bytes: u64) -> Heard {
+        Heard { ends: 1, bytes }
+    }
+
+    pub(crate) fn hear(&mut self, more: Heard) {
+        self.ends += more.ends;
+        self.bytes += more.bytes;
     }
 }
 
@@ -73,8 +81,8 @@ struct Place {
 }
 
 enum Told {
-    /// A result of this worker's own.
-    Ended(v1::StepRecorded),
+    /// A result of this worker's own, and what was heard inside it, if it is that of a scope.
+    Ended(v1::StepRecorded, Heard),
     /// The server must say whether it is one.
     Asks(report::Body),
 }
@@ -92,6 +100,7 @@ impl Turns {
             told: 0,
             durable: 0,
             heard: Heard::default(),
+            scopes: OpenScopes::default(),
             held: Vec::new(),
             held_bytes: 0,
             open: BTreeMap::new(),
@@ -107,13 +116,29 @@ impl Turns {
         self.told
     }
 
-    pub(crate) fn heard(&self) -> Heard {
-        self.heard
+    /// What code inside these scopes has heard of, and what was told outside of all that are recorded as one.
+    pub(crate) fn heard(&self, scopes: &[usize]) -> Heard {
+        let mut heard = self.heard;
+        scopes.iter().for_each(|scope| heard.hear(self.scopes.heard(*scope)));
+        heard
     }
 
-    /// A call whose end is recorded at this place, with a result of so many bytes.
-    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>, bytes: u64) {
-        self.recorded.insert(place, (slot.clone(), bytes));
+    /// The function hears of it. What is told inside a scope that is recorded as one counts there: a later
+    /// replay is told of the scope's end only.
+    fn hear(&mut self, slot: &Slot, more: Heard) {
+        self.hear_in(slot.scope, more);
+    }
+
+    pub(crate) fn hear_in(&mut self, scope: usize, more: Heard) {
+        match scope {
+            0 => self.heard.hear(more),
+            scope => self.scopes.hear(scope, more),
+        }
+    }
+
+    /// A call whose end is recorded at this place, and what it weighs.
+    pub(crate) fn call_recorded(&mut self, place: u32, slot: &Arc<Slot>, weight: Heard) {
+        self.recorded.insert(place, (slot.clone(), weight));
     }
 
     pub(crate) fn open(&mut self, slot: &Arc<Slot>) -> u64 {
@@ -140,8 +165,8 @@ impl Turns {
         }
     }
 
-    pub(crate) fn ended(&mut self, slot: &Arc<Slot>, recorded: v1::StepRecorded) {
-        self.queue.push_back(Place { slot: slot.clone(), what: Told::Ended(recorded) });
+    pub(crate) fn ended(&mut self, slot: &Arc<Slot>, recorded: v1::StepRecorded, inside: Heard) {
+        self.queue.push_back(Place { slot: slot.clone(), what: Told::Ended(recorded, inside) });
     }
 
     pub(crate) fn ask(&mut self, slot: &Arc<Slot>, body: report::Body) {
@@ -227,12 +252,12 @@ impl Turns {
         let clear = on_its_way == OnItsWay::Nothing;
         if !self.live {
             if self.next <= self.last {
-                let Some((slot, bytes)) = self.recorded.remove(&self.next) else {
+                let Some((slot, weight)) = self.recorded.remove(&self.next) else {
                     return Next::Stalled(self.next);
                 };
                 self.next += 1;
                 self.told += 1;
-                self.heard.hear(bytes);
+                self.hear(&slot, weight);
                 return Next::Release(slot);
             }
             if !called {
@@ -246,7 +271,7 @@ impl Turns {
             if slot.phase() == Phase::Dropped {
                 return Next::Close(slot);
             }
-            self.heard.hear(bytes);
+            self.hear(&slot, Heard::one(bytes));
             return Next::Release(slot);
         }
         // Until the answer is there nobody knows whether that comes first.
@@ -254,12 +279,14 @@ impl Turns {
             return Next::Nothing;
         }
         match self.queue.front() {
-            Some(Place { what: Told::Ended(_), .. }) => {
-                let Some(Place { slot, what: Told::Ended(recorded) }) = self.queue.pop_front() else {
+            Some(Place { what: Told::Ended(..), .. }) => {
+                let Some(Place { slot, what: Told::Ended(recorded, inside) }) = self.queue.pop_front() else {
                     return Next::Nothing;
                 };
                 self.told += 1;
-                self.heard.hear(recorded.result.as_ref().map_or(0, |result| result.data.len() as u64));
+                let bytes = recorded.result.as_ref().map_or(0, |result| result.data.len() as u64);
+                self.hear(&slot, Heard::one(bytes));
+                self.hear(&slot, inside);
                 self.held_bytes += prost::Message::encoded_len(&recorded);
                 self.held.push(recorded);
                 Next::Release(slot)

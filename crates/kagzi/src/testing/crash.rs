@@ -34,8 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_WITH_DEATHS: Duration = Duration::from_secs(50);
 
 /// Executes the workflow once undisturbed, and then again and again on a new engine each, with a worker that
-/// dies before or after one of its reports (a step's result, a failure, a sleep, the end); a new worker takes
-/// the run over. Time is skipped.
+/// dies before or after one of its reports: results of steps and scopes, failures, sleeps, waits, labels,
+/// values, promises, children, parks, the beginning of a new generation, the end. A new worker takes the run
+/// over. Time is skipped, and children that the worker registers are executed by it too, with their reports
+/// among those at which it dies.
 ///
 /// Panics unless every execution ends as the first did: the same status, output, error and recorded step
 /// results, each recorded once. So the workflow must be deterministic apart from Kagzi: a step that returns
@@ -61,8 +63,37 @@ pub async fn crash_everywhere(
     workflow_type: &str,
     input: impl Serialize,
 ) -> CrashReport {
+    crash_everywhere_while_signalled(register, workflow_type, input, Vec::new()).await
+}
+
+/// The same for a workflow that waits for signals: whenever the run is parked and waits for one, it is told
+/// the next of these values on their channels. So each of them meets a run that sleeps;
+/// [`crash_while_signalled`] tells them at any other moment.
+///
+/// ```
+/// use kagzi::{WorkflowContext, testing::crash_everywhere_while_signalled};
+///
+/// async fn approve(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
+///     let by: String = ctx.signal("approved").await?;
+///     ctx.run("ship", async move { Ok(format!("shipped, approved by {by}")) }).await
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let register = |worker: &mut kagzi::Worker| { worker.register("approve", approve); };
+/// let told = vec![("approved".to_owned(), "ada".into())];
+/// let report = crash_everywhere_while_signalled(register, "approve", (), told).await;
+/// assert!(report.died_at().any(|moment| moment.contains("'approved' waited")));
+/// # }
+/// ```
+pub async fn crash_everywhere_while_signalled(
+    register: impl Fn(&mut Worker),
+    workflow_type: &str,
+    input: impl Serialize,
+    signals: Vec<(String, serde_json::Value)>,
+) -> CrashReport {
     let input = serde_json::to_value(input).expect("the input is JSON");
-    let play = |crash_at| Trial::play(&register, workflow_type, &input, crash_at);
+    let play = |crash_at| Trial::play(&register, (workflow_type, &input), &signals, crash_at);
 
     let undisturbed = play(None).await;
     assert!(undisturbed.outcome.status != RunStatus::Paused, "without any crash, {}", undisturbed.history);
@@ -279,6 +310,11 @@ impl CrashReport {
         self.trials.len()
     }
 
+    /// Where the worker was killed, in words: `crash after report 3 (step 'charge' completed)`.
+    pub fn died_at(&self) -> impl Iterator<Item = &str> {
+        self.trials.iter().map(|(crash, _)| crash.as_str())
+    }
+
     /// How often the step's code ran without a crash.
     pub fn executions_of(&self, step: &str) -> u32 {
         self.undisturbed.get(step).copied().unwrap_or(0)
@@ -321,12 +357,13 @@ struct Trial {
 impl Trial {
     async fn play(
         register: &impl Fn(&mut Worker),
-        workflow_type: &str,
-        input: &serde_json::Value,
+        (workflow_type, input): (&str, &serde_json::Value),
+        signals: &[(String, serde_json::Value)],
         crash_at: Option<CrashPoint>,
     ) -> Trial {
+        let mut signals = signals.iter().enumerate();
         let engine = TestEngine::start_with(&StoreUrl::Memory, STALE_AFTER).await;
-        let probe = Arc::new(Probe::new(crash_at));
+        let probe = Arc::new(Probe::new(crash_at).counting_values());
         let start = engine.client().workflow(workflow_type, QUEUE, input).id(QUEUE);
         let run = start.await.unwrap_or_else(|error| panic!("the run does not start: {error}"));
         let mut victim = Some(Serving::begin(&engine, register, probe.clone()).await);
@@ -341,6 +378,15 @@ impl Trial {
                 engine.advance(STALE_AFTER * 2);
             }
             let now = decisive(&engine, &run).await;
+            if now.status == RunStatus::Sleeping
+                && now.run_id == run.run_id()
+                && now.reason == Some(Reason::Signal)
+                && let Some((number, (channel, value))) = signals.next()
+            {
+                let told = run.signal(channel.as_str(), value).id(number.to_string()).await;
+                told.unwrap_or_else(|error| panic!("the run cannot be told: {error}"));
+                continue;
+            }
             match now.status {
                 RunStatus::Pending | RunStatus::Sleeping => {
                     let due = due_at(&now).filter(|due| *due > engine.clock.now());

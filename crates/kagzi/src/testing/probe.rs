@@ -21,6 +21,9 @@ pub(crate) enum CrashPoint {
 #[derive(Default)]
 pub(crate) struct Probe {
     crash_at: Option<CrashPoint>,
+    /// Published values are reports too. They are sent anew by every execution, so a worker that dies after
+    /// its first report would never come past them.
+    pub(crate) counts_values: bool,
     seen: Mutex<Seen>,
     pub(crate) crashed: CancellationToken,
 }
@@ -34,6 +37,11 @@ struct Seen {
 impl Probe {
     pub(crate) fn new(crash_at: Option<CrashPoint>) -> Probe {
         Probe { crash_at, ..Default::default() }
+    }
+
+    /// The same, and published values are reports too.
+    pub(crate) fn counting_values(self) -> Probe {
+        Probe { counts_values: true, ..self }
     }
 
     /// How often the code of each step was started, by path.

@@ -20,6 +20,7 @@ use crate::run::context::WorkflowContext;
 use crate::worker::Worker;
 use crate::worker::equipment::{Equipment, Failure, Middleware};
 use crate::worker::handlers::Handlers;
+use crate::worker::observer::Observer;
 use crate::workflow::typed::Registers;
 
 /// A worker that is being described.
@@ -186,6 +187,12 @@ impl WorkerBuilder {
     /// that is given is the outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.equipment.add_middleware(middleware);
+        self
+    }
+
+    /// Is told what really happens, and never of a replay: see [`Observer`].
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.equipment.observers.add(observer);
         self
     }
 

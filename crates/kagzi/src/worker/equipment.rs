@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::run::context::WorkflowContext;
 use crate::run::step::StepContext;
 use crate::step_error::StepFailure;
+use crate::worker::observer::Observers;
 use crate::{codes, failure};
 
 /// An error type that says more than its text. Steps and workflows return it with `?` like any other error; a
@@ -116,6 +117,7 @@ pub(crate) struct Equipment {
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     failures: Vec<ReadFailure>,
     middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) observers: Observers,
     /// For what workflows ask of the server beside their own reports.
     client: Option<Client>,
 }

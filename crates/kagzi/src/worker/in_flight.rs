@@ -24,6 +24,7 @@ pub(crate) struct InFlight {
 
 struct Held {
     epoch: u64,
+    generation: u32,
     task: AbortHandle,
     /// Steps that began and have not ended. Few at a time.
     steps: Vec<Running>,
@@ -82,7 +83,12 @@ impl InFlight {
         self.arriving.clear();
     }
 
-    pub(crate) fn spawn(&mut self, lease: LeaseRef, run: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(
+        &mut self,
+        lease: LeaseRef,
+        generation: u32,
+        run: impl Future<Output = ()> + Send + 'static,
+    ) {
         let ended = lease.clone();
         let run = async move {
             run.await;
@@ -92,7 +98,7 @@ impl InFlight {
             Some(runtime) => self.tasks.spawn_on(run, runtime),
             None => self.tasks.spawn(run),
         };
-        self.runs.insert(lease.run_id, Held { epoch: lease.epoch, task, steps: Vec::new() });
+        self.runs.insert(lease.run_id, Held { epoch: lease.epoch, generation, task, steps: Vec::new() });
     }
 
     pub(crate) fn holds(&self, lease: &LeaseRef) -> bool {
@@ -156,6 +162,17 @@ impl InFlight {
             }
         }
         untold
+    }
+
+    /// The run was given to this worker again in its next generation: so its execution has continued in
+    /// place, and what it said was committed. It is not held any more and ends by itself.
+    pub(crate) fn let_continued_end(&mut self, next: &LeaseRef, generation: u32) -> Option<LeaseRef> {
+        let held = self.runs.get(&next.run_id)?;
+        if held.epoch + 1 != next.epoch || held.generation >= generation {
+            return None;
+        }
+        let held = self.runs.remove(&next.run_id)?;
+        Some(LeaseRef { run_id: next.run_id.clone(), epoch: held.epoch })
     }
 
     /// Stops what is executed under this lease or an older one, and answers with that lease.
@@ -261,7 +278,7 @@ mod tests {
     #[tokio::test]
     async fn losing_an_old_lease_does_not_stop_the_newer_execution() {
         let mut in_flight = InFlight::default();
-        in_flight.spawn(lease(2), std::future::pending());
+        in_flight.spawn(lease(2), 1, std::future::pending());
 
         assert_eq!(in_flight.abort(&lease(1)), None);
         assert!(in_flight.holds(&lease(2)));
@@ -272,7 +289,7 @@ mod tests {
     #[tokio::test]
     async fn a_task_that_dies_names_its_run() {
         let mut in_flight = InFlight::default();
-        in_flight.spawn(lease(1), async { panic!("on purpose") });
+        in_flight.spawn(lease(1), 1, async { panic!("on purpose") });
 
         assert_eq!(in_flight.next_ended().await, Some(lease(1)));
         assert!(in_flight.is_empty());

@@ -79,6 +79,10 @@ impl Session {
             self.outbox.push_release(lease, "the worker is draining");
             return;
         }
+        // The next generation came before the word that the last one is over.
+        if let Some(older) = self.in_flight.let_continued_end(&lease, assign.generation) {
+            self.outbox.settle_end(&older);
+        }
         // An older execution of the same run: the server has moved on, so its word is worth nothing.
         if let Some(older) = self.in_flight.abort(&lease) {
             self.outbox.forget(&older);
@@ -90,11 +94,21 @@ impl Session {
             run = %lease.run_id,
             workflow_type = %assign.workflow_type,
             worker = %self.worker_id,
+            generation = assign.generation.max(1),
+            // Nobody was given the run before.
+            first = lease.epoch == 1,
+            outcome = tracing::field::Empty,
         );
         trace::adopt(&span, (&assign.traceparent, &assign.tracestate), &assign.former_traceparent);
         // Boxed before it is wrapped: it has 5 KB, and every layer around it would copy them.
-        let run = Box::pin(executor::execute(assign, Arc::clone(&self.handlers), self.uplink.clone()));
-        self.in_flight.spawn(lease, run.instrument(span));
+        let generation = assign.generation;
+        let run = Box::pin(executor::execute(
+            assign,
+            Arc::clone(&self.handlers),
+            self.uplink.clone(),
+            span.clone(),
+        ));
+        self.in_flight.spawn(lease, generation, run.instrument(span));
     }
 
     fn on_lost(&mut self, lost: v1::LostLease) {

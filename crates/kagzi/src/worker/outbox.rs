@@ -154,6 +154,16 @@ impl Outbox {
         }
     }
 
+    /// What the execution said last was committed, although the acknowledgement is not here yet.
+    pub(crate) fn settle_end(&mut self, lease: &v1::LeaseRef) {
+        let is_end = |waiting: &Submission| waiting.lease == *lease && is_end(&waiting.body);
+        let end = self.unacknowledged.iter().find(|(_, waiting)| is_end(waiting)).map(|(seq, _)| *seq);
+        if let Some(seq) = end {
+            self.settle(seq, Verdict::Committed);
+        }
+        self.forget(lease);
+    }
+
     /// The run's execution is over and only the acknowledgement is missing.
     pub(crate) fn has_end_of(&self, lease: &v1::LeaseRef) -> bool {
         self.unacknowledged.values().any(|waiting| waiting.lease == *lease && is_end(&waiting.body))

@@ -206,6 +206,15 @@ pub fn execute(ctx: WorkflowContext, node: Arc<Node>, seen: u64) -> BoxFuture<'s
                 let beside = execute(ctx.clone(), Arc::new(two.1.clone()), seen).await?;
                 Ok(mixed(beside, spawned.await?))
             }
+            Node::Scope(node) => {
+                let node = Arc::new((**node).clone());
+                let scope = ctx.run_scope("whole", move |ctx| async move {
+                    let ended = execute(ctx, node, seen).await?;
+                    Ok((seen, ended))
+                });
+                let (given, ended) = scope.await?;
+                Ok(mixed(paired(seen, given), ended))
+            }
             Node::Dropped(node) => {
                 let looked = execute(ctx.clone(), Arc::new((**node).clone()), seen).now_or_never();
                 Ok(mixed(seen, u64::from(looked.is_some())))

@@ -79,6 +79,8 @@ pub enum Node {
     },
     /// The second runs while the first was spawned.
     Spawn(Box<(Node, Node)>),
+    /// Recorded as one.
+    Scope(Box<Node>),
     /// Looked at once and dropped.
     Dropped(Box<Node>),
     /// Looked at once, then the second is executed, then the first is waited for.
@@ -134,9 +136,10 @@ pub fn streams(seed: u64, operations: usize) -> Node {
 
 fn at_once(random: &mut Random) -> Node {
     let nodes: Vec<_> = (0..2 + random.below(2)).map(|_| node(random, 0)).collect();
-    match random.below(5) {
+    match random.below(6) {
         0 => Node::Join(nodes),
         1 => Node::Select(nodes),
+        4 => Node::Scope(Box::new(Node::Join(nodes))),
         2 => Node::Timeout { ms: [1, 5, 40][random.below(3) as usize], node: Box::new(Node::Join(nodes)) },
         3 => {
             let spawned = Node::Spawn(Box::new((node(random, 0), node(random, 0))));
@@ -173,7 +176,7 @@ fn node(random: &mut Random, depth: u32) -> Node {
         (0..count).map(|_| node(random, depth - 1)).collect::<Vec<_>>()
     };
     let two = |random: &mut Random| Box::new((node(random, depth - 1), node(random, depth - 1)));
-    match random.below(11) {
+    match random.below(13) {
         0 => Node::Sequence(several(random)),
         1 => Node::Join(several(random)),
         2 => Node::Select(several(random)),
@@ -184,6 +187,7 @@ fn node(random: &mut Random, depth: u32) -> Node {
         }
         5 => Node::Unordered { items: several(random), body: Box::new(node(random, depth - 1)) },
         6 => Node::Spawn(two(random)),
+        10 | 11 => Node::Scope(Box::new(node(random, depth - 1))),
         7 => Node::Dropped(Box::new(node(random, depth - 1))),
         9 => {
             let nodes = several(random);
@@ -223,7 +227,7 @@ impl Node {
                 operations.sort_unstable();
                 operations.into_iter().take(*enough).sum()
             }
-            Node::Dropped(node) => node.operations(),
+            Node::Scope(node) | Node::Dropped(node) => node.operations(),
         }
     }
 
@@ -249,6 +253,7 @@ impl Node {
             Node::Growing { items, body } => ("growing", items.iter().chain([&**body]).collect()),
             Node::Gather { nodes, .. } => ("gather", nodes.iter().collect()),
             Node::Spawn(two) => ("spawn", vec![&two.0, &two.1]),
+            Node::Scope(node) => ("scope", vec![node]),
             Node::Dropped(node) => ("dropped", vec![node]),
             Node::Kept(two) => ("kept", vec![&two.0, &two.1]),
         };

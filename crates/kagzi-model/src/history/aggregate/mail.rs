@@ -1,9 +1,12 @@
 //! What others told the run, beside the waits of its steps.
 
+use std::collections::BTreeSet;
+
 use super::Aggregate;
 use crate::{
     Mail, Name, Step, StepState, Timestamp,
     intervention::{is_person_channel, question_id},
+    is_event_channel,
 };
 
 impl Aggregate {
@@ -22,6 +25,38 @@ impl Aggregate {
                 wait.channel().is_some_and(|channel| mail.next(channel).is_some())
             }
             (StepState::Waiting(_) | StepState::Running { .. } | StepState::Done(_), _) => false,
+        }
+    }
+
+    /// The channels of topics on which the run waits for events now.
+    pub fn listens(&self) -> BTreeSet<Name> {
+        if self.run.state.finished() || !self.has_waited_for_events() {
+            return BTreeSet::new();
+        }
+        let waits = self.open_steps().filter_map(|step| match &step.state {
+            StepState::Waiting(wait) => wait.channel(),
+            StepState::Running { .. } | StepState::Done(_) => None,
+        });
+        waits.filter(|channel| is_event_channel(channel)).cloned().collect()
+    }
+
+    /// The code has waited for events in this generation. Most runs never do.
+    #[inline]
+    pub fn has_waited_for_events(&self) -> bool {
+        self.mail.as_deref().is_some_and(Mail::has_waited_for_events)
+    }
+
+    /// Up to which event of this channel's topic the run has heard: at first up to its own beginning. What is
+    /// published in the very instant of its beginning is not before it.
+    pub fn heard_until(&self, channel: &Name) -> Timestamp {
+        let beginning = Timestamp(self.run.created_at.0.saturating_sub(1));
+        let heard = self.mail.as_deref().and_then(|mail| mail.heard_until(channel));
+        heard.map_or(beginning, |heard| heard.max(beginning))
+    }
+
+    pub(super) fn hear_event(&mut self, channel: &Name, published: Option<Timestamp>) {
+        if let Some(published) = published {
+            self.mail_mut().hear(channel, published);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use super::Aggregate;
+use crate::history::scopes_around;
 use crate::{Name, Step, StepEnd, StepState, Timestamp, Wait};
 
 impl Aggregate {
@@ -80,6 +81,22 @@ impl Aggregate {
             (true, false) => drop(self.open.remove(path)),
             (false, false) | (true, true) => {}
         }
+    }
+
+    /// The scope was recorded as one: what its code has left unfinished is dropped with it.
+    pub(super) fn end_scope(&mut self, at: Timestamp, scope: &Name) {
+        self.scopes += 1;
+        let below: Vec<Name> = self.open.iter().filter(|path| path.starts_with(&**scope)).cloned().collect();
+        below.iter().for_each(|path| self.close(at, path));
+    }
+
+    /// Whether the path lies in a scope that was recorded as one: nothing of it is heard any more.
+    pub fn is_in_recorded_scope(&self, path: &str) -> bool {
+        let recorded = |scope: &str| {
+            let known = self.steps.get(scope);
+            known.is_some_and(|known| matches!(known.state, StepState::Done(StepEnd::Recorded)))
+        };
+        self.scopes > 0 && scopes_around(path).any(recorded)
     }
 
     pub(super) fn open_again(&mut self, path: &Name) {

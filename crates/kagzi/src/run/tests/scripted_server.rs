@@ -67,7 +67,8 @@ impl ScriptedServer {
         handlers.insert("test", f);
         let (uplink, inbox) = Uplink::new(64);
         uplink.set_payload_bytes_max(bytes_max);
-        let task = tokio::spawn(executor::execute(Box::new(assign), Arc::new(handlers), uplink));
+        let (handlers, span) = (Arc::new(handlers), tracing::Span::none());
+        let task = tokio::spawn(executor::execute(Box::new(assign), handlers, uplink, span));
         ScriptedServer { inbox, unfolding: None, task }
     }
 

@@ -1,0 +1,19 @@
+//! `kagzi inbox comment`: a word to the others.
+
+use kagzi::inbox::Inbox;
+
+use super::{find, view::print};
+use crate::session::Session;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The question: its id, or the beginning of one that is open.
+    id: String,
+    /// What to say.
+    text: String,
+}
+
+pub async fn perform(args: Args, inbox: &Inbox, session: &Session) -> anyhow::Result<()> {
+    let id = find(inbox, &args.id).await?;
+    print(inbox.comment(id, args.text).await?, "has your comment", session)
+}
