@@ -1,13 +1,16 @@
 //! The hub: committed facts go to whoever waits for them in this process.
 
+mod alarm;
+
 use std::collections::{BTreeMap, HashMap};
 
 use kagzi_model::{Name, RunId, State, Timestamp, WorkerId};
 use kagzi_store::{Finished, LostLease, Observer, SignalNotice};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info};
 
+use self::alarm::Alarm;
 use crate::{SessionEvent, SweepStats, ask::Askers, cut_off::CutOff, journals::Journals, running::Running};
 
 /// Most runs remembered as started here and not ended. Beyond it all are forgotten: a waiter then reads the
@@ -35,41 +38,6 @@ pub struct Hub {
     schedules: Alarm,
     events: Alarm,
     questions: Alarm,
-}
-
-/// Wakes its listener when something is due sooner than it knows.
-struct Alarm {
-    earliest: Mutex<Timestamp>,
-    sooner: Notify,
-}
-
-impl Default for Alarm {
-    fn default() -> Self {
-        Alarm { earliest: Mutex::new(Timestamp::MAX), sooner: Notify::new() }
-    }
-}
-
-impl Alarm {
-    async fn before(&self, at: Timestamp) -> Timestamp {
-        loop {
-            let sooner = self.sooner.notified();
-            {
-                let mut earliest = self.earliest.lock();
-                if *earliest < at {
-                    return std::mem::replace(&mut *earliest, Timestamp::MAX);
-                }
-            }
-            sooner.await;
-        }
-    }
-
-    fn ring(&self, at: Timestamp) {
-        let mut earliest = self.earliest.lock();
-        if at < *earliest {
-            *earliest = at;
-            self.sooner.notify_one();
-        }
-    }
 }
 
 /// Somebody who waits for the end of a run, of the namespace that he named.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kagzi_model::{Name, NounRow, NounRule};
+use kagzi_model::{Name, Noun, NounRow, NounRule};
 use kagzi_store::{ChangeNoun, Direction, Page, TOTAL_MAX, Total};
 
 use crate::{Engine, EngineError};
@@ -14,6 +14,15 @@ impl Engine {
     /// Changes a noun as its rule decides.
     pub async fn change_noun(&self, rule: impl NounRule + 'static) -> Result<NounRow, EngineError> {
         Ok(self.store().ask(ChangeNoun(Arc::new(rule))).await??)
+    }
+
+    /// One noun, if it is there.
+    pub async fn noun<N: Noun>(&self, namespace: &Name, id: &Name) -> Result<Option<N>, EngineError> {
+        // Lists begin behind a name, so the nearest one before the next possible name is this one or none.
+        let behind = Name::from(format!("{id}\u{1}"));
+        let rows = self.store().nouns(namespace, N::KIND, Direction::Prev, Some(&behind), 1).await?;
+        let row = rows.into_iter().find(|row| row.key.id == *id);
+        Ok(row.map(|row| row.read()).transpose()?)
     }
 
     /// A page of the nouns of one kind, by their ids, in the order of the list whichever way it is read.

@@ -187,7 +187,7 @@ fn one_reason(run: &Run) {
         "ready" => (1, time("since")),
         "retry" => (1, time("at")),
         "leased" => (2, None),
-        "timer" | "signal" | "child" => (3, time("at")),
+        "timer" | "signal" | "child" | "event" => (3, time("at")),
         "person" => (8, time("at")),
         "paused" => (8, None),
         "completed" => (4, None),
@@ -201,7 +201,7 @@ fn one_reason(run: &Run) {
     // A wait for somebody's word may have no time at which it goes on by itself.
     let due_must = ["ready", "retry", "timer"].contains(&name);
     assert_eq!(
-        run.due_at.is_some() && !["signal", "child", "person"].contains(&name),
+        run.due_at.is_some() && !["signal", "child", "person", "event"].contains(&name),
         due_must,
         "I4: run {} is {name}",
         run.id
@@ -216,8 +216,8 @@ fn one_reason(run: &Run) {
     assert_eq!(run.sweep_at, sweep_at, "I4: run {} is {name}", run.id);
 }
 
-/// I14 to I16, as far as one run's history and row can show them: a signal counts once and is taken by at most
-/// one wait, a run that waits has an open wait and nothing that it waits for, a step has one child.
+/// I14 to I16, as far as one run's history and row can show them: a signal counts once and is taken by at
+/// most one wait, a run that waits has an open wait and nothing that it waits for, a step has one child.
 fn waits_are_sound(run: &Run, history: &[Event]) -> Audit {
     let mut audit = Audit::default();
     history.iter().for_each(|event| audit.see(&event.line));

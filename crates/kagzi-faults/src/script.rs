@@ -22,6 +22,11 @@ pub enum Move {
     Signal {
         channel: String,
     },
+    /// Waits for so many events on this topic, one after the other.
+    Events {
+        topic: String,
+        count: usize,
+    },
     /// Takes so many signals on this channel, one after the other.
     Signals {
         channel: String,

@@ -119,8 +119,8 @@ pub const EVENT_KEY_BYTES_MAX: usize = 255;
 pub const EVENT_KEEP_MS_STANDARD: i64 = 24 * 3600 * 1000;
 /// Longest time for which an event is kept: ninety days.
 pub const EVENT_KEEP_MS_MAX: i64 = 90 * 24 * 3600 * 1000;
-/// Events that one namespace keeps at once, and their payloads in bytes. Counted from time to time, so several
-/// servers together may keep a few more.
+/// Events that one namespace keeps at once, and their payloads in bytes. Counted from time to time, so that
+/// several servers together may keep a few more.
 pub const EVENTS_KEPT_MAX: u64 = 100_000;
 pub const EVENTS_KEPT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Largest question to a person, in bytes of JSON.

@@ -109,8 +109,8 @@ pub struct Carried {
     pub heard_others: Option<Timestamp>,
 }
 
-/// The ends of children go along, because the next generation may ask for them by the children's ids, and so do
-/// events that were told and not taken. Those that nobody ever asks for must not add up: only the latest ones
+/// The ends of children go along, because the next generation may ask for them by the children's ids, and so
+/// do events that were told and not taken. Those that nobody ever asks for must not add up: only the latest ones
 /// stay.
 fn forget_old_ends(unread: &mut Vec<UnreadSignal>) {
     let is_engines =
@@ -159,8 +159,8 @@ impl Mail {
         carried
     }
 
-    /// The topics that were heard of last, and up to where all others were heard at most: whatever is left out
-    /// is never heard twice.
+    /// The topics that were heard of last, and up to where all others were heard at most: whatever is left
+    /// out is never heard twice.
     fn heard_last(&self) -> (Vec<HeardTopic>, Option<Timestamp>) {
         let mut heard: Vec<(Timestamp, &Name)> =
             self.heard.iter().map(|(channel, until)| (*until, channel)).collect();

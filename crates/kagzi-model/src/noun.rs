@@ -115,7 +115,8 @@ pub enum NounRejection {
     #[error("{} '{}' cannot be read: {why}", .key.kind, .key.id)]
     Unreadable { key: NounKey, why: String },
     #[error(
-        "namespace '{}' has {max} of the kind {}, the most that are allowed; delete one before you create '{}'",
+        "namespace '{}' has {max} of the kind {}, the most that are allowed; delete one \
+         before you create '{}'",
         .key.namespace, .key.kind, .key.id
     )]
     TooMany { key: NounKey, max: usize },

@@ -26,7 +26,8 @@ pub enum Wait {
     Timer { until: Timestamp },
     /// The next attempt, after this failure.
     Retry { at: Timestamp, failure: Failure },
-    /// A signal on a channel, or an event that is published on a topic; by itself it is over at `until`, if there is such a time.
+    /// A signal on a channel, or an event that is published on a topic; by itself it is over at `until`, if
+    /// there is such a time.
     Signal { channel: Name, until: Option<Timestamp> },
     /// The end of a child, which is told on a channel of its own.
     Child { channel: Name, until: Option<Timestamp> },

@@ -1,12 +1,12 @@
-//! People who can be told something: their addresses, what they want, and when.
+//! People who can be told something: their addresses, and when they are left alone.
 
 use std::str::FromStr;
 
 use jiff::{civil::Time, tz::TimeZone};
-use kagzi_model::Timestamp;
+use kagzi_model::{Timestamp, intervention};
 use serde::{Deserialize, Serialize};
 
-use crate::{Channel, Severity};
+use crate::Severity;
 
 /// How one person is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +16,6 @@ pub struct Contact {
     pub email: Option<String>,
     /// An address that an operator set for this contact; none: the server's own.
     pub webhook: Option<String>,
-    /// What the person wants to be told on; none: every channel that the server uses by default.
-    pub channels: Option<Vec<Channel>>,
     /// A name of the time zone database; UTC when none is set.
     pub time_zone: Option<String>,
     pub quiet: Option<QuietHours>,
@@ -92,29 +90,24 @@ impl From<QuietHours> for WrittenHours {
 }
 
 impl Contact {
+    /// A person as the inbox knows them. Hours and zones were checked when they were set; what cannot be read
+    /// any more holds nothing back.
+    pub fn of(name: &str, kept: &intervention::Contact) -> Contact {
+        let set = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        Contact {
+            name: name.to_owned(),
+            email: set(&kept.email),
+            webhook: set(&kept.webhook),
+            time_zone: set(&kept.time_zone),
+            quiet: QuietHours::new(&kept.quiet_from, &kept.quiet_to).ok(),
+        }
+    }
+
     /// The contact's time zone. One that the database of zones does not know is checked when a contact is
     /// set; should it be gone later, UTC is better than silence.
     pub fn zone(&self) -> TimeZone {
         let known = self.time_zone.as_deref().and_then(|name| TimeZone::get(name).ok());
         known.unwrap_or(TimeZone::UTC)
-    }
-
-    /// On which channels this person is told something. A critical incident is told on every channel that
-    /// leads to them. The inbox always shows it.
-    pub fn channels(&self, severity: Option<Severity>, standard: &[Channel]) -> Vec<Channel> {
-        let wanted = |channel: Channel| match channel {
-            Channel::InApp => true,
-            Channel::Email | Channel::Webhook => {
-                severity == Some(Severity::Critical)
-                    || self.channels.as_deref().unwrap_or(standard).contains(&channel)
-            }
-        };
-        let reachable = |channel: Channel| match channel {
-            Channel::InApp => true,
-            Channel::Email => self.email.is_some(),
-            Channel::Webhook => self.webhook.is_some() || standard.contains(&Channel::Webhook),
-        };
-        Channel::ALL.into_iter().filter(|channel| wanted(*channel) && reachable(*channel)).collect()
     }
 
     /// Until when a message to this person is held back; none when it may be sent now. A critical incident
@@ -127,6 +120,11 @@ impl Contact {
             }
         }
     }
+}
+
+/// Whether the database of time zones has a zone of this name.
+pub fn is_zone(name: &str) -> bool {
+    TimeZone::get(name).is_ok()
 }
 
 /// The end of the quiet hours that hold at `now`, in this zone: the first moment at which the clock on the

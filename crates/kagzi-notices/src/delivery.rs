@@ -4,10 +4,8 @@
 use std::sync::LazyLock;
 
 use kagzi_model::{Millis, RetryPolicy, Timestamp, backoff_seed};
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use crate::{Channel, Contact, Occasion, Severity, clean};
+use crate::{Contact, Severity, State, clean};
 
 /// A message is tried for so long; then it is given up, and somebody is told.
 pub const TRIED_FOR_MS: Millis = 24 * 60 * 60_000;
@@ -31,53 +29,6 @@ static POLICY: LazyLock<RetryPolicy> = LazyLock::new(|| {
         ..preset
     }
 });
-
-/// Where a message stands. The numbers are stored, and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum State {
-    /// Not tried yet, or held back by quiet hours.
-    Pending = 1,
-    /// The receiver has it.
-    Sent = 2,
-    /// Tried in vain, and tried again.
-    Retrying = 3,
-    /// Tried for a day in vain, or refused for good.
-    GivenUp = 4,
-    /// What it would have told was over before it was sent.
-    Suppressed = 5,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [State; 5] =
-        [State::Pending, State::Sent, State::Retrying, State::GivenUp, State::Suppressed];
-
-    /// The name that users and metrics read.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Sent => "sent",
-            State::Retrying => "retrying",
-            State::GivenUp => "given_up",
-            State::Suppressed => "suppressed",
-        }
-    }
-
-    /// The one with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<State> {
-        State::ALL.into_iter().find(|state| *state as u8 == number)
-    }
-
-    /// Whether nothing will change any more.
-    pub fn is_final(self) -> bool {
-        match self {
-            State::Sent | State::GivenUp | State::Suppressed => true,
-            State::Pending | State::Retrying => false,
-        }
-    }
-}
 
 /// How a try went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,28 +133,6 @@ pub fn next_try(tried: &Tried<'_>, asked_ms: Option<Millis>) -> Option<Timestamp
 /// When a message may be tried for the first time: now, or at the end of the person's quiet hours.
 pub fn first_try(contact: &Contact, severity: Option<Severity>, created_at: Timestamp) -> Timestamp {
     contact.held_until(severity, created_at).unwrap_or(created_at)
-}
-
-/// What makes two messages one: the same question, occasion, person and channel. A reminder or an escalation
-/// also has its number, because each of them is told once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct NoticeKey<'a> {
-    pub question: Uuid,
-    pub occasion: Occasion,
-    /// Which reminder, which escalation; 0 where there is only one.
-    pub ordinal: u32,
-    pub recipient: &'a str,
-    pub channel: Channel,
-}
-
-impl NoticeKey<'_> {
-    /// The id of the message, unique in its namespace. Only the recipient's name was chosen by others, and it
-    /// has a neighbour without a slash on either side, so that no choice of names makes two messages look
-    /// like one.
-    pub fn text(&self) -> String {
-        let NoticeKey { question, occasion, ordinal, recipient, channel } = self;
-        format!("{question}/{}/{ordinal}/{recipient}/{}", occasion.name(), channel.name())
-    }
 }
 
 #[cfg(test)]

@@ -4,33 +4,14 @@ use jiff::tz::TimeZone;
 use kagzi_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Occasion, clean};
+use crate::{Occasion, Severity, clean};
 
-/// How bad an incident is. The numbers are stored, and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Severity {
-    Low = 1,
-    High = 2,
-    /// Somebody should get up: quiet hours and preferences do not count.
-    Critical = 3,
-}
-
-impl Severity {
-    pub const ALL: [Severity; 3] = [Severity::Low, Severity::High, Severity::Critical];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Low => "low",
-            Severity::High => "high",
-            Severity::Critical => "critical",
-        }
-    }
-
-    /// The one with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<Severity> {
-        Severity::ALL.into_iter().find(|severity| *severity as u8 == number)
+/// How bad an incident is, in one word.
+pub fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Low => "low",
+        Severity::High => "high",
+        Severity::Critical => "critical",
     }
 }
 
@@ -165,7 +146,7 @@ impl Values {
             Field::Question => line(&facts.question),
             Field::Title => line(&facts.title),
             Field::Type => line(&facts.kind),
-            Field::Severity => facts.severity.map_or_else(String::new, |severity| severity.name().to_owned()),
+            Field::Severity => facts.severity.map(severity_name).unwrap_or_default().to_owned(),
             Field::Due => facts.due_at.map_or_else(String::new, |at| moment(at, audience.time_zone)),
             Field::WorkflowType => line(&facts.workflow_type),
             Field::Run => line(&facts.run),

@@ -6,14 +6,13 @@
 //! [`rounds`] takes what is due from an [`Outbox`] and hands it to a [`Courier`]. The couriers for e-mail and
 //! webhooks are the feature `transports`.
 
-mod channel;
 pub mod clean;
 pub mod contact;
 mod courier;
 pub mod delivery;
 mod facts;
 pub mod message;
-mod occasion;
+pub mod occasion;
 pub mod rounds;
 pub mod template;
 
@@ -26,11 +25,11 @@ mod trust;
 #[cfg(feature = "transports")]
 pub mod webhook;
 
-pub use channel::Channel;
 pub use contact::{Contact, QuietHours};
 pub use courier::{Courier, Parcel};
-pub use delivery::{Outcome, Settled, State};
-pub use facts::{Audience, Facts, Field, Severity, Values};
+pub use delivery::{Outcome, Settled};
+pub use facts::{Audience, Facts, Field, Values};
+pub use kagzi_model::intervention::{Channel, NoticeState as State, Severity};
 pub use message::{Message, OwnTexts, Texts};
 pub use occasion::Occasion;
 pub use rounds::{Due, Outbox, OutboxError, Rounds};

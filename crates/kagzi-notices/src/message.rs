@@ -1,9 +1,10 @@
 //! From facts to the message that somebody reads: the built-in texts, and a namespace's own.
 
 mod defaults;
+mod texts_file;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, LazyLock},
 };
 
@@ -12,8 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Occasion,
     facts::Values,
+    occasion,
     template::{Form, Template, TemplateError},
 };
+
+pub use texts_file::{NamespaceTexts, TextsFile};
 
 /// What one person reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +55,7 @@ fn names() -> String {
 
 /// The texts for every occasion, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Texts(BTreeMap<Occasion, Templates>);
+pub struct Texts(HashMap<Occasion, Templates>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Templates {
@@ -81,7 +85,7 @@ impl Texts {
         let mut texts = Texts::clone(&BUILT_IN);
         for (name, own) in own {
             let unknown = || TextsError::UnknownOccasion { name: crate::clean::line(name, 30) };
-            let occasion = Occasion::from_name(name).ok_or_else(unknown)?;
+            let occasion = occasion::from_name(name).ok_or_else(unknown)?;
             let standard = defaults::texts(occasion);
             let merged = OwnTexts {
                 subject: own.subject.clone().or(standard.subject),

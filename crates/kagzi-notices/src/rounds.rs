@@ -8,7 +8,7 @@
 
 mod stats;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use kagzi_model::{Millis, Timestamp};
@@ -82,7 +82,7 @@ pub struct Round {
 pub struct Rounds {
     pub outbox: Arc<dyn Outbox>,
     /// Channels without a courier are left to other servers.
-    pub couriers: BTreeMap<Channel, Arc<dyn Courier>>,
+    pub couriers: HashMap<Channel, Arc<dyn Courier>>,
     /// Where people open a question.
     pub console_url: Option<String>,
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,

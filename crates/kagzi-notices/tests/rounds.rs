@@ -1,7 +1,7 @@
 //! The courier's rounds, against an outbox in memory: what is taken, tried, held back, repeated and given up.
 
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering::SeqCst},
@@ -130,7 +130,7 @@ impl Stage {
         let clock = now.clone();
         let rounds = Rounds {
             outbox: outbox.clone(),
-            couriers: BTreeMap::from([(Channel::Email, courier.clone() as Arc<dyn Courier>)]),
+            couriers: HashMap::from([(Channel::Email, courier.clone() as Arc<dyn Courier>)]),
             console_url: Some("https://kagzi.example.org".into()),
             clock: Arc::new(move || Timestamp(clock.load(SeqCst))),
             stats: Arc::new(NoticeStats::default()),
@@ -170,7 +170,7 @@ impl Stage {
     }
 
     fn counted(&self, outcome: &'static str) -> u64 {
-        self.rounds.stats.read().get(&(Channel::Email, outcome)).copied().unwrap_or(0)
+        self.rounds.stats.read().get(&("email", outcome)).copied().unwrap_or(0)
     }
 }
 

@@ -190,7 +190,7 @@ reasons! {
         "The run has as many signals that it has not taken as it may have. Nothing was written."
         "Send it again later, with the same signal id."
     TooManyEvents "TOO_MANY_EVENTS" ResourceExhausted
-        "The namespace keeps as many published events, or as many bytes of them, as it may. Nothing was written."
+        "The namespace keeps as many published events, or bytes of them, as it may. Nothing was written."
         "Wait until some have expired, or keep events for a shorter time."
     TooManyNouns "TOO_MANY_NOUNS" ResourceExhausted
         "The namespace has as many things of this kind (triggers, for one) as it may have."

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use kagzi_engine::Engine;
+use kagzi_notices::rounds::NoticeStats;
 
 use crate::{
     edge::CallStats,
@@ -12,12 +13,14 @@ use crate::{
 };
 
 /// `/livez`, `/readyz`, `/metrics`.
-pub fn routes(engine: Engine, progress: Arc<Progress>, calls: Arc<CallStats>) -> Router {
-    let metrics = Router::new().route("/metrics", get(metrics::page)).with_state(Metrics::new(
-        engine,
-        progress.clone(),
-        calls,
-    ));
+pub fn routes(
+    engine: Engine,
+    progress: Arc<Progress>,
+    calls: Arc<CallStats>,
+    notices: Arc<NoticeStats>,
+) -> Router {
+    let metrics = Metrics::new(engine, progress.clone(), calls, notices);
+    let metrics = Router::new().route("/metrics", get(metrics::page)).with_state(metrics);
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))

@@ -11,6 +11,8 @@ use std::{
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use kagzi_engine::{Engine, SweepCount};
+use kagzi_model::Timestamp;
+use kagzi_notices::rounds::NoticeStats;
 use kagzi_store::{AsideRow, Census, LaneStats, QueueCount, WaitCount};
 
 use crate::{edge::CallStats, readiness::Progress};
@@ -27,11 +29,17 @@ pub struct Metrics {
     progress: Arc<Progress>,
     sampler: Arc<Sampler>,
     calls: Arc<CallStats>,
+    notices: Arc<NoticeStats>,
 }
 
 impl Metrics {
-    pub fn new(engine: Engine, progress: Arc<Progress>, calls: Arc<CallStats>) -> Metrics {
-        Metrics { engine, progress, sampler: Arc::default(), calls }
+    pub fn new(
+        engine: Engine,
+        progress: Arc<Progress>,
+        calls: Arc<CallStats>,
+        notices: Arc<NoticeStats>,
+    ) -> Metrics {
+        Metrics { engine, progress, sampler: Arc::default(), calls, notices }
     }
 
     /// Asks the store, waits a bounded time, and writes the page.
@@ -51,7 +59,11 @@ impl Metrics {
             Ok(_) => self.engine.store().oldest_transaction().await.ok().flatten(),
             Err(_) => None,
         };
-        self.page(&sample, &waits, ready.ok(), oldest)
+        let notice_due = match &ready {
+            Ok(_) => self.engine.store().notice_due_since().await.ok().flatten(),
+            Err(_) => None,
+        };
+        self.page(&sample, &waits, ready.ok(), oldest, notice_due)
     }
 
     fn page(
@@ -60,6 +72,7 @@ impl Metrics {
         waits: &[WaitCount],
         ping: Option<Duration>,
         oldest_transaction: Option<f64>,
+        notice_due: Option<Timestamp>,
     ) -> String {
         let engine = &self.engine;
         let stats = engine.store().stats();
@@ -110,6 +123,13 @@ impl Metrics {
             ("refused", &stats.signals_refused),
         ];
         page.values(&catalogue::SIGNALS, signals.map(|(outcome, counter)| (vec![outcome], count(counter))));
+        let notices = self.notices.read();
+        page.values(
+            &catalogue::NOTICES,
+            notices.iter().map(|((channel, outcome), count)| (vec![*channel, *outcome], *count as f64)),
+        );
+        let overdue = notice_due.map_or(Duration::ZERO, |due_at| now - due_at);
+        page.value(&catalogue::NOTICE_OVERDUE, overdue.as_secs_f64());
         let published = [
             ("kept", &stats.events_published),
             ("repeated", &stats.events_repeated),

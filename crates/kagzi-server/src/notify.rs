@@ -1,19 +1,23 @@
 //! How people are told: what carries messages, as the settings say.
 
+mod carrying;
+mod outbox;
 #[cfg(feature = "notify")]
 mod transports;
 #[cfg(not(feature = "notify"))]
 #[path = "notify/no_transports.rs"]
 mod transports;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
-use kagzi_notices::{Channel, Courier};
+use kagzi_notices::{Channel, Courier, message::TextsFile};
 
 use crate::config::InvalidSetting;
 
+pub use carrying::Carrying;
+
 /// What carries messages, by channel.
-pub type Couriers = BTreeMap<Channel, Arc<dyn Courier>>;
+pub type Couriers = HashMap<Channel, Arc<dyn Courier>>;
 
 /// Which receivers there are. What is not set does not exist.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -26,6 +30,7 @@ pub struct NotifySettings {
     pub webhook_hosts: Vec<String>,
     pub console_url: Option<String>,
     pub ca_file: Option<String>,
+    pub texts_file: Option<String>,
 }
 
 /// Most of it is secret.
@@ -60,7 +65,17 @@ impl NotifySettings {
                 return set("notify.console_url", "it must be an address such as https://kagzi.example.org");
             }
         }
+        self.texts()?;
         transports::check(self)
+    }
+
+    /// The texts of namespaces that have their own.
+    pub fn texts(&self) -> Result<TextsFile, InvalidSetting> {
+        let Some(path) = &self.texts_file else { return Ok(TextsFile::default()) };
+        let wrong = |rule: String| InvalidSetting::new("notify.texts_file", rule);
+        let json = std::fs::read_to_string(path)
+            .map_err(|error| wrong(format!("could not read {path}: {error}")))?;
+        TextsFile::read(&json).map_err(wrong)
     }
 
     /// What carries messages. Call it within a runtime.

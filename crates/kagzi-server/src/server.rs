@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use kagzi_engine::{Engine, Hub, Settings};
+use kagzi_notices::rounds::NoticeStats;
 use kagzi_proto::{
     FILE_DESCRIPTOR_SET,
     v1::{
@@ -29,6 +30,7 @@ use crate::{
     edge::{self, CallStats, Connections, EdgeLayer},
     health, http,
     message_limit::{Worded, message_bytes_max, request_bytes_max},
+    notify::Carrying,
     readiness::Progress,
     services::Services,
     trace::{TraceSettings, Tracer},
@@ -62,6 +64,7 @@ pub struct Server {
     tracer: Tracer,
     edge: EdgeSettings,
     calls: Arc<CallStats>,
+    notices: Arc<NoticeStats>,
 }
 
 /// All services behind the edge.
@@ -126,8 +129,8 @@ impl Server {
             expect(clippy::default_constructed_unit_structs, reason = "with traces it has fields")
         )]
         let tracer = Tracer::default();
-        let (edge, calls) = (EdgeSettings::default(), Arc::default());
-        Ok(Server { engine, stop: CancellationToken::new(), tracer, edge, calls })
+        let (edge, calls, notices) = (EdgeSettings::default(), Arc::default(), Arc::default());
+        Ok(Server { engine, stop: CancellationToken::new(), tracer, edge, calls, notices })
     }
 
     /// Serves on an address until `shutdown`; `ready` is told the address that was bound.
@@ -144,6 +147,7 @@ impl Server {
             );
         }
         let tracer = Tracer::open(&options.trace)?;
+        let (couriers, texts) = (options.notify.couriers()?, options.notify.texts()?);
         let listener = TcpListener::bind(options.listen)
             .await
             .with_context(|| format!("could not listen on {}; is another server running?", options.listen))?;
@@ -151,6 +155,8 @@ impl Server {
         let mut server = Server::connect(&options.store, &options.database, options.settings).await?;
         server.tracer = tracer;
         server.edge = options.edge;
+        let console_url = options.notify.console_url.clone();
+        let carrying = Carrying::start(&server.engine, couriers, texts, console_url, server.notices.clone());
         info!(%address, store = %options.store, "serving");
         ready(address);
         let hosts = match address.ip().is_loopback() {
@@ -172,6 +178,7 @@ impl Server {
             served = server.transport(hosts)?.serve_with_incoming_shutdown(incoming, stopping) => served?,
             () = patience => warn!(after = ?STOP_MAX, "stopping although calls are still open"),
         }
+        carrying.stop().await;
         server.close().await;
         info!("stopped");
         Ok(())
@@ -212,30 +219,35 @@ impl Server {
             .build_v1()
             .context("the committed descriptors are readable")?;
         // Plain HTTP first: tonic's own fallback would answer everything else with "unimplemented".
-        let routes = Routes::from(http::routes(self.engine.clone(), progress, self.calls.clone()))
-            .add_service(health)
-            .add_service(reflection)
-            .add_service(Worded(
-                WorkflowServiceServer::new(services.clone())
-                    .max_decoding_message_size(request_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                WorkerServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                ScheduleServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(
-                InterventionServiceServer::new(services.clone())
-                    .max_decoding_message_size(decode_max)
-                    .max_encoding_message_size(usize::MAX),
-            ))
-            .add_service(Worded(AdminServiceServer::new(services)));
+        let routes = Routes::from(http::routes(
+            self.engine.clone(),
+            progress,
+            self.calls.clone(),
+            self.notices.clone(),
+        ))
+        .add_service(health)
+        .add_service(reflection)
+        .add_service(Worded(
+            WorkflowServiceServer::new(services.clone())
+                .max_decoding_message_size(request_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            WorkerServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            ScheduleServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(
+            InterventionServiceServer::new(services.clone())
+                .max_decoding_message_size(decode_max)
+                .max_encoding_message_size(usize::MAX),
+        ))
+        .add_service(Worded(AdminServiceServer::new(services)));
         let wait_max = self.engine.settings().wait_max;
         let edge = EdgeLayer::new(&self.edge, hosts, self.calls.clone(), wait_max, request_max);
         Ok(Transport::builder()

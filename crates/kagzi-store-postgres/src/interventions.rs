@@ -9,7 +9,7 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Changes, DueQuestion, InterventionFilter, InterventionReads, InterventionRows, Page, PageRequest,
-    StoreError, asked, intervention,
+    StoreError, TakeNotices, asked, intervention,
     listing::{self, POSTGRES},
 };
 use tokio_postgres::Row;
@@ -194,10 +194,10 @@ impl InterventionRows for PostgresBackend {
     async fn take_notices(
         &mut self,
         now: Timestamp,
-        until: Timestamp,
-        limit: usize,
+        TakeNotices { channel, until, limit }: TakeNotices,
     ) -> Result<Vec<Notice>, StoreError> {
-        let rows = self.query(notices::TAKE_NOTICES, &[&now.0, &until.0, &(limit as i64)]).await?;
+        let (limit, channel) = (limit as i64, channel as i16);
+        let rows = self.query(notices::TAKE_NOTICES, &[&now.0, &until.0, &limit, &channel]).await?;
         rows.iter().map(notices::read).collect()
     }
 }
@@ -300,6 +300,11 @@ impl InterventionReads for PostgresReads {
     async fn notices(&self, key: &InterventionKey) -> Result<Vec<Notice>, StoreError> {
         let rows = self.query(notices::NOTICES_OF, &[&&*key.namespace, &key.id]).await?;
         rows.iter().map(notices::read).collect()
+    }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        let rows = self.query(notices::NOTICE_DUE_SINCE, &[]).await?;
+        rows.first().map(|found| row::get::<i64>(found, 0).map(Timestamp)).transpose()
     }
 }
 

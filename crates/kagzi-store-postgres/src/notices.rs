@@ -27,12 +27,19 @@ pub const NOTICES_OF: &str = concat!(
   ORDER BY created_at, notice_id"
 );
 
+pub const NOTICE_DUE_SINCE: &str = "SELECT next_at
+   FROM kagzi.notices
+  WHERE next_at IS NOT NULL
+  ORDER BY next_at
+  LIMIT 1";
+
 // What another server takes at this moment is passed over.
 pub const TAKE_NOTICES: &str = concat!(
     "WITH due AS (
     SELECT namespace_id, notice_id
       FROM kagzi.notices
      WHERE next_at <= $1
+       AND channel = $4
      ORDER BY next_at, notice_id
      LIMIT $3
        FOR UPDATE SKIP LOCKED

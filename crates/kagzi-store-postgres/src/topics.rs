@@ -69,8 +69,8 @@ const UNDELIVERED: &str = "SELECT namespace_id, topic, event_key
 
 // Locked, so that two servers do not deliver the same event: the second one waits, and finds out how far the
 // first one came.
-const FIRST_UNDELIVERED: &str = "SELECT namespace_id, topic, event_key, event_id, published_at, expires_at, due_at,
-        reached_run_id, payload, content_type
+const FIRST_UNDELIVERED: &str = "SELECT namespace_id, topic, event_key, event_id, published_at, expires_at,
+        due_at, reached_run_id, payload, content_type
    FROM kagzi.published_events
   WHERE namespace_id = $1
     AND topic = $2

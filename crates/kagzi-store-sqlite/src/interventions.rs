@@ -7,7 +7,7 @@ use kagzi_model::{
 };
 use kagzi_store::{
     Changes, DueQuestion, InterventionFilter, InterventionReads, InterventionRows, Page, PageRequest,
-    StoreError, asked, intervention,
+    StoreError, TakeNotices, asked, intervention,
     listing::{self, SQLITE},
 };
 
@@ -143,13 +143,8 @@ impl InterventionRows for SqliteBackend {
         nouns::behind(self.db(), namespace, &Name::from(kind), &Name::empty(), limit)
     }
 
-    async fn take_notices(
-        &mut self,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Notice>, StoreError> {
-        notices::take(self.db(), now, until, limit)
+    async fn take_notices(&mut self, now: Timestamp, take: TakeNotices) -> Result<Vec<Notice>, StoreError> {
+        notices::take(self.db(), now, take)
     }
 }
 
@@ -223,6 +218,10 @@ impl InterventionReads for SqliteReads {
     async fn notices(&self, key: &InterventionKey) -> Result<Vec<Notice>, StoreError> {
         let key = key.clone();
         self.pool().read(move |db| notices::of(db, &key)).await
+    }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.pool().read(notices::due_since).await
     }
 }
 

@@ -4,7 +4,7 @@ use kagzi_model::{
     Timestamp,
     intervention::{Channel, InterventionKey, Message, Notice, NoticeState},
 };
-use kagzi_store::{PeopleSet, StoreError, notice};
+use kagzi_store::{PeopleSet, StoreError, TakeNotices, notice};
 
 use crate::{
     db::Db,
@@ -32,9 +32,16 @@ const DUE_NOTICES: &str = concat!(
    FROM notices INDEXED BY notices_due
   WHERE next_at <= ?1
     AND next_at IS NOT NULL
+    AND channel = ?2
   ORDER BY next_at, notice_id
-  LIMIT ?2"
+  LIMIT ?3"
 );
+
+const NOTICE_DUE_SINCE: &str = "SELECT next_at
+   FROM notices INDEXED BY notices_due
+  WHERE next_at IS NOT NULL
+  ORDER BY next_at
+  LIMIT 1";
 
 const HOLD_NOTICE: &str = "UPDATE notices
     SET next_at = ?3
@@ -108,13 +115,19 @@ fn changed(row: &Notice) -> [Value<'_>; notice!(changed_width)] {
 }
 
 /// Notices that are due; nobody else takes them before `until`.
-pub fn take(db: &Db, now: Timestamp, until: Timestamp, limit: usize) -> Result<Vec<Notice>, StoreError> {
-    let mut taken = db.all(DUE_NOTICES, bind![now, limit], read)?;
+pub fn take(db: &Db, now: Timestamp, take: TakeNotices) -> Result<Vec<Notice>, StoreError> {
+    let TakeNotices { channel, until, limit } = take;
+    let mut taken = db.all(DUE_NOTICES, bind![now, channel as u8, limit], read)?;
     for row in &mut taken {
         db.execute(HOLD_NOTICE, bind![row.question.namespace, row.id, until])?;
         row.next_at = Some(until);
     }
     Ok(taken)
+}
+
+/// When the first notice is due.
+pub fn due_since(db: &Db) -> Result<Option<Timestamp>, StoreError> {
+    db.first(NOTICE_DUE_SINCE, bind![], |row| row.get(0))
 }
 
 /// What was told about a question.

@@ -47,8 +47,8 @@ const COUNT_EVENTS: &str = "SELECT count(*), coalesce(sum(length(payload)), 0)
    FROM published_events
   WHERE namespace_id = ?1";
 
-const KEEP_EVENT: &str = "INSERT INTO published_events (namespace_id, topic, event_key, event_id, published_at,
-        expires_at, due_at, reached_run_id, payload, content_type)
+const KEEP_EVENT: &str = "INSERT INTO published_events (namespace_id, topic, event_key, event_id,
+        published_at, expires_at, due_at, reached_run_id, payload, content_type)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 const UNDELIVERED: &str = "SELECT namespace_id, topic, event_key
@@ -57,8 +57,8 @@ const UNDELIVERED: &str = "SELECT namespace_id, topic, event_key
   ORDER BY due_at, published_at, namespace_id, topic, event_key
   LIMIT ?1";
 
-const FIRST_UNDELIVERED: &str = "SELECT namespace_id, topic, event_key, event_id, published_at, expires_at, due_at,
-        reached_run_id, payload, content_type
+const FIRST_UNDELIVERED: &str = "SELECT namespace_id, topic, event_key, event_id, published_at, expires_at,
+        due_at, reached_run_id, payload, content_type
    FROM published_events INDEXED BY published_events_undelivered
   WHERE namespace_id = ?1
     AND topic = ?2

@@ -2,16 +2,14 @@
 //! its history does not grow.
 
 use kagzi_model::{
-    ClosePolicy, Command, Event, EventKind, Journal, JournalState, LeaseRef, OnFailure, Ordered, Payload,
-    Projection, Rejection, Reply, RunId, RunKey, StartRun, Started, State, Status, StepResult, Waited, act,
-    child_channel,
+    ClosePolicy, Command, Event, EventKind, Journal, JournalState, LeaseRef, Payload, Projection, Rejection,
+    Reply, RunId, RunKey, StartRun, Started, State, StepResult, Waited, act, child_channel,
 };
 use kagzi_store::{Assignment, EventFilter, EventRequest, OLD_ROWS_MAX, RunFilter, SweepKind};
 
 use crate::{
     Stage, Standing,
     children::{began, child},
-    replay_law::reopen,
     signals::{TOLD_BEFORE, signal, wait},
     stage::{LEASE_MS, step},
 };
@@ -330,29 +328,6 @@ pub async fn children_are_the_runs_own_in_every_generation(stage: Stage) {
         stage.sweep_expired().await;
     }
     assert!(matches!(stage.run(bill).await.state, State::Failed { .. }), "{:?}", stage.run(bill).await.state);
-}
-
-pub async fn what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation(
-    stage: Stage,
-) {
-    let mut standing = stage.stand_by(1).await;
-    let mut start = stage.new_run("order-1");
-    start.options.on_failure = Some(OnFailure { workflow_type: "clean-up".into(), task_queue: None });
-    let run = stage.start_with(start).await;
-    stage.ok(stage.fail(&standing.next().await.lease())).await;
-    stage.ok(reopen(&stage, run, None, Some("request-1"))).await;
-    assert_eq!(stage.run(run).await.attempts, 1);
-
-    let lease = standing.next().await.lease();
-    let lease = on(&stage, &mut standing, &lease, "2").await;
-    assert_eq!(stage.run(run).await.attempts, 0, "a new generation has failed at nothing");
-    stage.ok(stage.fail(&lease)).await;
-
-    let handlers = stage.event_names(run).await.into_iter().filter(|name| name == "handler_started").count();
-    assert_eq!(handlers, 1, "it had its handler");
-    let repeated = stage.ok(reopen(&stage, run, None, Some("request-1"))).await;
-    let status = Status::Failed;
-    assert_eq!(repeated, Reply::Ordered(Ordered { status, already: true }), "carried out before");
 }
 
 pub async fn a_run_that_continued_goes_with_all_that_belongs_to_it(stage: Stage) {

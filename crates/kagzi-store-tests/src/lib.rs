@@ -5,6 +5,7 @@
 //! store.
 
 pub mod batches;
+pub mod carried;
 pub mod children;
 pub mod claims;
 pub mod closes;
@@ -18,6 +19,7 @@ pub mod gates;
 pub mod generations;
 pub mod held_schedules;
 pub mod history;
+pub mod inbox;
 pub mod interventions;
 pub mod isolation;
 pub mod kept_generations;

@@ -56,13 +56,15 @@ macro_rules! conformance {
                 a_question_that_the_code_drops_is_closed_and_one_that_it_asks_again_is_new,
                 a_run_that_goes_on_after_its_end_asks_anew,
                 a_run_that_continues_in_place_drops_what_it_asked,
+                a_question_that_somebody_takes_back_fails_its_wait,
+            }
+            inbox {
                 the_eleventh_question_waits_until_one_of_the_ten_is_closed,
                 a_claim_keeps_others_away_for_five_minutes_unless_they_force_it,
                 people_are_told_on_the_ways_that_they_chose_and_groups_by_their_members,
                 a_notice_is_taken_once_until_its_time_and_settled_for_good,
                 questions_are_listed_by_urgency_both_ways_and_by_whom_they_ask,
                 a_question_goes_with_its_run_when_that_is_past_its_retention,
-                a_question_that_somebody_takes_back_fails_its_wait,
             }
             nouns {
                 a_noun_is_made_once_rewritten_and_deleted,
@@ -232,6 +234,10 @@ macro_rules! conformance {
                 an_ended_run_refuses_unless_a_new_one_may_take_its_id,
                 a_start_that_conflicts_tells_nothing,
             }
+            carried {
+                what_operators_asked_for_and_who_handled_a_failure_is_known_later,
+                failures_of_a_generation_are_not_counted_in_the_next,
+            }
             generations {
                 a_run_that_continues_is_given_out_again_in_the_same_commit_with_its_new_input,
                 a_new_generation_has_an_empty_record_and_old_leases_write_nothing_into_it,
@@ -245,7 +251,6 @@ macro_rules! conformance {
                 a_run_that_is_cancelled_does_not_continue_and_one_that_continued_is_cancelled,
                 a_lost_worker_of_a_later_generation_is_replaced_with_the_right_input,
                 children_are_the_runs_own_in_every_generation,
-                what_operators_asked_for_and_who_handled_a_failure_is_known_in_the_next_generation,
                 a_run_that_continued_goes_with_all_that_belongs_to_it,
                 a_reader_who_pages_through_a_history_that_goes_meanwhile_sees_each_event_once,
             }

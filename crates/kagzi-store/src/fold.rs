@@ -4,16 +4,18 @@ mod asking;
 mod label_rows;
 mod listening;
 mod released;
+mod start_key;
 mod touched;
 
 use asking::questions;
 use label_rows::label_rows;
 use released::log_release;
+pub use start_key::StartKey;
 pub use touched::{LeaseMove, Touched};
 
 use kagzi_model::{
-    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Name, Payload, REPLY, Rejection, Reply,
-    Report, Run, RunId, StartRun, State, Timestamp, decide,
+    Act, Aggregate, Blocked, Change, Command, Event, EventKind, Payload, REPLY, Rejection, Reply, Report,
+    Run, RunId, StartRun, State, Timestamp, decide,
 };
 
 use crate::{
@@ -53,23 +55,6 @@ pub struct Fold<'a> {
     pub failed: Vec<RunId>,
     /// Questions to people that were asked or that nobody waits for any more.
     pub asking: Vec<Asking>,
-}
-
-/// What one start has in common with a second one that is to find its run: the business id with its
-/// namespace, or for a run without one the run id.
-#[derive(PartialEq, Eq, Hash)]
-pub enum StartKey {
-    Business(Name, Name),
-    Run(RunId),
-}
-
-impl StartKey {
-    pub fn of(start: &StartRun) -> StartKey {
-        match &start.business_id {
-            Some(id) => StartKey::Business(start.namespace.clone(), id.clone()),
-            None => StartKey::Run(start.id),
-        }
-    }
 }
 
 /// A run that has a business id, and the input that it was started with.

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use kagzi_model::{
     Name, RunId, Timestamp,
     intervention::{
-        Intervention, InterventionKey, InterventionState, InterventionType, Notice, Recorded, Severity,
+        Channel, Intervention, InterventionKey, InterventionState, InterventionType, Notice, Recorded,
+        Severity,
     },
 };
 
@@ -21,9 +22,11 @@ pub struct InterventionReply {
     pub recorded: Recorded,
 }
 
-/// Takes notices that are due, for as long as it may take to send them: until then nobody else takes them.
+/// Takes notices of one channel that are due, for as long as it may take to send them: until then nobody else
+/// takes them. A channel that hangs does not delay the others.
 #[derive(Debug, Clone, Copy)]
 pub struct TakeNotices {
+    pub channel: Channel,
     pub until: Timestamp,
     pub limit: usize,
 }
@@ -87,4 +90,6 @@ pub trait InterventionReads: Send + Sync {
     ) -> Result<Page<Intervention>, StoreError>;
     /// What was told about a question, in the order in which it was written.
     async fn notices(&self, key: &InterventionKey) -> Result<Vec<Notice>, StoreError>;
+    /// Since when the notice is due that nobody has taken for longest; a time to come where all are on time.
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError>;
 }

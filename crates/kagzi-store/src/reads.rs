@@ -93,8 +93,8 @@ pub trait Reads: ControlReads + NounReads + ScheduleReads + TopicReads + Interve
     ) -> Result<(Page<WorkerView>, Total), StoreError>;
     /// A count over all namespaces, for metrics.
     async fn census(&self, now: Timestamp) -> Result<Census, StoreError>;
-    /// Runs that sleep or wait for somebody, over all namespaces, by what they wait for: for metrics. It reads
-    /// a row for each of them, so whoever asks often asks too often.
+    /// Runs that sleep or wait for somebody, over all namespaces, by what they wait for: for metrics. It
+    /// reads a row for each of them, so whoever asks often asks too often.
     async fn waits(&self) -> Result<Vec<WaitCount>, StoreError>;
     /// For how many seconds the oldest transaction of the database has been open, where somebody else could
     /// hold one: while it is, rows that have moved on stay in the way of every search.

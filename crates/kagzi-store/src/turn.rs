@@ -15,8 +15,8 @@
 //!                                                      the board          each sees those before it
 //! follow_ends               schedules of ended runs    schedules, runs    any answer may end a run, and what
 //!                                                                         starts here may be claimed below
-//! hear_kept_by_opened,      events that are kept       runs, events that  waits that opened and ends of runs are
-//! publish_failures                                     are kept           known only now
+//! hear_kept_by_opened,      events that are kept       runs, events that  waits that opened and ends of
+//! publish_failures                                     are kept           runs are known only now
 //! count_all_leases,         workers and gates of       counts of leases,  after the last phase that ends
 //! unblock_after_ended_...   leases that moved          the board          leases, before room is asked for
 //! warm_up                   workers that stand by and  cache of workers   a worker that is not known has no

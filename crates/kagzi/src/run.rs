@@ -4,6 +4,7 @@
 //! waits for verdicts; whoever owns the stream makes sure that they come.
 
 pub(crate) mod announced;
+pub(crate) mod answer;
 pub(crate) mod call;
 pub(crate) mod child;
 pub(crate) mod children;

@@ -19,6 +19,7 @@ pub(crate) mod typed;
 
 pub use crate::cancellation::CancellationToken;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
+pub use crate::run::answer::{Approval, Decision, Input, Takeover};
 pub use crate::run::child::{ChildBuilder, ChildHandle, ClosePolicy, TimedChild};
 pub use crate::run::children::ChildrenBuilder;
 pub use crate::run::context::WorkflowContext;
@@ -27,7 +28,7 @@ pub use crate::run::event::{EventWait, TimedEventWait};
 pub use crate::run::gather::{Gather, GatherEnd, Gathered, Gathering};
 pub use crate::run::poll::PollBuilder;
 pub use crate::run::promise::{NewPromise, Promise};
-pub use crate::run::question::{Approval, Decision, Input, Question, Takeover};
+pub use crate::run::question::Question;
 pub use crate::run::race::Raced;
 pub use crate::run::request::{Request, Requests};
 pub use crate::run::signal::{SignalWait, Signals, TimedSignalWait};

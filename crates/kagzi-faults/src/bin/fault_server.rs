@@ -66,6 +66,7 @@ async fn main() -> anyhow::Result<()> {
         insecure: false,
         edge: EdgeSettings::default(),
         database: Default::default(),
+        notify: Default::default(),
         trace: TraceSettings { otlp_endpoint: args.otlp, ..TraceSettings::default() },
         settings: Settings {
             heartbeat_interval: Duration::from_millis(args.heartbeat_ms),

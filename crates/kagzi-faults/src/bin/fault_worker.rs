@@ -145,6 +145,11 @@ async fn follow(args: Args, ctx: WorkflowContext, mut script: Script) -> anyhow:
                 let told: serde_json::Value = ctx.signal(&channel).await?;
                 tracing::debug!(%told, "signalled");
             }
+            Move::Events { topic, count } => {
+                for _ in 0..count {
+                    ctx.event::<serde_json::Value>(&topic).await?;
+                }
+            }
             Move::Signals { channel, count } => {
                 let signals = ctx.signals::<serde_json::Value>(&channel);
                 for _ in 0..count {

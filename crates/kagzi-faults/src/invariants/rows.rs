@@ -74,7 +74,7 @@ pub fn by_run(events: Vec<EventRow>) -> HashMap<String, Vec<Event>> {
 }
 
 /// Rows that must not exist, counted by the database itself: the claim, and a statement that both engines
-/// take.
+/// take, when `{since}` is said in their own words.
 pub const MUST_BE_NONE: &[(&str, &str)] = &[
     (
         "I19: a question is open whose run has ended or is gone",
@@ -131,7 +131,41 @@ pub const MUST_BE_NONE: &[(&str, &str)] = &[
              GROUP BY workers.worker_id, workers.max_concurrent
              HAVING count(*) > workers.max_concurrent) AS odd",
     ),
+    (
+        "I18 a run that has ended or is gone waits for no event",
+        "SELECT count(*) FROM event_subscriptions
+         LEFT JOIN runs ON runs.run_id = event_subscriptions.run_id
+         WHERE runs.run_id IS NULL OR runs.finished_at IS NOT NULL",
+    ),
+    (
+        "I18 a run that is parked in a wait for an event can be found by its topic",
+        "SELECT count(*) FROM runs
+         WHERE runs.state LIKE '{\"is\":\"event\"%'
+           AND NOT EXISTS (SELECT 1 FROM event_subscriptions AS known
+                            WHERE known.run_id = runs.run_id
+                              AND runs.state LIKE '%\"~event/' || known.topic
+                                  || CASE WHEN known.event_key = '' THEN '' ELSE '#' || known.event_key END
+                                  || '\"%')",
+    ),
+    (
+        "I18 no run sleeps through an event that was published after its wait had begun",
+        "SELECT count(*) FROM runs
+           JOIN event_subscriptions AS known ON known.run_id = runs.run_id
+           JOIN published_events AS told
+             ON told.namespace_id = known.namespace_id
+            AND told.topic = known.topic
+            AND told.event_key = known.event_key
+          WHERE told.due_at IS NULL
+            AND runs.state LIKE '{\"is\":\"event\"%'
+            AND runs.state LIKE '%\"~event/' || known.topic
+                || CASE WHEN known.event_key = '' THEN '' ELSE '#' || known.event_key END || '\"%'
+            AND {since} < told.published_at",
+    ),
 ];
+
+/// The time since when a parked run waits, as SQLite and PostgreSQL read it out of its state.
+pub const SINCE_SQLITE: &str = "json_extract(runs.state, '$.since')";
+pub const SINCE_POSTGRES: &str = "(runs.state::json ->> 'since')::bigint";
 
 pub const COMPLETED_TOTAL: &str = "SELECT CAST(coalesce(sum(completed_total), 0) AS BIGINT) FROM workers";
 pub const FAILED_TOTAL: &str = "SELECT CAST(coalesce(sum(failed_total), 0) AS BIGINT) FROM workers";

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::rows::{COMPLETED_TOTAL, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, by_run, json};
+use super::rows::{COMPLETED_TOTAL, FAILED_TOTAL, MUST_BE_NONE, Rows, Run, SINCE_SQLITE, by_run, json};
 use crate::flat_events;
 
 /// Reads everything, after SQLite itself has found the file sound.
@@ -19,7 +19,10 @@ pub fn read(file: &Path) -> Rows {
         completed_total: number(COMPLETED_TOTAL),
         failed_total: number(FAILED_TOTAL),
         totals_lag: false,
-        must_be_none: MUST_BE_NONE.iter().map(|(claim, sql)| (*claim, number(sql))).collect(),
+        must_be_none: MUST_BE_NONE
+            .iter()
+            .map(|(claim, sql)| (*claim, number(&sql.replace("{since}", SINCE_SQLITE))))
+            .collect(),
     }
 }
 

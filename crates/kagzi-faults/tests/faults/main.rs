@@ -9,6 +9,7 @@ mod cut_off;
 mod deadlines;
 mod drain;
 mod durable_answers;
+mod events;
 mod fencing;
 mod handlers;
 mod invariants;

@@ -1,5 +1,5 @@
-//! Whoever asks a run asks any server: the answer comes although another one has the worker, and although that
-//! one dies.
+//! Whoever asks a run asks any server: the answer comes although another one has the worker, and although
+//! that one dies.
 
 use futures_util::future::join_all;
 use kagzi_faults::{Move, Pace, Script, Stage, eventually, stage};

@@ -78,7 +78,8 @@ const DAMAGE: &[(&str, &str)] = &[
     ),
     (
         "I16 a step has one child",
-        "UPDATE flat_events SET detail = jsonb_set(detail::jsonb, '{step}', '\"same\"')::text WHERE kind = 28",
+        "UPDATE flat_events SET detail = jsonb_set(detail::jsonb, '{step}', '\"same\"')::text
+          WHERE kind = 28",
     ),
     (
         "I16",

@@ -15,8 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Park {
     pub waits: Vec<Name>,
-    /// Whether the first of them lets it go on, or the last. Beside anything that is over with time alone it is
-    /// the first in any case.
+    /// Whether the first of them lets it go on, or the last. Beside anything that is over with time alone it
+    /// is the first in any case.
     pub wake: Wake,
 }
 

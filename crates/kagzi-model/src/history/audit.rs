@@ -1,5 +1,5 @@
-//! What every history must keep of signals, waits, children and events (I14 to I16, I18), judged apart from how decisions
-//! know it: for `kagzi verify`, and for tests that look at what a crash has left behind.
+//! What every history must keep of signals, waits, children and events (I14 to I16, I18), judged apart from
+//! how decisions know it: for `kagzi verify`, and for tests that look at what a crash has left behind.
 //!
 //! The events of the living generation are seen one after the other; then the run's row says where it stands,
 //! and the two must agree. Kinds that say nothing of signals, waits and children are passed over.

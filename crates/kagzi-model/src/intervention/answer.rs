@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::{Ask, InterventionType};
 use crate::{Failure, Name, Payload, Timestamp, rfc3339};
 
 /// An answer.
@@ -52,6 +53,46 @@ impl Answer {
             Answer::Resolution(Resolution::Use { alternative }) => format!("use {alternative}"),
             Answer::Resolution(Resolution::Rollback) => "roll back".into(),
             Answer::Resolution(Resolution::Fail) => "fail".into(),
+        }
+    }
+
+    /// Whether this is an answer to this question. Data is compared with the schema by the server, before.
+    pub(super) fn fits(&self, ask: &Ask) -> Result<(), String> {
+        let wants = match ask.kind {
+            InterventionType::Decision => "the id of one of its options",
+            InterventionType::Input => "data",
+            InterventionType::Approval => "approve or reject",
+            InterventionType::BrowserTakeover => "that it is completed",
+            InterventionType::ErrorResolution => "a resolution",
+        };
+        match (ask.kind, self) {
+            (InterventionType::Decision, Answer::Option(id)) => match ask.option(id) {
+                Some(_) => Ok(()),
+                None => {
+                    let ids: Vec<&str> = ask.options.iter().map(|choice| &*choice.id).collect();
+                    Err(format!("there is no option '{id}'; there are: {}", ids.join(", ")))
+                }
+            },
+            (InterventionType::Approval, Answer::Approved { edited: Some(_) }) if !ask.editable => {
+                Err("its arguments may not be changed; approve or reject them as they are".into())
+            }
+            (InterventionType::Input, Answer::Data(_))
+            | (InterventionType::Approval, Answer::Approved { .. } | Answer::Rejected)
+            | (InterventionType::BrowserTakeover, Answer::Completed { .. })
+            | (InterventionType::ErrorResolution, Answer::Resolution(_)) => Ok(()),
+            (
+                InterventionType::Decision
+                | InterventionType::Input
+                | InterventionType::Approval
+                | InterventionType::BrowserTakeover
+                | InterventionType::ErrorResolution,
+                Answer::Option(_)
+                | Answer::Data(_)
+                | Answer::Approved { .. }
+                | Answer::Rejected
+                | Answer::Completed { .. }
+                | Answer::Resolution(_),
+            ) => Err(format!("this is a question for {wants}, and the answer is: {}", self.in_words())),
         }
     }
 

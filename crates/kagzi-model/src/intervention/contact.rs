@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, is_group};
+use super::{Channel, Severity, is_group};
 use crate::{Name, Noun, NounChange, NounKey, NounRejection, NounRow, NounRule, Timestamp};
 
 /// One person, by the name under which questions are assigned.
@@ -43,14 +43,17 @@ impl Contact {
         self.groups.iter().any(|name| **name == *group)
     }
 
-    /// On which channels the person is told.
-    pub fn told_on(&self) -> Vec<Channel> {
+    /// On which channels the person is told. A critical incident is told on every channel that leads there.
+    pub fn told_on(&self, severity: Option<Severity>) -> Vec<Channel> {
         let mut on = vec![Channel::InApp];
-        let wanted = |channel: Channel| self.channels.is_empty() || self.channels.contains(&channel);
+        let critical = severity == Some(Severity::Critical);
+        let named = |channel: Channel| self.channels.contains(&channel);
+        let wanted = |channel: Channel| critical || self.channels.is_empty() || named(channel);
         if !self.email.is_empty() && wanted(Channel::Email) {
             on.push(Channel::Email);
         }
-        if !self.webhook.is_empty() && wanted(Channel::Webhook) {
+        // Whoever names the channel and no address means that of the server.
+        if named(Channel::Webhook) || (!self.webhook.is_empty() && wanted(Channel::Webhook)) {
             on.push(Channel::Webhook);
         }
         on
@@ -100,6 +103,44 @@ impl NounRule for ContactRule {
                 })
             }
             ContactRule::Delete { .. } => NounChange::delete(known, self.key()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every combination of what a contact wants, which addresses it has, and how bad it is.
+    #[test]
+    fn a_person_is_told_on_the_channels_that_they_want_and_that_lead_to_them() {
+        let (email, webhook) = (Channel::Email, Channel::Webhook);
+        let choices = [vec![], vec![Channel::InApp], vec![email], vec![webhook], vec![email, webhook]];
+        let severities = [None, Some(Severity::Low), Some(Severity::High), Some(Severity::Critical)];
+        for channels in choices {
+            for (has_email, has_webhook) in [(false, false), (false, true), (true, false), (true, true)] {
+                for severity in severities {
+                    let contact = Contact {
+                        email: if has_email { "ada@example.org".into() } else { String::new() },
+                        webhook: if has_webhook {
+                            "https://hooks.example.org/".into()
+                        } else {
+                            String::new()
+                        },
+                        channels: channels.clone(),
+                        ..Contact::default()
+                    };
+
+                    let told = contact.told_on(severity);
+
+                    let critical = severity == Some(Severity::Critical);
+                    let wants = |channel| critical || channels.is_empty() || channels.contains(&channel);
+                    assert!(told.contains(&Channel::InApp));
+                    assert_eq!(told.contains(&email), has_email && wants(email));
+                    let standard = channels.contains(&webhook);
+                    assert_eq!(told.contains(&webhook), standard || has_webhook && wants(webhook));
+                }
+            }
         }
     }
 }

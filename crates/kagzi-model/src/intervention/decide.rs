@@ -85,7 +85,9 @@ pub struct InterventionChange {
 /// Why a request is refused, in words for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InterventionRejection {
-    #[error("namespace '{}' has no question {}; list those that are open with: kagzi inbox --all", .0.namespace, .0.id)]
+    #[error(
+        "namespace '{}' has no question {}; list those that are open with: kagzi inbox --all", .0.namespace, .0.id
+    )]
     NotFound(InterventionKey),
     #[error("question {id} is closed: {why}")]
     Closed { id: uuid::Uuid, why: String },
@@ -322,7 +324,7 @@ fn answer(
         return Err(InterventionRejection::NotAsked { by: by.clone(), asked });
     }
     may_act(now, &row, by, *force)?;
-    fits(&row.ask, answer).map_err(InterventionRejection::Unfit)?;
+    answer.fits(&row.ask).map_err(InterventionRejection::Unfit)?;
     let vote = Vote {
         by: by.clone(),
         at: now,
@@ -362,44 +364,4 @@ fn tally(row: &Intervention, answer: &Answer) -> (u16, u16) {
     let same = row.votes.iter().filter(|vote| is_yes(&vote.answer) == is_yes(answer)).count();
     let of = if is_yes(answer) { row.ask.quorum.approve } else { row.ask.quorum.reject };
     (u16::try_from(same).unwrap_or(u16::MAX), of)
-}
-
-/// Whether this is an answer to this question. Data is compared with the schema by the server, before.
-fn fits(ask: &Ask, answer: &Answer) -> Result<(), String> {
-    let wants = match ask.kind {
-        InterventionType::Decision => "the id of one of its options",
-        InterventionType::Input => "data",
-        InterventionType::Approval => "approve or reject",
-        InterventionType::BrowserTakeover => "that it is completed",
-        InterventionType::ErrorResolution => "a resolution",
-    };
-    match (ask.kind, answer) {
-        (InterventionType::Decision, Answer::Option(id)) => match ask.option(id) {
-            Some(_) => Ok(()),
-            None => {
-                let ids: Vec<&str> = ask.options.iter().map(|choice| &*choice.id).collect();
-                Err(format!("there is no option '{id}'; there are: {}", ids.join(", ")))
-            }
-        },
-        (InterventionType::Approval, Answer::Approved { edited: Some(_) }) if !ask.editable => {
-            Err("its arguments may not be changed; approve or reject them as they are".into())
-        }
-        (InterventionType::Input, Answer::Data(_))
-        | (InterventionType::Approval, Answer::Approved { .. } | Answer::Rejected)
-        | (InterventionType::BrowserTakeover, Answer::Completed { .. })
-        | (InterventionType::ErrorResolution, Answer::Resolution(_)) => Ok(()),
-        (
-            InterventionType::Decision
-            | InterventionType::Input
-            | InterventionType::Approval
-            | InterventionType::BrowserTakeover
-            | InterventionType::ErrorResolution,
-            Answer::Option(_)
-            | Answer::Data(_)
-            | Answer::Approved { .. }
-            | Answer::Rejected
-            | Answer::Completed { .. }
-            | Answer::Resolution(_),
-        ) => Err(format!("this is a question for {wants}, and the answer is: {}", answer.in_words())),
-    }
 }

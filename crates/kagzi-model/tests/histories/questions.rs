@@ -1,6 +1,6 @@
 //! A run that waits for a person can always be answered: it has a question that is open.
 
-use kagzi_model::{StepState, Wait, intervention::is_person_channel};
+use kagzi_model::{Name, StepState, Wait, intervention::is_person_channel};
 use proptest::prelude::*;
 
 use crate::play::{Play, moves, setting};
@@ -20,7 +20,7 @@ proptest! {
 
             let seen = &play.seen;
             let mail = seen.mail.as_deref();
-            let open = |step: &kagzi_model::Name| mail.is_some_and(|mail| mail.questions().contains_key(step));
+            let open = |step: &Name| mail.is_some_and(|mail| mail.questions().contains_key(step));
             if let Some(parked) = seen.run.state.parked()
                 && let Wait::Person { .. } = &parked.wait
             {

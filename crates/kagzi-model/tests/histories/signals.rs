@@ -48,7 +48,7 @@ proptest! {
                 // Its waits are forgotten with it, and what they took stays taken.
                 EventKind::RunContinued { .. } => {
                     by_step.clear();
-                    // But a promise belongs to its generation, and the next one may make one of the same name.
+                    // But a promise belongs to its generation: the next one may make one of the same name.
                     came.retain(|(channel, _)| !channel.starts_with(PROMISE_CHANNEL));
                     taken.retain(|(channel, _)| !channel.starts_with(PROMISE_CHANNEL));
                     last_taken.retain(|channel, _| !channel.starts_with(PROMISE_CHANNEL));

@@ -117,37 +117,6 @@ fn an_error_of_any_size_is_kept_as_one_short_line() {
     assert_eq!(error.chars().count(), ERROR_CHARS_MAX);
 }
 
-#[test]
-fn states_are_found_by_number_and_the_final_ones_are_final() {
-    for state in State::ALL {
-        assert_eq!(State::from_number(state as u8), Some(state));
-    }
-    let last: Vec<_> = State::ALL.into_iter().filter(|state| state.is_final()).map(State::name).collect();
-    assert_eq!(last, ["sent", "given_up", "suppressed"]);
-}
-
-#[test]
-fn names_that_others_choose_make_no_two_messages_one() {
-    let names = ["a", "b", "a/b", "a/email", "1/a", "/", "", "asked/0/a", "ada/webhook", "0/ada"];
-    let mut keys = HashSet::new();
-    let mut count = 0;
-    for question in [Uuid::nil(), Uuid::max()] {
-        for recipient in names {
-            for occasion in Occasion::ALL {
-                for channel in Channel::ALL {
-                    for ordinal in 0..3 {
-                        let key = NoticeKey { question, occasion, ordinal, recipient, channel }.text();
-                        keys.insert(key);
-                        count += 1;
-                    }
-                }
-            }
-        }
-    }
-
-    assert_eq!(keys.len(), count);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -2,7 +2,7 @@
 //! the same place; what differs is the subject and the sentence at the top.
 
 use super::OwnTexts;
-use crate::Occasion;
+use crate::{Occasion, occasion::is_over};
 
 struct Words {
     subject: &'static str,
@@ -45,7 +45,7 @@ const ROWS: [(&str, &str); 8] = [
 /// The built-in texts of an occasion, as templates.
 pub(super) fn texts(occasion: Occasion) -> OwnTexts {
     let Words { subject, sentence } = words(occasion);
-    let action = if occasion.is_over() { "Look at it" } else { "Open it and answer" };
+    let action = if is_over(occasion) { "Look at it" } else { "Open it and answer" };
     OwnTexts {
         subject: Some(subject.to_owned()),
         text: Some(text(sentence, action)),

@@ -6,7 +6,7 @@
 use kagzi_model::rfc3339;
 use serde_json::{Value, json};
 
-use crate::{Occasion, Parcel, Severity, clean};
+use crate::{Occasion, Parcel, Severity, clean, facts::severity_name, occasion::is_over};
 
 /// The body of a message. `routing_key` is what on-call services know their customers by.
 pub fn body(parcel: &Parcel, routing_key: Option<&str>) -> Value {
@@ -24,7 +24,7 @@ pub fn body(parcel: &Parcel, routing_key: Option<&str>) -> Value {
         "question": line(&facts.question),
         "type": line(&facts.kind),
         "title": line(&facts.title),
-        "severity": facts.severity.map(Severity::name),
+        "severity": facts.severity.map(severity_name),
         "workflow_type": line(&facts.workflow_type),
         "run": line(&facts.run),
         "step": line(&facts.step),
@@ -57,7 +57,7 @@ fn in_chat(text: &str) -> String {
 }
 
 fn action(occasion: Occasion) -> &'static str {
-    if occasion.is_over() { "resolve" } else { "trigger" }
+    if is_over(occasion) { "resolve" } else { "trigger" }
 }
 
 /// On-call services have their own words for how bad it is.

@@ -227,6 +227,9 @@ section! {
         /// A PEM file with an authority that mail servers and webhooks may have their certificates from,
         /// beside those of the machine.
         ca_file: Option<String> = None,
+        /// A JSON file with texts that namespaces have instead of the built-in ones, and whether their messages
+        /// may hold payloads.
+        texts_file: Option<String> = None,
     }
 }
 
@@ -243,6 +246,7 @@ impl NotifySection {
             webhook_hosts: self.webhook_hosts.clone(),
             console_url: self.console_url.as_ref().and_then(set),
             ca_file: self.ca_file.as_ref().and_then(set),
+            texts_file: self.texts_file.as_ref().and_then(set),
         }
     }
 }

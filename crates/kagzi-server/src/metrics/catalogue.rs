@@ -78,6 +78,10 @@ metrics! {
     SIGNALS = Counter "kagzi_signals_total" ["outcome"]:
         "Signals sent to runs: told, repeated, full (the run has not taken 1,000 others), refused (it or the \
         channel takes no more)",
+    NOTICES = Counter "kagzi_notices_total" ["channel", "outcome"]:
+        "Tries to tell somebody something: sent, retrying, given_up, held (by quiet hours)",
+    NOTICE_OVERDUE = Gauge "kagzi_notice_overdue_seconds" []:
+        "How long the message to a person has been due that nobody has tried to send for longest",
     PUBLISHED = Counter "kagzi_published_events_total" ["outcome"]:
         "Events that were to be published: kept, repeated (the id is known), refused",
     DELIVERED = Counter "kagzi_delivered_events_total" []: "How often a run was told of a published event",

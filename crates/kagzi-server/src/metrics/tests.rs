@@ -11,6 +11,7 @@ async fn metrics() -> Metrics {
         server.engine().clone(),
         Arc::new(Progress::new(server.engine().clone(), server.stop_token())),
         Arc::default(),
+        Arc::default(),
     )
 }
 

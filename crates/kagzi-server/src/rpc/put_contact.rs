@@ -5,6 +5,7 @@ use kagzi_model::{
     Name,
     intervention::{Channel, Contact, ContactRule, is_group},
 };
+use kagzi_notices::{QuietHours, contact::is_zone};
 use kagzi_proto::v1;
 use tonic::Status;
 
@@ -54,10 +55,18 @@ fn read(asked: v1::Contact) -> Result<Contact, Status> {
     if let Some(long) = long {
         return Err(invalid("contact", long, "nothing in it is longer than 1024 bytes"));
     }
-    for (field, time) in [("contact.quiet_from", &asked.quiet_from), ("contact.quiet_to", &asked.quiet_to)] {
-        if !time.is_empty() && !is_time(time) {
-            return Err(invalid(field, time, "it must be a time of day, HH:MM"));
-        }
+    if !(asked.quiet_from.is_empty() && asked.quiet_to.is_empty())
+        && let Err(wrong) = QuietHours::new(&asked.quiet_from, &asked.quiet_to)
+    {
+        let written = format!("{}-{}", asked.quiet_from, asked.quiet_to);
+        return Err(invalid("contact.quiet_from", &written, wrong.to_string()));
+    }
+    if !asked.time_zone.is_empty() && !is_zone(&asked.time_zone) {
+        return Err(invalid(
+            "contact.time_zone",
+            &asked.time_zone,
+            "it must be a name such as Europe/Berlin",
+        ));
     }
     Ok(Contact {
         email: asked.email,
@@ -68,10 +77,4 @@ fn read(asked: v1::Contact) -> Result<Contact, Status> {
         quiet_from: asked.quiet_from,
         quiet_to: asked.quiet_to,
     })
-}
-
-fn is_time(text: &str) -> bool {
-    let Some((hours, minutes)) = text.split_once(':') else { return false };
-    let below = |part: &str, end: u32| part.len() == 2 && part.parse::<u32>().is_ok_and(|it| it < end);
-    below(hours, 24) && below(minutes, 60)
 }

@@ -7,7 +7,7 @@ use kagzi_model::{
     intervention::{Intervention, InterventionKey, Notice},
 };
 
-use crate::StoreError;
+use crate::{StoreError, TakeNotices};
 
 /// What of questions and notices a batch has changed.
 #[derive(Debug, Default)]
@@ -69,11 +69,10 @@ pub trait InterventionRows: Send {
         kind: &str,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<NounRow>, StoreError>> + Send;
-    /// Notices that are due, longest due first; nobody else takes them before `until`.
+    /// Notices of a channel that are due, longest due first; nobody else takes them before `until`.
     fn take_notices(
         &mut self,
         now: Timestamp,
-        until: Timestamp,
-        limit: usize,
+        take: TakeNotices,
     ) -> impl Future<Output = Result<Vec<Notice>, StoreError>> + Send;
 }

@@ -9,7 +9,7 @@ use kagzi_model::{
 use super::{MemoryBackend, MemoryReads, Tables, cut_page, write_changes};
 use crate::{
     Cursor, DueQuestion, InterventionFilter, InterventionReads, InterventionRows, Page, PageRequest,
-    PeopleSet, StoreError,
+    PeopleSet, StoreError, TakeNotices,
 };
 
 impl InterventionRows for MemoryBackend {
@@ -60,12 +60,12 @@ impl InterventionRows for MemoryBackend {
     async fn take_notices(
         &mut self,
         now: Timestamp,
-        until: Timestamp,
-        limit: usize,
+        TakeNotices { channel, until, limit }: TakeNotices,
     ) -> Result<Vec<Notice>, StoreError> {
         let notices = &mut self.working.notices;
         let mut due: Vec<_> = notices
             .iter()
+            .filter(|(_, notice)| notice.channel == channel)
             .filter_map(|(key, notice)| notice.next_at.filter(|at| *at <= now).map(|at| (at, key.clone())))
             .collect();
         due.sort_unstable();
@@ -141,5 +141,9 @@ impl InterventionReads for MemoryReads {
             tables.notices.values().filter(|notice| notice.question == *key).cloned().collect();
         notices.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(notices)
+    }
+
+    async fn notice_due_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.tables.read().notices.values().filter_map(|notice| notice.next_at).min())
     }
 }

@@ -152,7 +152,7 @@ impl<B: Backend> Turn<'_, B> {
 
     pub(super) async fn take_notices(&mut self, take: TakeNotices) -> Result<Vec<Notice>, StoreError> {
         self.flush_before_search().await?;
-        let taken = self.backend.take_notices(self.now, take.until, take.limit).await?;
+        let taken = self.backend.take_notices(self.now, take).await?;
         self.wrote |= !taken.is_empty();
         Ok(taken)
     }
@@ -291,7 +291,7 @@ impl<B: Backend> Turn<'_, B> {
             let mut reached = contacts.iter().filter(|(own, contact)| contact.answers_to(own, &word.to));
             let mut told: Vec<(Name, Channel)> = Vec::new();
             for (own, contact) in reached.by_ref() {
-                told.extend(contact.told_on().into_iter().map(|channel| (own.clone(), channel)));
+                told.extend(contact.told_on(row.severity).into_iter().map(|channel| (own.clone(), channel)));
             }
             if told.is_empty() {
                 // Nobody has said how: it is in the inbox.

@@ -41,8 +41,8 @@ fn unencodable(error: &impl ToString) -> Error {
 
 impl Client {
     /// Publishes an event on a topic. It reaches every run whose code waits for it with
-    /// [`ctx.event`](crate::WorkflowContext::event), and every run that exists already and waits for it later,
-    /// for as long as it is kept. Triggers start a run for it. Awaited, it is durable.
+    /// [`ctx.event`](crate::WorkflowContext::event), and every run that exists already and waits for it
+    /// later, for as long as it is kept. Triggers start a run for it. Awaited, it is durable.
     ///
     /// ```no_run
     /// # use std::time::Duration;
