@@ -34,6 +34,8 @@ pub enum More {
     Recovery(Recovery),
     FanOut(FanOut),
     Signals(Signals),
+    Waiters(Waiters),
+    Burst(Burst),
 }
 
 #[derive(Debug, Serialize)]
@@ -99,6 +101,30 @@ pub struct Signals {
     pub w3_runs_per_s: f64,
 }
 
+/// w3's figures are those beside the runs that wait.
+#[derive(Debug, Serialize)]
+pub struct Waiters {
+    /// Runs that waited for a signal while the figures were taken.
+    pub waiters: u64,
+    /// Until all were started and waited.
+    pub waiting_s: f64,
+    /// Of the servers then, before anything else was run.
+    pub waiting_rss_mb: Option<f64>,
+    /// The same load on the same processes when the store was empty.
+    pub empty_runs_per_s: f64,
+}
+
+/// The seconds count until the run had taken the last signal and ended.
+#[derive(Debug, Serialize)]
+pub struct Burst {
+    /// Until every signal was acknowledged.
+    pub told_s: f64,
+    /// How often somebody was refused because too many lay unread, and sent again.
+    pub refused: u64,
+    /// Of runs of three steps on another queue, one at a time.
+    pub neighbour_p99_ms: BeforeAndDuring,
+}
+
 #[derive(Debug, Serialize)]
 pub struct LatencyMs {
     pub p50: Option<f64>,
@@ -161,6 +187,17 @@ fn as_fields(figures: &Figures) -> String {
             ("all waiting", Some(format!("after {} s", told.waiting_s))),
             ("all told and ended", Some(format!("{} s later", told.told_s))),
             ("w3 runs/s", Some(told.w3_runs_per_s.to_string())),
+        ]),
+        Some(More::Waiters(crowd)) => fields.extend([
+            ("waiting beside", Some(format!("{}, after {} s", crowd.waiters, crowd.waiting_s))),
+            ("RSS when all waited", mb(crowd.waiting_rss_mb)),
+            ("empty runs/s", Some(crowd.empty_runs_per_s.to_string())),
+        ]),
+        Some(More::Burst(burst)) => fields.extend([
+            ("all told", Some(format!("after {} s", burst.told_s))),
+            ("refused, sent again", Some(burst.refused.to_string())),
+            ("neighbour p99 before", ms(burst.neighbour_p99_ms.before)),
+            ("neighbour p99 during", ms(burst.neighbour_p99_ms.during)),
         ]),
         None => {}
     }

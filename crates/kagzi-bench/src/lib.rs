@@ -1,6 +1,7 @@
 //! `kagzi bench`: what this machine does with Kagzi, and what it could do at all.
 
 mod backlog;
+mod burst;
 mod cleanup;
 mod compare;
 mod connection;
@@ -24,6 +25,7 @@ mod signals;
 mod sleepers;
 mod stage;
 mod store;
+mod waiters;
 pub mod worker;
 pub mod workload;
 mod written_bytes;
@@ -76,7 +78,8 @@ struct LoadArgs {
     #[arg(long, default_value = "sqlite", value_name = "STORE", value_parser = store::parse)]
     store: BenchStore,
     /// How many runs to complete at full load; for sleepers how many sleep, for fan-out how many children,
-    /// for recovery how many lose their worker [default: 20000, sleepers 10000, fan-out and recovery 1000].
+    /// for burst how many signals, for recovery how many lose their worker [default: 20000, sleepers and
+    /// burst 10000, fan-out and recovery 1000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     runs: Option<u64>,
     /// How many runs are in flight at full load.
@@ -85,7 +88,8 @@ struct LoadArgs {
     /// How many runs to time one at a time.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     latency_runs: u64,
-    /// How many runs sleep in the store before `backlog` is measured.
+    /// How many runs sleep in the store before `backlog` is measured, or wait for a signal before `waiters`
+    /// is.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     backlog: u64,
     /// How many steps the run of `history` has.
@@ -172,6 +176,8 @@ async fn one_workload(args: LoadArgs, format: Format, cleanup: &Cleanup) -> anyh
         Workload::Recovery => recovery::measure(&mut stage, &load).await,
         Workload::FanOut => fan_out::measure(&mut stage, &load).await,
         Workload::Signals => signals::measure(&mut stage, &load).await,
+        Workload::Waiters => waiters::measure(&mut stage, &load, args.backlog).await,
+        Workload::Burst => burst::measure(&mut stage, &load).await,
     };
     let closed = stage.close().await;
     let figures: Figures = measured?;

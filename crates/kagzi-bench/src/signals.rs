@@ -19,18 +19,18 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// Starts in one call.
-const BATCH_LEN: usize = 500;
+const BATCH_LEN: u64 = 500;
 const WARM_UP_RUNS_MAX: u64 = 2_000;
 
 pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> {
     let w3 = measure::measure(stage, &Load { shape: Workload::W3.shape(), ..*load }).await?;
-    let crowd = Crowd { clients: stage.clients.clone(), queue: stage.queue.clone(), shape: load.shape };
+    let crowd = Crowd::on(stage, load.shape);
     let warm_up_runs = (load.runs / 10).clamp(1, WARM_UP_RUNS_MAX);
-    let runs = stage.watch(crowd.waiting(warm_up_runs)).await?;
+    let runs = stage.watch(crowd.waiting(warm_up_runs, usize::MAX)).await?;
     let warm_up = stage.watch(crowd.told(runs, load.concurrency)).await?;
 
     let began = Instant::now();
-    let runs = stage.watch(crowd.waiting(load.runs)).await?;
+    let runs = stage.watch(crowd.waiting(load.runs, usize::MAX)).await?;
     let waiting_s = began.elapsed().as_secs_f64();
     let loaded = stage.watch(crowd.told(runs, load.concurrency)).await?;
     let seconds = began.elapsed().as_secs_f64();
@@ -66,25 +66,32 @@ pub async fn measure(stage: &mut Stage, load: &Load) -> anyhow::Result<Figures> 
 
 /// Runs that wait for a signal, and who starts and tells them.
 #[derive(Clone)]
-struct Crowd {
+pub struct Crowd {
     clients: Vec<Client>,
     queue: String,
     shape: Shape,
 }
 
 impl Crowd {
-    /// Starts so many and returns once every one of them waits, and so holds no worker.
-    async fn waiting(&self, count: u64) -> anyhow::Result<Vec<RunHandle>> {
-        let (client, count) = (&self.clients[0], usize::try_from(count)?);
-        let bar = progress::bar("waiting", count as u64);
-        let mut runs = Vec::with_capacity(count);
-        while runs.len() < count {
-            let batch = (count - runs.len()).min(BATCH_LEN);
+    pub fn on(stage: &Stage, shape: Shape) -> Crowd {
+        Crowd { clients: stage.clients.clone(), queue: stage.queue.clone(), shape }
+    }
+
+    /// Starts so many and returns once every one of them waits, and so holds no worker. Answers with the last
+    /// ones, as many as are to be kept.
+    pub async fn waiting(&self, count: u64, kept: usize) -> anyhow::Result<Vec<RunHandle>> {
+        let client = &self.clients[0];
+        let bar = progress::bar("waiting", count);
+        let (mut runs, mut begun) = (Vec::new(), 0);
+        while begun < count {
+            let batch = (count - begun).min(BATCH_LEN);
             let starts = (0..batch).map(|_| client.workflow(SIGNALLED, &*self.queue, ()));
             for started in client.start_many(starts.collect()).await {
                 runs.push(started.context("could not start a run that waits")?);
             }
-            bar.set_position(runs.len() as u64);
+            runs.drain(..runs.len().saturating_sub(kept.max(1)));
+            begun += batch;
+            bar.set_position(begun);
         }
         // The last one started waits about last.
         if let Some(last) = runs.last() {
@@ -100,7 +107,7 @@ impl Crowd {
     }
 
     /// Tells all of them, so many at a time, and waits for their ends.
-    async fn told(&self, runs: Vec<RunHandle>, concurrency: u32) -> anyhow::Result<Tally> {
+    pub async fn told(&self, runs: Vec<RunHandle>, concurrency: u32) -> anyhow::Result<Tally> {
         let bar = progress::bar("telling", runs.len() as u64);
         let (runs, next) = (Arc::<[RunHandle]>::from(runs), Arc::new(AtomicUsize::new(0)));
         let mut clients = JoinSet::new();

@@ -1,14 +1,15 @@
 //! The worker that a benchmark starts: a process, or a task of this one.
 
 use crate::workload::{
-    Family, GO, Heard, Input, Output, PARENT, POLLER, Rounds, SIGNALLED, SLEEPER, Shape, Sleep, Slept,
-    WORKFLOW_TYPE, now_ms, now_us,
+    COLLECTOR, Collected, Collection, Family, GO, Heard, ITEM, Input, Output, PARENT, POLLER, Rounds,
+    SIGNALLED, SLEEPER, Shape, Sleep, Slept, WORKFLOW_TYPE, now_ms, now_us,
 };
 use anyhow::{Context, ensure};
 use kagzi::worker::WorkerBuilder;
 use kagzi::{Worker, WorkflowContext};
 use kagzi_shell::address::Address;
 use kagzi_shell::{output, stop};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +63,7 @@ async fn build_holding(builder: WorkerBuilder, hold_at: Option<u32>) -> anyhow::
     worker.register(POLLER, poll);
     worker.register(SIGNALLED, listen);
     worker.register(PARENT, raise);
+    worker.register(COLLECTOR, collect);
     Ok(worker)
 }
 
@@ -103,6 +105,16 @@ async fn poll(ctx: WorkflowContext, rounds: Rounds) -> anyhow::Result<u32> {
 async fn listen(ctx: WorkflowContext, _: ()) -> anyhow::Result<Heard> {
     let said = ctx.signal(GO).await?;
     Ok(Heard { said, heard_us: now_us() })
+}
+
+/// Takes signal after signal.
+async fn collect(ctx: WorkflowContext, collection: Collection) -> anyhow::Result<Collected> {
+    let signals = ctx.signals::<u64>(ITEM);
+    let mut different = BTreeSet::new();
+    for _ in 0..collection.signals {
+        different.extend(signals.next().await?);
+    }
+    Ok(Collected { different: different.len() as u64 })
 }
 
 /// Starts all children side by side and waits for the last of them.

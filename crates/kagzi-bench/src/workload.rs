@@ -23,6 +23,10 @@ pub enum Workload {
     FanOut,
     /// Runs that wait for a signal, are told it and end, beside w3.
     Signals,
+    /// w3 beside a million runs that wait for a signal.
+    Waiters,
+    /// 10,000 signals to one run within a second, beside somebody on another queue.
+    Burst,
     /// w3 with several servers on one PostgreSQL.
     Servers,
     /// 1,000 runs in flight on a worker that is killed.
@@ -66,6 +70,8 @@ impl Workload {
             Workload::History => Shape::of_steps("history", 0),
             Workload::FanOut => Shape::of_steps("fan-out", 0),
             Workload::Signals => Shape::of_steps("signals", 0),
+            Workload::Waiters => Shape::of_steps("waiters", 0),
+            Workload::Burst => Shape::of_steps("burst", 0),
             Workload::Servers => Shape::of_steps("servers", 3),
             Workload::Recovery => Shape::of_steps("recovery", 3),
         }
@@ -75,8 +81,8 @@ impl Workload {
     pub fn runs(self) -> u64 {
         match self {
             Workload::W0 | Workload::W3 | Workload::W10 => 20_000,
-            Workload::Backlog | Workload::Servers | Workload::Signals => 20_000,
-            Workload::Sleepers => 10_000,
+            Workload::Backlog | Workload::Servers | Workload::Signals | Workload::Waiters => 20_000,
+            Workload::Sleepers | Workload::Burst => 10_000,
             Workload::FanOut | Workload::Recovery => 1_000,
             Workload::History => 1,
         }
@@ -112,9 +118,13 @@ pub const SLEEPER: &str = "bench-sleeper";
 pub const PARENT: &str = "bench-parent";
 pub const POLLER: &str = "bench-poller";
 pub const SIGNALLED: &str = "bench-signalled";
+pub const COLLECTOR: &str = "bench-collector";
 
 /// The channel on which a signalled run is told to go on.
 pub const GO: &str = "go";
+
+/// The channel on which a collector is told its numbers.
+pub const ITEM: &str = "item";
 
 /// Sleeps until then, by this machine's clock, and answers when it woke.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -147,6 +157,18 @@ pub struct Family {
 pub struct Heard {
     pub said: Input,
     pub heard_us: u64,
+}
+
+/// Takes so many signals, each of which is a number.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Collection {
+    pub signals: u64,
+}
+
+/// How many different numbers a collector has taken.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Collected {
+    pub different: u64,
 }
 
 pub fn now_ms() -> u64 {

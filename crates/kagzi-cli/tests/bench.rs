@@ -174,6 +174,30 @@ async fn runs_wait_for_signals_and_are_compared_with_runs_that_do_not() {
 }
 
 #[tokio::test]
+async fn w3_is_measured_beside_runs_that_wait_and_these_still_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+
+    let args = [&SMALL[..], &["--workload", "waiters", "--backlog", "600"]].concat();
+    let figures = bench(dir.path(), &args).await;
+
+    assert_eq!((&figures["errors"], &figures["waiters"]), (&0.into(), &600.into()), "{figures}");
+    let positive = |name: &str| figures[name].as_f64().unwrap() > 0.0;
+    assert!(["waiting_s", "waiting_rss_mb", "empty_runs_per_s"].into_iter().all(positive), "{figures}");
+}
+
+#[tokio::test]
+async fn a_burst_of_signals_is_taken_whole_beside_somebody_else() {
+    let dir = tempfile::tempdir().unwrap();
+
+    let figures = bench(dir.path(), &["--workload", "burst", "--runs", "200"]).await;
+
+    assert_eq!((&figures["errors"], &figures["runs"]), (&0.into(), &200.into()), "{figures}");
+    let neighbour = &figures["neighbour_p99_ms"];
+    assert!(neighbour["before"].is_number() && neighbour["during"].is_number(), "{figures}");
+    assert!(figures["told_s"].as_f64().unwrap() >= 0.99, "it took its second: {figures}");
+}
+
+#[tokio::test]
 async fn more_children_than_a_run_may_have_are_not_tried() {
     let output = kagzi(&["bench", "--workload", "fan-out", "--runs", "10001"]).await;
 

@@ -3,6 +3,7 @@
 
 pub use crate::decide::{
     ask::Ask,
+    await_or_park::AwaitOrPark,
     await_signal::AwaitSignal,
     beat_promise::BeatPromise,
     begin_step::BeginStep,

@@ -125,6 +125,8 @@ acts! {
         SleepOver(act::SleepOver),
         /// Waits for a signal, or asks again whether one has come.
         AwaitSignal(Box<act::AwaitSignal>),
+        /// The same, and ends the lease if none has.
+        AwaitOrPark(Box<act::AwaitOrPark>),
         /// Asks a person, and waits for the answer.
         Ask(Box<act::Ask>),
         /// Makes a promise that somebody outside completes.
@@ -149,6 +151,16 @@ acts! {
         Block(act::Block),
         /// Keeps the lease.
         Renew(act::Renew),
+    }
+}
+
+impl Report {
+    /// The wait that it asks about, alone or with a park.
+    pub fn awaits(&self) -> Option<&act::AwaitSignal> {
+        if let Report::AwaitOrPark(both) = self {
+            return Some(&both.wait);
+        }
+        if let Report::AwaitSignal(wait) = self { Some(wait) } else { None }
     }
 }
 

@@ -10,6 +10,7 @@
 //! The full table is the reviewed snapshot in `tests/decision_table/snapshots`.
 
 pub mod ask;
+pub mod await_or_park;
 pub mod await_signal;
 pub mod beat_promise;
 pub mod begin_step;

@@ -18,6 +18,7 @@ fn generated_code_matches_the_proto_files() {
         // Large and rare, or large and passed through many hands: boxed, they do not make everything else
         // large.
         .boxed(".kagzi.v1.Ask.body.start")
+        .boxed(".kagzi.v1.Ask.body.signal")
         .boxed(".kagzi.v1.JournalEntry.failure")
         .boxed(".kagzi.v1.WaitWorkflowRunResponse.workflow_run")
         .boxed(".kagzi.v1.WorkerMessage.message.hello")

@@ -35,6 +35,26 @@ pub async fn the_end_of_one_run_and_the_claim_of_the_next_share_a_commit(stage: 
     assert_eq!(standing.next().await.run.id, second);
 }
 
+/// With fewer claims than ends, slots would stand empty while runs wait.
+pub async fn as_many_runs_are_claimed_as_leases_end_in_the_same_commit(stage: Stage) {
+    const SLOTS: u32 = 60;
+    let mut standing = stage.stand_by(SLOTS).await;
+    let start = |number: u32| Command::start(stage.new_run(&format!("order-{number}")));
+    stage.apply_all((0..2 * SLOTS).map(start).collect()).await;
+    let mut first = Vec::new();
+    for _ in 0..SLOTS {
+        first.push(standing.next().await.lease());
+    }
+    stage.settle().await;
+    let commits = LaneStats::get(&stage.store.stats().commits);
+
+    stage.apply_all(first.iter().map(|lease| stage.complete(lease)).collect()).await;
+
+    // Answered after its commit, which is the only one so far.
+    assert_eq!(stage.leased().await, u64::from(SLOTS));
+    assert_eq!(LaneStats::get(&stage.store.stats().commits), commits + 1);
+}
+
 pub async fn waiting_runs_are_given_out_in_the_order_they_came(stage: Stage) {
     let mut expected = Vec::new();
     for number in 0..5 {

@@ -22,6 +22,7 @@ macro_rules! conformance {
             claims {
                 a_standing_worker_gets_a_new_run_in_the_same_commit,
                 the_end_of_one_run_and_the_claim_of_the_next_share_a_commit,
+                as_many_runs_are_claimed_as_leases_end_in_the_same_commit,
                 waiting_runs_are_given_out_in_the_order_they_came,
                 one_slot_serves_a_queue_first_in_first_out,
                 a_type_that_nobody_registers_does_not_block_the_others,

@@ -48,9 +48,9 @@ pub(crate) const INBOX_LEN_MAX: usize = 1024;
 /// Messages between the owner of the stream and the transport.
 pub(crate) const WIRE_LEN_MAX: usize = 256;
 
-/// Starts and waits that wait to be written to a client's stream.
+/// Starts, waits and signals that wait to be written to a client's stream.
 pub(crate) const ASKS_LEN_MAX: usize = 1024;
-/// A start above this is a call of its own.
+/// A start or a signal above this is a call of its own.
 pub(crate) const ASK_BYTES_MAX: usize = 16 * 1024;
 /// Asks of one message. Every server takes messages of 64 KiB, however low its limit on payloads.
 pub(crate) const ASK_BATCH_BYTES_MAX: usize = 32 * 1024;

@@ -13,6 +13,7 @@ pub(crate) mod continue_as_new;
 pub(crate) mod ending;
 pub(crate) mod event;
 pub(crate) mod executor;
+pub(crate) mod flight;
 pub(crate) mod gather;
 pub(crate) mod inside;
 pub(crate) mod journal;

@@ -35,15 +35,21 @@ impl Rule for Park {
         let waits = &self.waits;
         let (closes, opens) = if waits.is_empty() { (vec![], vec![]) } else { named(seen, waits) };
         let steps = awaited(seen, waits);
-        // Time wakes a run with the first of them, so only who waits for nothing but words can wait for all.
-        let words_only = steps.iter().all(|step| waits_for_somebody(step).is_some());
-        let wake = if words_only { self.wake } else { Wake::First };
+        let wake = self.wake_with(&steps);
         let awaited = Awaited { steps, closes, opens, waits: waits.clone(), wake };
-        Ok(parked(now, seen, Change::nothing(Done::NOW), awaited))
+        Ok(parked(now, seen, Change::nothing(Done::NOW), awaited, false))
     }
 
     fn ends(&self) -> Ends<'_> {
         Ends::Lease
+    }
+}
+
+impl Park {
+    /// Time wakes a run with the first of them, so only who waits for nothing but words can wait for all.
+    fn wake_with(&self, steps: &[&Step]) -> Wake {
+        let words_only = steps.iter().all(|step| waits_for_somebody(step).is_some());
+        if words_only { self.wake } else { Wake::First }
     }
 }
 
@@ -96,7 +102,40 @@ pub fn after_events<R>(now: Timestamp, seen: &Aggregate, change: Change<R>) -> C
     then.apply(now, &change);
     let steps = awaited(&then, &[]);
     let awaited = Awaited { steps, closes: vec![], opens: vec![], waits: vec![], wake: Wake::First };
-    parked(now, &then, change, awaited)
+    parked(now, &then, change, awaited, false)
+}
+
+/// `change`, which may have begun a wait, and then what `park` makes of it. The run is not copied for it: one
+/// that has taken ten thousand signals waits for the next as fast as for its first.
+pub fn named_after<R>(now: Timestamp, seen: &Aggregate, change: Change<R>, park: &Park) -> Change<R> {
+    if park.waits.is_empty() {
+        return after_events(now, seen, change);
+    }
+    let begun = change.events.iter().find_map(|(kind, _)| begun(now, seen, kind));
+    let (closes, mut opens) = named(seen, &park.waits);
+    opens.retain(|path| begun.as_ref().is_none_or(|begun| begun.path != *path));
+    let step =
+        |path: &Name| begun.as_ref().filter(|begun| begun.path == *path).or_else(|| seen.steps.get(path));
+    let steps: Vec<&Step> = park.waits.iter().filter_map(step).filter(|step| !is_taken_back(step)).collect();
+    let (waits, wake) = (park.waits.clone(), park.wake_with(&steps));
+    parked(now, seen, change, Awaited { steps, closes, opens, waits, wake }, begun.is_some())
+}
+
+/// The step as it stands once this wait has begun.
+fn begun(now: Timestamp, seen: &Aggregate, kind: &EventKind) -> Option<Step> {
+    let EventKind::WaitBegan { step: path, position, channel, until } = kind else { return None };
+    let known = seen.steps.get(path);
+    Some(Step {
+        path: path.clone(),
+        position: *position,
+        attempts: 0,
+        attempts_before_reset: known.map_or(0, |known| known.attempts_before_reset),
+        since: known.map_or(now, |known| known.since),
+        order: known.map_or(0, |known| known.order),
+        after: known.map_or(seen.told, |known| known.after),
+        closed: false,
+        state: StepState::Waiting(Wait::on(channel.clone(), *until)),
+    })
 }
 
 /// `change` may have moved the time at which a wait is over by itself: a run that is parked in its steps is
@@ -125,8 +164,16 @@ pub fn ready_after<R>(now: Timestamp, seen: &Aggregate, mut change: Change<R>) -
     change
 }
 
-/// Adds the park. `then` is the run as it stands after everything that comes before it.
-fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: Awaited<'_>) -> Change<R> {
+/// Adds the park. `then` is the run as it stands after everything that comes before it, but for its row and
+/// for what `moved` says: that `change` has recorded something.
+fn parked<R>(
+    now: Timestamp,
+    then: &Aggregate,
+    mut change: Change<R>,
+    awaited: Awaited<'_>,
+    moved: bool,
+) -> Change<R> {
+    let run = change.run.take().unwrap_or_else(|| then.run.clone());
     let Awaited { mut steps, closes, opens, waits, wake } = awaited;
     let (ended, is_reached) = signalled(then, &steps, wake);
     if is_reached {
@@ -134,7 +181,7 @@ fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: A
         let (due_at, wake) = (Some(now), told(wake));
         change.events.push((EventKind::RunParked { due_at, closes, opens, waits, wake }, None));
         change.events.extend(ended.into_iter().map(|(ended, _)| (ended, None)));
-        change.run = Some(Run { state: State::Ready { since: now }, ..then.run.clone() });
+        change.run = Some(Run { state: State::Ready { since: now }, ..run });
         return change;
     }
     if !ended.is_empty() {
@@ -149,7 +196,7 @@ fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: A
         // Parked without anything to wait for: let a worker look again rather than wait for ever.
         (None, None) => Some(now),
     };
-    let idle = then.is_idle_park(now, natural);
+    let idle = !moved && then.is_idle_park(now, natural);
     // The floor under a run that would spin: due later than its steps say.
     let put_off = if idle { then.idle_delay_ms() } else { 0 };
     let due_at = natural.map(|at| if put_off > 0 { at.max(now.plus_ms(put_off)) } else { at });
@@ -173,11 +220,11 @@ fn parked<R>(now: Timestamp, then: &Aggregate, mut change: Change<R>, awaited: A
         );
         let paused = State::Paused { by: by.clone(), why: why.clone(), since: now };
         change.events.push((EventKind::RunPaused { by, why }, None));
-        change.run = Some(Run { state: paused, ..then.run.clone() });
+        change.run = Some(Run { state: paused, ..run });
         ending::with_handler(then, &mut change);
         return change;
     }
-    change.run = Some(Run { state, ..then.run.clone() });
+    change.run = Some(Run { state, ..run });
     change
 }
 

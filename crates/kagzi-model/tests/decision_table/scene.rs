@@ -278,6 +278,9 @@ fn writes(epoch: u64) -> Vec<(&'static str, Command)> {
         ("AwaitSignal", await_signal(&lease, step("wait", 4), "approved", None)),
         ("AwaitSignal, unread", await_signal(&lease, step("wait", 4), "orders", None)),
         ("AwaitSignal, no time", await_signal(&lease, step("wait", 4), "approved", Some(0))),
+        ("AwaitOrPark", await_or_park(&lease, step("wait", 4), "approved", &["wait"])),
+        ("AwaitOrPark, unread", await_or_park(&lease, step("wait", 4), "orders", &["wait"])),
+        ("AwaitOrPark, beside nap", await_or_park(&lease, step("wait", 4), "approved", &["wait", "nap"])),
         ("Ask", ask(&lease, step("refund", 4), false)),
         ("Ask and park", ask(&lease, step("refund", 4), true)),
         ("StartChild", start_child(&lease, step("child", 9), true)),
@@ -348,6 +351,13 @@ fn begin(lease: &LeaseRef, step: StepRef, timeout_ms: Option<i64>) -> Command {
 fn await_signal(lease: &LeaseRef, step: StepRef, channel: &str, timeout_ms: Option<i64>) -> Command {
     let (channel, last_call, park) = (channel.into(), false, false);
     lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
+}
+
+fn await_or_park(lease: &LeaseRef, step: StepRef, channel: &str, waits: &[&str]) -> Command {
+    let (channel, timeout_ms, last_call, park) = (channel.into(), None, false, false);
+    let wait = act::AwaitSignal { step, channel, timeout_ms, last_call, park };
+    let waits = waits.iter().map(|path| (*path).into()).collect();
+    lease.report(act::AwaitOrPark { wait, park: act::Park { waits, wake: Default::default() } })
 }
 
 /// A last call, or with `park` a wait that gives the run back.
@@ -621,6 +631,7 @@ pub fn step_commands() -> Vec<(String, Command)> {
         ("AwaitSignal, other channel", await_signal(&lease(), at(0), "denied", None)),
         ("AwaitSignal, other position", await_signal(&lease(), at(9), "approved", None)),
         ("AwaitSignal and park", last_call(&lease(), at(0), true)),
+        ("AwaitOrPark", await_or_park(&lease(), at(0), "approved", &["it"])),
         ("SetLabel", set_label(&lease(), at(0))),
         ("MakePromise", make_promise(&lease(), at(0))),
         ("CloseStep", lease().report(act::CloseStep { step: at(0) })),

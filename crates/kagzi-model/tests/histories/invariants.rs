@@ -292,7 +292,7 @@ fn random_histories_get_somewhere() {
     let mut runner = TestRunner::deterministic();
     let (mut accepted, mut refused, mut kinds) = (0, 0, HashSet::new());
 
-    for _ in 0..200 {
+    for _ in 0..300 {
         let mut play = Play::begin(Setting { deadline_ms: Some(300_000), run_retry: true });
         for a_move in moves().new_tree(&mut runner).unwrap().current() {
             match play.step(&a_move) {

@@ -1,6 +1,7 @@
 //! Random histories of one run, played through `decide`.
 
 mod audit;
+mod await_or_park;
 mod children;
 mod generations;
 mod invariants;

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 const RUN: RunId = RunId(Uuid::from_u128(1));
-const CHANNELS: [&str; 3] = ["approved", "orders", "~promise/payment"];
+pub const CHANNELS: [&str; 3] = ["approved", "orders", "~promise/payment"];
 const PROMISE: &str = "payment";
-const PATHS: [&str; 4] = ["charge", "ship", "nap", "item-1/charge"];
+pub const PATHS: [&str; 4] = ["charge", "ship", "nap", "item-1/charge"];
 
 /// One move. Everything that depends on the state of the run is filled in when it is played.
 #[derive(Debug, Clone)]
@@ -84,6 +84,7 @@ pub enum What {
     FailStep { step: usize, attempt: Attempt, last: bool, park: bool, delay_ms: i64 },
     Sleep { step: usize, ms: i64, park: bool },
     Await { step: usize, channel: usize, timeout_ms: Option<i64>, last_call: bool, park: bool },
+    AwaitOrPark { step: usize, channel: usize, timeout_ms: Option<i64>, waits: Vec<usize>, wake: u64 },
     Ask { step: usize, park: bool },
     Child { step: usize, close: usize, awaited: bool, told: bool, timeout_ms: Option<i64>, park: bool },
     SleepOver { step: usize },
@@ -181,6 +182,11 @@ fn what() -> impl Strategy<Value = What> {
         12 => (step(), 0..CHANNELS.len(), prop::option::of(0..9_000i64), rarely(), any::<bool>())
             .prop_map(|(step, channel, timeout_ms, last_call, park)| What::Await {
                 step, channel, timeout_ms, last_call, park,
+            }),
+        3 => (step(), 0..CHANNELS.len(), prop::option::of(0..9_000i64),
+              prop::collection::vec(step(), 0..3), 0..3_u64)
+            .prop_map(|(step, channel, timeout_ms, waits, wake)| What::AwaitOrPark {
+                step, channel, timeout_ms, waits, wake,
             }),
         6 => (step(), any::<bool>()).prop_map(|(step, park)| What::Ask { step, park }),
         6 => (step(), 0..3_usize, any::<bool>(), any::<bool>(), prop::option::of(0..9_000i64), any::<bool>())
@@ -387,6 +393,19 @@ impl Play {
                     last_call: *last_call,
                     park: *park,
                 })
+            }
+            What::AwaitOrPark { step: index, channel, timeout_ms, waits, wake } => {
+                let wait = act::AwaitSignal {
+                    step: step(*index, false),
+                    channel: CHANNELS[*channel].into(),
+                    timeout_ms: *timeout_ms,
+                    last_call: false,
+                    park: false,
+                };
+                // The wait itself is always among them.
+                let named = waits.iter().chain([index]).map(|index| Name::from(PATHS[*index])).collect();
+                let park = act::Park { waits: named, wake: Wake::from_number(*wake).expect("one of three") };
+                lease.report(act::AwaitOrPark { wait, park })
             }
             What::Ask { step: index, park } => {
                 let ask = Box::new(Ask::new(InterventionType::Approval, "Refund 30?"));

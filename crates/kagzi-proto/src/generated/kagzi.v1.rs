@@ -1685,7 +1685,7 @@ pub struct Ask {
     /// the client's own; its reply carries the same
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    #[prost(oneof = "ask::Body", tags = "2, 3, 4")]
+    #[prost(oneof = "ask::Body", tags = "2, 3, 4, 5")]
     pub body: ::core::option::Option<ask::Body>,
 }
 /// Nested message and enum types in `Ask`.
@@ -1699,6 +1699,8 @@ pub mod ask {
         /// nobody waits for the reply to this number any more; not answered
         #[prost(bool, tag = "4")]
         Forget(bool),
+        #[prost(message, tag = "5")]
+        Signal(::prost::alloc::boxed::Box<super::SignalWorkflowRunRequest>),
     }
 }
 /// Whatever is answered at the moment, in any order.
@@ -1711,7 +1713,7 @@ pub struct ConverseResponse {
 pub struct Reply {
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    #[prost(oneof = "reply::Body", tags = "2, 3, 4")]
+    #[prost(oneof = "reply::Body", tags = "2, 3, 4, 5")]
     pub body: ::core::option::Option<reply::Body>,
 }
 /// Nested message and enum types in `Reply`.
@@ -1725,6 +1727,8 @@ pub mod reply {
         /// as a call of its own would have been
         #[prost(message, tag = "4")]
         Refused(super::super::super::google::rpc::Status),
+        #[prost(message, tag = "5")]
+        Signalled(super::SignalWorkflowRunResponse),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2583,8 +2587,8 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "WaitWorkflowRun"));
             self.inner.unary(req, path, codec).await
         }
-        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a
-        /// call each.
+        /// Starts, waits and signals over one stream: the same as StartWorkflow, WaitWorkflowRun and
+        /// SignalWorkflowRun, without the cost of a call each.
         pub async fn converse(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::ConverseRequest>,
@@ -3127,8 +3131,8 @@ pub mod workflow_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Starts and waits over one stream: the same as StartWorkflow and WaitWorkflowRun, without the cost of a
-        /// call each.
+        /// Starts, waits and signals over one stream: the same as StartWorkflow, WaitWorkflowRun and
+        /// SignalWorkflowRun, without the cost of a call each.
         async fn converse(
             &self,
             request: tonic::Request<tonic::Streaming<super::ConverseRequest>>,
@@ -5362,6 +5366,10 @@ pub struct SignalAwaited {
     /// asks a person instead, as in AwaitSignalRequest
     #[prost(message, optional, boxed, tag = "5")]
     pub ask: ::core::option::Option<::prost::alloc::boxed::Box<Question>>,
+    /// Set when the function waits for nothing that could come before the answer: if that is WAITING, the lease
+    /// has ended, as if the run had been parked like this in its next report.
+    #[prost(message, optional, tag = "6")]
+    pub park: ::core::option::Option<RunParked>,
 }
 /// The workflow makes a promise. The call has a step's identity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -90,7 +90,7 @@ pub async fn commit(engine: Engine, namespace: Name, reports: Vec<v1::Report>, b
         Ok(outcomes) => {
             let now = engine.clock().now();
             for (report, outcome) in kept.into_iter().zip(outcomes) {
-                if report.ends_lease && outcome.is_ok() {
+                if report.ends_lease && has_ended(&outcome) {
                     ended.push((report.lease.run, report.lease.epoch));
                 }
                 match outcome {
@@ -154,13 +154,19 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             let ask = Box::new(check::question(*asked)?);
             Report::from(act::Ask { step: step(asking)?, ask, park: false })
         }
-        Body::SignalAwaited(wait) => Report::from(act::AwaitSignal {
-            step: step(wait.step)?,
-            channel: check::awaited_channel(&wait.channel)?,
-            timeout_ms: check::wait_ms("timeout_ms", wait.timeout_ms)?,
-            last_call: wait.last_call,
-            park: false,
-        }),
+        Body::SignalAwaited(awaited) => {
+            let wait = act::AwaitSignal {
+                step: step(awaited.step)?,
+                channel: check::awaited_channel(&awaited.channel)?,
+                timeout_ms: check::wait_ms("timeout_ms", awaited.timeout_ms)?,
+                last_call: awaited.last_call,
+                park: false,
+            };
+            match awaited.park {
+                None => Report::from(wait),
+                Some(parked) => Report::from(act::AwaitOrPark { wait, park: park(&parked)? }),
+            }
+        }
         Body::StartChild(child) => Report::from(start_child::read(engine, namespace, *child)?),
         Body::LabelSet(set) => {
             let (name, value) = check::label(&set.name, &set.value)?;
@@ -194,15 +200,17 @@ fn read(engine: &Engine, namespace: &Name, report: v1::Report) -> Result<(LeaseR
             let step = if failed.step.is_empty() { None } else { Some(check::step(&failed.step, 0)?.path) };
             Report::from(act::Fail { failure: wire::read_failure(failed.failure), step })
         }
-        Body::RunParked(parked) => {
-            let path = |path: &String| Ok::<_, Status>(check::step(path, 0)?.path);
-            let waits = parked.waits.iter().map(path).collect::<Result<_, _>>()?;
-            Report::from(act::Park { waits, wake: wake(parked.wake) })
-        }
+        Body::RunParked(parked) => Report::from(park(&parked)?),
         Body::RunReleased(released) => Report::from(act::Release { why: shorten(released.reason) }),
         Body::RunBlocked(blocked) => Report::from(act::Block { message: shorten(blocked.message) }),
     };
     Ok((lease, report))
+}
+
+fn park(parked: &v1::RunParked) -> Result<act::Park, Status> {
+    let path = |path: &String| Ok::<_, Status>(check::step(path, 0)?.path);
+    let waits = parked.waits.iter().map(path).collect::<Result<_, _>>()?;
+    Ok(act::Park { waits, wake: wake(parked.wake) })
 }
 
 /// What the answer needs of a report after it was handed over.
@@ -212,6 +220,14 @@ struct Kept {
     ends_lease: bool,
     /// It begins a sleep, and wants to hear how long.
     sleep: bool,
+}
+
+/// Whether a report that may end its lease has done so: a wait does if nothing has come.
+fn has_ended(outcome: &Outcome) -> bool {
+    match outcome {
+        Ok(Reply::Waited(waited)) => matches!(waited, Waited::Until(_)),
+        other => other.is_ok(),
+    }
 }
 
 /// A wait that took a signal is told what it was.

@@ -74,3 +74,49 @@ async fn waits_beyond_the_bound_begin_when_others_are_over() {
     assert!(replies.iter().all(|reply| matches!(&reply.body, Some(Said::Waited(waited)) if waited.finished)));
     stage.close().await;
 }
+
+#[tokio::test]
+async fn the_signals_of_one_message_share_a_commit_in_their_order_and_each_is_answered_on_its_own() {
+    let stage = Stage::open().await;
+    let mut workflows = stage.workflows().await;
+    let run_id = workflows.start_workflow(start()).await.unwrap().into_inner().run_id;
+    let (asks, mut incoming) = converse(&stage).await;
+    let ask = |seq: u64| {
+        let named = if seq == 7 { uuid::Uuid::nil().to_string() } else { run_id.clone() };
+        let signal = v1::SignalWorkflowRunRequest {
+            run: Some(v1::RunRef { r#ref: Some(v1::run_ref::Ref::RunId(named)) }),
+            channel: "item".into(),
+            signal_id: format!("signal-{seq:03}"),
+            ..Default::default()
+        };
+        v1::Ask { seq, body: Some(Asked::Signal(Box::new(signal))) }
+    };
+    let commits = |page: &str| -> u64 {
+        let count = "kagzi_commands_per_commit_count ";
+        page.lines().find_map(|line| line.strip_prefix(count)).unwrap().parse().unwrap()
+    };
+    let before = commits(&stage.metrics().await);
+
+    asks.send(v1::ConverseRequest { asks: (0..100).map(ask).collect() }).await.unwrap();
+    let replies = replies(&mut incoming, 100).await;
+
+    for reply in &replies {
+        match &reply.body {
+            Some(Said::Signalled(told)) => assert_eq!(told.signal_id, format!("signal-{:03}", reply.seq)),
+            Some(Said::Refused(_)) => assert_eq!(reply.seq, 7),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(commits(&stage.metrics().await) - before, 1);
+    let request = v1::ListRunEventsRequest { run_id: run_id.clone(), page_size: 200, ..Default::default() };
+    let events = workflows.list_run_events(request).await.unwrap().into_inner().events;
+    let told: Vec<String> =
+        events.iter().filter(|event| event.kind() == v1::EventKind::SignalReceived).map(id_of).collect();
+    assert!(told.len() == 99 && told.is_sorted(), "{told:?}");
+    stage.close().await;
+}
+
+fn id_of(event: &v1::RunEvent) -> String {
+    let detail: serde_json::Value = serde_json::from_str(&event.detail_json).unwrap();
+    detail["id"].as_str().unwrap().to_owned()
+}

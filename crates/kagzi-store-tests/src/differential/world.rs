@@ -284,6 +284,14 @@ impl World {
                 };
                 lease.report(act::AwaitSignal { step, channel, timeout_ms, last_call, park })
             }
+            "AwaitOrPark" => {
+                let step = StepRef { path: format!("wait-{index}").into(), position: index as u32 };
+                let timeout_ms = self.random.chance(70).then(|| self.random.below(20_000) as i64);
+                let (waits, wake) = (vec![step.path.clone()], Default::default());
+                let (channel, last_call) = ("paid".into(), false);
+                let wait = act::AwaitSignal { step, channel, timeout_ms, last_call, park: false };
+                lease.report(act::AwaitOrPark { wait, park: act::Park { waits, wake } })
+            }
             "Complete" => {
                 let steps = if park { vec![result(step)] } else { Vec::new() };
                 lease.report(act::Complete { steps, output: Payload::new(&b"out\xfe"[..]) })

@@ -14,6 +14,7 @@ pub struct LaneOptions {
     /// p99 of such a client was 33 to 42 ms while 10,000 sleepers woke (39 to 69 with 256 and 128). For every
     /// turn, 64 would cost a tenth of the throughput of w3 (bench/RESULTS.md).
     pub crowd_len_max: usize,
+    /// Twice as many where as many leases end in the same turn.
     pub claim_len_max: usize,
     /// Other servers write to the same database: look for their work this often, even unasked.
     pub shared_poll_ms: Option<i64>,

@@ -38,8 +38,8 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     pub(super) async fn apply(&mut self, command: &Command) -> Result<Outcome, StoreError> {
-        if let Act::Report { report: Report::AwaitSignal(wait), .. } = &command.act
-            && is_event_channel(&wait.channel)
+        if let Act::Report { report, .. } = &command.act
+            && report.awaits().is_some_and(|wait| is_event_channel(&wait.channel))
         {
             Box::pin(self.hear_before(command)).await?;
         }

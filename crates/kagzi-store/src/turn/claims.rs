@@ -144,7 +144,7 @@ impl<'a, B: Backend> Turn<'a, B> {
         let mut found = vec![0; wanted.len()];
         due.iter().for_each(|run| found[run.key] += 1);
         let mut left_over = vec![false; wanted.len()];
-        let (first, rest) = due.split_at(due.len().min(self.claim_len_max));
+        let (first, rest) = due.split_at(due.len().min(self.claims_max()));
         rest.iter().for_each(|run| left_over[run.key] = true);
         self.suspect_run(first.first().map(|run| (run.run, &wanted[run.key].key)));
         let key_of = |run: &DueRun| RunKey { id: run.run, namespace: wanted[run.key].key.namespace.clone() };
@@ -203,9 +203,9 @@ impl<'a, B: Backend> Turn<'a, B> {
         if self.shared {
             self.looked.extend(keys.iter().cloned());
         }
-        let mut wanted = Vec::with_capacity(keys.len());
+        let (mut wanted, claims_max) = (Vec::with_capacity(keys.len()), self.claims_max());
         for key in keys {
-            let len = self.room(&key).min(self.claim_len_max).min(self.controls.room(&key));
+            let len = self.room(&key).min(claims_max).min(self.controls.room(&key));
             match len {
                 0 => self.board.block(&key),
                 len => {
@@ -215,6 +215,16 @@ impl<'a, B: Backend> Turn<'a, B> {
             }
         }
         Ok(wanted)
+    }
+
+    /// Runs that this turn takes from the backlog. As many as leases have ended in it, if these are not too
+    /// many: with fewer, slots that workers have given back stand empty while runs wait for them.
+    fn claims_max(&self) -> usize {
+        if self.careful {
+            return self.claim_len_max;
+        }
+        let ended = self.fold.touched.leases.iter().filter(|moved| !moved.begun).count();
+        ended.clamp(self.claim_len_max, 2 * self.claim_len_max)
     }
 
     /// Where a search for due runs of the key begins. Alone on a database every entry of an index is alive.

@@ -6,8 +6,8 @@
 //! afterwards finds the event. Delivery is a sweep, in bounded batches: a publisher touches no run.
 
 use kagzi_model::{
-    Act, Command, Delivery, Name, PublishEvent, PublishRejection, PublishReply, PublishedEvent, Report,
-    RunId, RunKey, Topic, TopicKey, Trigger, act, failed_event, failed_topic, is_event_channel,
+    Act, Command, Delivery, Name, PublishEvent, PublishRejection, PublishReply, PublishedEvent, RunId,
+    RunKey, Topic, TopicKey, Trigger, act, failed_event, failed_topic, is_event_channel,
     limits::{EVENTS_KEPT_BYTES_MAX, EVENTS_KEPT_MAX, TRIGGERS_MAX},
 };
 
@@ -136,7 +136,8 @@ impl<B: Backend> Turn<'_, B> {
     /// A worker asks for an event of a topic that its run did not wait for until now: what is kept there
     /// reaches the run before the question is decided, so that it is answered with it.
     pub(super) async fn hear_before(&mut self, command: &Command) -> Result<(), StoreError> {
-        let Act::Report { epoch, report: Report::AwaitSignal(wait) } = &command.act else { return Ok(()) };
+        let Act::Report { epoch, report } = &command.act else { return Ok(()) };
+        let Some(wait) = report.awaits() else { return Ok(()) };
         let Some(key) = awaited_topic(command) else { return Ok(()) };
         let Some(entry) = self.fold.entry(command.run.id) else { return Ok(()) };
         let seen = &entry.aggregate;
@@ -338,7 +339,8 @@ impl<B: Backend> Turn<'_, B> {
 
 /// The topic that a worker waits for, if it is one that it waits for.
 fn awaited_topic(command: &Command) -> Option<TopicKey> {
-    let Act::Report { report: Report::AwaitSignal(wait), .. } = &command.act else { return None };
+    let Act::Report { report, .. } = &command.act else { return None };
+    let wait = report.awaits()?;
     if !is_event_channel(&wait.channel) {
         return None;
     }

@@ -54,6 +54,18 @@ impl Server {
         }
         self.conversation.start(request.into_inner()).await
     }
+
+    pub(crate) async fn signal(
+        self: Arc<Self>,
+        request: Box<v1::SignalWorkflowRunRequest>,
+    ) -> Result<v1::SignalWorkflowRunResponse, Status> {
+        // Too large for the server, it should fail alone.
+        if request.encoded_len() > limits::ASK_BYTES_MAX {
+            let mut rpc = Workflows::from(Rpc(self.wire.clone()));
+            return Box::pin(rpc.signal_workflow_run(*request)).await.map(Response::into_inner);
+        }
+        self.conversation.signal(request).await
+    }
 }
 
 /// Whether a call may be sent a second time when the answer to the first was lost.

@@ -1,4 +1,4 @@
-//! Starts and waits over one stream to one server. Every answer is what the unary call would have answered,
+//! Starts, waits and signals over one stream to one server. Every answer is what the unary call would have answered,
 //! so callers need not know; when the stream breaks, whoever waits hears of it and the next ask opens
 //! another.
 
@@ -50,7 +50,7 @@ impl Conversation {
     ) -> Result<v1::StartWorkflowResponse, Status> {
         match self.ask(Asked::Start(request)).await? {
             Said::Started(started) => Ok(started),
-            Said::Waited(_) | Said::Refused(_) => Err(nonsense()),
+            Said::Waited(_) | Said::Signalled(_) | Said::Refused(_) => Err(nonsense()),
         }
     }
 
@@ -60,7 +60,17 @@ impl Conversation {
     ) -> Result<v1::WaitWorkflowRunResponse, Status> {
         match self.ask(Asked::Wait(request)).await? {
             Said::Waited(waited) => Ok(waited),
-            Said::Started(_) | Said::Refused(_) => Err(nonsense()),
+            Said::Started(_) | Said::Signalled(_) | Said::Refused(_) => Err(nonsense()),
+        }
+    }
+
+    pub(crate) async fn signal(
+        &self,
+        request: Box<v1::SignalWorkflowRunRequest>,
+    ) -> Result<v1::SignalWorkflowRunResponse, Status> {
+        match self.ask(Asked::Signal(request)).await? {
+            Said::Signalled(signalled) => Ok(signalled),
+            Said::Started(_) | Said::Waited(_) | Said::Refused(_) => Err(nonsense()),
         }
     }
 
@@ -76,7 +86,7 @@ impl Conversation {
         interest.answered = true;
         match said? {
             Said::Refused(refused) => Err(refusal::from_rpc(refused)),
-            said @ (Said::Started(_) | Said::Waited(_)) => Ok(said),
+            said @ (Said::Started(_) | Said::Waited(_) | Said::Signalled(_)) => Ok(said),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Telling a run something.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kagzi_proto::v1;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::client::handle::RunHandle;
-use crate::client::wire::rpc;
+use crate::client::{Repeat, Server};
 use crate::error::Error;
 use crate::payload::encode;
 
@@ -102,7 +103,7 @@ impl Signal {
             Some(failure) => Some(client.codecs.encode_failure(failure).await),
             None => None,
         };
-        let request = v1::SignalWorkflowRunRequest {
+        let request = Box::new(v1::SignalWorkflowRunRequest {
             namespace_id: client.namespace_id().to_owned(),
             run: Some(v1::RunRef { r#ref: Some(v1::run_ref::Ref::RunId(run.run_id().to_owned())) }),
             channel,
@@ -110,8 +111,9 @@ impl Signal {
             signal_id: id.unwrap_or_else(|| Uuid::now_v7().to_string()),
             payload: Some(payload),
             failure,
-        };
-        let answer = rpc!(client, Workflows.signal_workflow_run, Safe, "signal a run", request)?;
+        });
+        let tell = |server: Arc<Server>| server.signal(request.clone());
+        let answer = client.ask("signal a run", Repeat::Safe, tell).await?;
         Ok(Signalled { already: answer.already_delivered, id: answer.signal_id })
     }
 }

@@ -94,7 +94,7 @@ impl Outcome {
             RunEnd::Completed(..) => Outcome::Completed,
             RunEnd::Continued(..) => Outcome::Continued,
             RunEnd::Failed { .. } => Outcome::Failed,
-            RunEnd::Parked(..) => Outcome::Parked,
+            RunEnd::Parked(..) | RunEnd::Left => Outcome::Parked,
             RunEnd::Blocked(_) => Outcome::Blocked,
             RunEnd::Released(_) => Outcome::Released,
         }
@@ -168,9 +168,10 @@ pub(crate) async fn report_end(run: &RunState, mut end: RunEnd) -> Outcome {
         let fallback = match &end {
             RunEnd::Completed(..) | RunEnd::Continued(..) | RunEnd::Blocked(_) => Fallback::Fail,
             RunEnd::Failed { .. } | RunEnd::Parked(..) => Fallback::Release,
-            RunEnd::Released(_) => Fallback::GiveUp,
+            RunEnd::Released(_) | RunEnd::Left => Fallback::GiveUp,
         };
-        let (code, message) = match run.submit(body(end)).await {
+        let Some(body) = body(end) else { return Outcome::Parked };
+        let (code, message) = match run.submit(body).await {
             Verdict::Refused { code, message } => (code, message),
             Verdict::Committed
             | Verdict::Retry { .. }
@@ -194,8 +195,8 @@ enum Fallback {
     GiveUp,
 }
 
-fn body(end: RunEnd) -> report::Body {
-    match end {
+fn body(end: RunEnd) -> Option<report::Body> {
+    Some(match end {
         RunEnd::Completed(output, steps) => {
             report::Body::RunCompleted(v1::RunCompleted { output: Some(output), steps })
         }
@@ -206,7 +207,8 @@ fn body(end: RunEnd) -> report::Body {
             report::Body::RunFailed(Box::new(v1::RunFailed { failure: Some(failure), step }))
         }
         RunEnd::Parked(waits, wake) => report::Body::RunParked(v1::RunParked { waits, wake: wake.into() }),
+        RunEnd::Left => return None,
         RunEnd::Blocked(message) => report::Body::RunBlocked(v1::RunBlocked { message }),
         RunEnd::Released(reason) => report::Body::RunReleased(v1::RunReleased { reason }),
-    }
+    })
 }

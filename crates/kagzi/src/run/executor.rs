@@ -4,9 +4,8 @@
 //! of one thing only: see [`Turns`](crate::run::turns::Turns).
 
 use std::any::Any;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
@@ -16,12 +15,12 @@ use kagzi_proto::v1::{self, report};
 
 use crate::run::context::WorkflowContext;
 use crate::run::ending::{Ended, Over, end_of, report_end};
+use crate::run::flight::{self, Flight, Sent};
 use crate::run::inside;
 use crate::run::journal::weights;
 use crate::run::missed::Told;
 use crate::run::next::{Answered, Next, OnItsWay};
 use crate::run::parts::Parts;
-use crate::run::slot::Slot;
 use crate::run::stall::{Stall, stalled};
 use crate::run::state::{RunEnd, RunState, refused};
 use crate::run::uplink::{Uplink, Verdict};
@@ -98,6 +97,11 @@ async fn poll_to_end(run: &Arc<RunState>, function: Function) -> RunEnd {
     let end = poll_fn(|cx| executor.poll(cx)).await;
     match executor.drop_function() {
         Ok(()) => end,
+        Err(_) if matches!(end, RunEnd::Left) => {
+            tracing::error!(run = %run.lease.run_id, "the function of a parked run panicked while it was \
+                dropped");
+            end
+        }
         Err(panic) => RunEnd::failed(failure::of_panic(&*panic)),
     }
 }
@@ -118,18 +122,6 @@ struct Executor<'a> {
     stall: Option<Stall>,
 }
 
-struct Flight<'a> {
-    what: Sent,
-    verdict: Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>,
-}
-
-enum Sent {
-    Results(usize),
-    Ask(Arc<Slot>),
-    /// What it asked for is in the record, and the function had dropped it.
-    Close,
-}
-
 impl<'a> Executor<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RunEnd> {
         let function = self.run.function.clone();
@@ -139,7 +131,8 @@ impl<'a> Executor<'a> {
             if self.ended.is_none() {
                 self.ended = self.run.take_halt().or_else(|| self.encoded(cx));
             }
-            if self.ended.is_none() && self.encoding.is_some() {
+            let asks_last = self.flight.as_ref().is_some_and(Flight::asks_last);
+            if self.ended.is_none() && (self.encoding.is_some() || asks_last) {
                 function.end();
                 return Poll::Pending;
             }
@@ -228,7 +221,11 @@ impl<'a> Executor<'a> {
                 self.run.halt(refused("the result of a step", verdict));
                 return;
             }
-            (Sent::Ask(slot), verdict) => {
+            (Sent::LastAsk(_), verdict) if flight::has_parked(&verdict) => {
+                self.ended = Some(RunEnd::Left);
+                return;
+            }
+            (Sent::Ask(slot) | Sent::LastAsk(slot), verdict) => {
                 // A failure that is retried and a sleep that is not over are nothing that the function hears
                 // of.
                 let ended = verdict.is_told();
@@ -239,7 +236,7 @@ impl<'a> Executor<'a> {
                         settled
                     }
                     Answered::Unheard => {
-                        self.send_close(&slot);
+                        self.send(flight::close(&slot));
                         // Nothing is sent before it is polled.
                         return self.hear(cx);
                     }
@@ -264,11 +261,7 @@ impl<'a> Executor<'a> {
             self.told = Some(missed);
             return Standstill::Goes;
         }
-        let on_its_way = match &self.flight {
-            None => OnItsWay::Nothing,
-            Some(Flight { what: Sent::Results(_), .. }) => OnItsWay::Results,
-            Some(Flight { what: Sent::Ask(_) | Sent::Close, .. }) => OnItsWay::Ask,
-        };
+        let on_its_way = self.flight.as_ref().map_or(OnItsWay::Nothing, Flight::on_its_way);
         let called = self.run.journal.lock().is_called();
         let next = self.run.turns.lock().next(on_its_way, called);
         match next {
@@ -288,15 +281,15 @@ impl<'a> Executor<'a> {
                 return given_up.map_or(Standstill::Waits, Standstill::Ends);
             }
             Next::Ask(slot, body) => {
-                self.send(Sent::Ask(slot), body);
+                self.send(flight::ask(self.run, slot, body));
                 return Standstill::Goes;
             }
             Next::Close(slot) => {
-                self.send_close(&slot);
+                self.send(flight::close(&slot));
                 return Standstill::Goes;
             }
             Next::Send(results) => {
-                self.send_results(results);
+                self.send(flight::results(results));
                 return Standstill::Goes;
             }
             Next::Nothing => {}
@@ -314,32 +307,15 @@ impl<'a> Executor<'a> {
         Standstill::Waits
     }
 
-    fn send_results(&mut self, mut results: Vec<v1::StepRecorded>) {
-        let count = results.len();
-        let body = match results.pop() {
-            Some(only) if results.is_empty() => report::Body::StepRecorded(only),
-            last => {
-                results.extend(last);
-                report::Body::StepsRecorded(v1::StepsRecorded { steps: results })
-            }
-        };
-        self.send(Sent::Results(count), body);
-    }
-
-    fn send_close(&mut self, slot: &Slot) {
-        let step = Some(slot.step.clone());
-        self.send(Sent::Close, report::Body::StepClosed(v1::StepClosed { step }));
-    }
-
-    fn send(&mut self, what: Sent, body: report::Body) {
-        self.flight = Some(Flight { what, verdict: Box::pin(self.run.submit(body)) });
+    fn send(&mut self, what: (Sent, report::Body)) {
+        self.flight = Some(Flight::of(self.run, what));
     }
 
     /// The end, once what the function was told before is sent.
     fn end(&mut self) -> Option<RunEnd> {
         let unheard = self.run.turns.lock().take_unheard();
         if let (Some(RunEnd::Continued(..)), Some(slot)) = (&self.ended, unheard) {
-            self.send_close(&slot);
+            self.send(flight::close(&slot));
             return None;
         }
         let mut turns = self.run.turns.lock();
@@ -354,15 +330,17 @@ impl<'a> Executor<'a> {
                 }
             }
             RunEnd::Failed { .. } | RunEnd::Blocked(_) if turns.has_held() => turns.take_held(),
-            RunEnd::Failed { .. } | RunEnd::Blocked(_) | RunEnd::Parked(..) | RunEnd::Released(_) => {
-                Vec::new()
-            }
+            RunEnd::Failed { .. }
+            | RunEnd::Blocked(_)
+            | RunEnd::Parked(..)
+            | RunEnd::Left
+            | RunEnd::Released(_) => Vec::new(),
         };
         drop(turns);
         if held.is_empty() {
             return self.ended.take();
         }
-        self.send_results(held);
+        self.send(flight::results(held));
         None
     }
 

@@ -260,6 +260,7 @@ pub(crate) async fn word(slot: &Arc<Slot>, awaited: &Awaited, asked: Asked) -> H
                     timeout_ms,
                     last_call: *last_call,
                     ask,
+                    park: None,
                 }),
             );
             let waited = match slot.heard().await {

@@ -68,6 +68,8 @@ pub(crate) enum RunEnd {
     Failed { failure: v1::Failure, step: String },
     /// Until one of these is due, or the last of them.
     Parked(Vec<String>, v1::Wake),
+    /// It was parked by the question whether something has come: there is nothing more to say.
+    Left,
     /// The code no longer matches the journal.
     Blocked(String),
     /// Not executed at all.

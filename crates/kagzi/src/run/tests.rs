@@ -4,6 +4,7 @@ mod changed_races;
 mod dropped_asks;
 mod foreign_waits;
 mod generations;
+mod last_asks;
 mod long_journals;
 mod on_retry;
 mod parallel_steps;

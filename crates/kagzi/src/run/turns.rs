@@ -361,32 +361,41 @@ impl Turns {
         settled
     }
 
-    /// What the run waits for, if it waits for times only. Operations that nobody looks at do not count.
+    /// What the run waits for, if it waits for times and for others only. Operations that nobody looks at do
+    /// not count, and one whose ask is about to be sent counts as if nothing had come for it.
     ///
     /// Where all of them are one gathering, the last of them wakes the run.
     pub(crate) fn waits(&self) -> Option<(Vec<String>, v1::Wake)> {
         if !self.live || !self.queue.is_empty() || !self.held.is_empty() || self.answered.is_some() {
             return None;
         }
+        // The newest first: of many that begin together the oldest are answered first, and whether any goes
+        // on is asked after every answer.
+        if self.open.values().rev().any(|slot| self.goes_on(slot)) {
+            return None;
+        }
         let mut waits = Vec::new();
         let (mut first, mut mixed) = (None, false);
         for slot in self.open.values() {
-            if slot.is_dormant() {
-                continue;
-            }
-            match slot.phase() {
-                Phase::Blocked => {
-                    let gathering = slot.gathering();
-                    mixed |= *first.get_or_insert(gathering) != gathering;
-                    waits.push(slot.step.path.clone());
-                }
-                Phase::Waits | Phase::Executes | Phase::Lent => return None,
-                Phase::Dropped => {}
+            if !slot.is_dormant() && slot.phase() != Phase::Dropped {
+                let gathering = slot.gathering();
+                mixed |= *first.get_or_insert(gathering) != gathering;
+                waits.push(slot.step.path.clone());
             }
         }
         let gathering = first.flatten().filter(|_| !mixed);
         let wake = gathering.map_or(v1::Wake::Unspecified, |gathering| gathering.wake);
         (!waits.is_empty()).then_some((waits, wake))
+    }
+
+    /// Something may come of the operation without anybody else.
+    fn goes_on(&self, slot: &Arc<Slot>) -> bool {
+        let asks = || self.asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, slot));
+        match slot.phase() {
+            Phase::Waits => !slot.is_dormant() && !asks(),
+            Phase::Executes | Phase::Lent => !slot.is_dormant(),
+            Phase::Blocked | Phase::Dropped => false,
+        }
     }
 
     /// The run is over: whoever is left holds the run no longer. To be dropped outside the lock.
