@@ -13,6 +13,7 @@ mod doctor;
 mod event;
 mod exit;
 mod inbox;
+mod handling;
 mod input;
 mod logs;
 mod ns;
@@ -75,6 +76,9 @@ enum Verb {
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
+    /// See what is done about failures.
+    #[command(subcommand)]
+    Handling(handling::Verb),
     /// Show the configuration, or print one to start from.
     #[command(subcommand)]
     Config(config::Verb),
@@ -125,6 +129,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,
         Verb::Ns(verb) => ns::perform(verb, &session).await,
+        Verb::Handling(verb) => handling::perform(verb, session.format),
         Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Top(args) => top::perform(args, &session).await,
         Verb::Backup(args) => backup::perform(args, &session).await,

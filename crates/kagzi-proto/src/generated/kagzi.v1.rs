@@ -79,6 +79,9 @@ pub struct Failure {
     /// e.g. transient, permanent; yours to define
     #[prost(string, tag = "6")]
     pub class: ::prost::alloc::string::String,
+    /// of the HTTP answer that it is about; 0 = of none
+    #[prost(uint32, tag = "7")]
+    pub http_status: u32,
 }
 /// Names a run. Unique prefixes of a run id (8 digits or more) are understood where a run is only read.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -867,6 +870,8 @@ pub mod run_retried_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// An operator let an ended run go on; what the function has gone past stays.
@@ -956,6 +961,8 @@ pub mod run_continued_event {
             pub class: ::prost::alloc::string::String,
             #[prost(string, tag = "6")]
             pub details: ::prost::alloc::string::String,
+            #[prost(uint32, tag = "7")]
+            pub http_status: u32,
         }
     }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1004,6 +1011,8 @@ pub mod run_failed_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// Somebody asked.
@@ -1037,6 +1046,8 @@ pub mod run_timed_out_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// The run has ended, and these children of it were told to end.
@@ -1094,6 +1105,8 @@ pub mod signal_received_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// Whoever works on a promise said that he lives. Not every sign is written down.
@@ -1220,6 +1233,8 @@ pub mod step_failed_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// A sleep began.
@@ -1354,6 +1369,8 @@ pub mod wait_ended_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// The code takes nothing more on this channel; senders are refused from here on.
