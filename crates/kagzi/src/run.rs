@@ -6,6 +6,7 @@
 pub(crate) mod announced;
 pub(crate) mod answer;
 pub(crate) mod call;
+pub(crate) mod before_retry;
 pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod context;
