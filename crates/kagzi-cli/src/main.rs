@@ -17,6 +17,7 @@ mod handling;
 mod input;
 mod logs;
 mod ns;
+mod once;
 mod paging;
 mod payload;
 mod promise;
@@ -73,6 +74,9 @@ enum Verb {
     Trigger(trigger::Verb),
     /// See what runs ask people, and answer.
     Inbox(inbox::Args),
+    /// See what is done once for everybody, by its key.
+    #[command(subcommand)]
+    Once(once::Verb),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
@@ -128,6 +132,7 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,
+        Verb::Once(verb) => once::perform(verb, &session).await,
         Verb::Ns(verb) => ns::perform(verb, &session).await,
         Verb::Handling(verb) => handling::perform(verb, session.format),
         Verb::Config(verb) => config::perform(verb, session.format),

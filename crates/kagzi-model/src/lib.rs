@@ -38,6 +38,7 @@ mod rule;
 mod ruling;
 mod run;
 pub mod schedule;
+mod shared_key;
 mod step;
 mod time;
 mod topic;
@@ -92,6 +93,7 @@ pub use ruling::{
     rule as rule_on,
 };
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
+pub use shared_key::{ClaimKey, FinishKey, ForgetKey, KeyHolder, KeyOutcome, KeyState, ReadKey, SharedKey};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
 pub use topic::{

@@ -90,6 +90,13 @@ pub const REPLANS_MAX: u8 = 3;
 pub const REPLAN_WINDOW_MS: i64 = 5 * 60_000;
 /// How often a person may let a failed step climb again, the first time included.
 pub const EPISODES_MAX: u8 = 3;
+/// How long the result of a shared key is kept unless its claim says otherwise: seven days.
+pub const KEY_TTL_MS: i64 = 7 * 86_400_000;
+/// How long a program without a run may be silent and keep its claim, unless it says otherwise; and the least.
+pub const KEY_LOCK_MS: i64 = 5 * 60_000;
+pub const KEY_LOCK_MS_MIN: i64 = 1_000;
+/// Largest result of a shared key: its row is read with every claim.
+pub const KEY_RESULT_BYTES_MAX: usize = 256 * 1024;
 /// Delays in a custom backoff.
 pub const SCHEDULE_LEN_MAX: usize = 100;
 /// Largest limit on payloads that a server can be given: four times of it must fit into a message that the

@@ -63,6 +63,12 @@ pub(crate) fn of_returned(error: anyhow::Error, equipment: &Equipment) -> v1::Fa
     caught.unwrap_or_else(|panic| of_panic(&*panic))
 }
 
+/// The same for an error that its owner goes on with.
+pub(crate) fn of_shared(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
+    catch_unwind(AssertUnwindSafe(|| of_error_with(error, equipment)))
+        .unwrap_or_else(|panic| of_panic(&*panic))
+}
+
 /// The step whose error this is, if it is one's.
 pub(crate) fn step_of(error: &anyhow::Error) -> String {
     catch_unwind(AssertUnwindSafe(|| find::<StepError>(error).map(|failed| failed.step.clone())))

@@ -191,7 +191,7 @@ fn bounded(prefix: &str, key: String) -> String {
     format!("{prefix}:sha256:{}", hash(key.as_bytes()))
 }
 
-fn hash_of(value: &impl Serialize) -> Result<String, KeyError> {
+pub(crate) fn hash_of(value: &impl Serialize) -> Result<String, KeyError> {
     Ok(hash(canonical_json::text(&serde_json::to_value(value)?)?.as_bytes()))
 }
 
