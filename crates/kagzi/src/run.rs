@@ -5,8 +5,8 @@
 
 pub(crate) mod announced;
 pub(crate) mod answer;
-pub(crate) mod call;
 pub(crate) mod before_retry;
+pub(crate) mod call;
 pub(crate) mod child;
 pub(crate) mod children;
 pub(crate) mod context;

@@ -924,6 +924,9 @@ pub struct RunContinuedEvent {
     /// the same for all other topics
     #[prost(int64, tag = "10")]
     pub heard_others: i64,
+    /// how many generations in a row have ended without anything recorded in them
+    #[prost(uint32, tag = "11")]
+    pub idle: u32,
 }
 /// Nested message and enum types in `RunContinuedEvent`.
 pub mod run_continued_event {
@@ -1862,7 +1865,7 @@ pub struct PublishEventRequest {
     /// letters, digits and . _ - / : ; those that begin with kagzi/ are the engine's own
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
-    /// which one it is about; empty = none. A wait and an event meet when topic and key are equal
+    /// which one it is about; empty = none. It reaches waits with the same topic and key
     #[prost(string, tag = "3")]
     pub key: ::prost::alloc::string::String,
     /// counts once on its topic and key while it is kept; empty = one is made
