@@ -92,7 +92,8 @@ pub const REPLAN_WINDOW_MS: i64 = 5 * 60_000;
 pub const EPISODES_MAX: u8 = 3;
 /// How long the result of a shared key is kept unless its claim says otherwise: seven days.
 pub const KEY_TTL_MS: i64 = 7 * 86_400_000;
-/// How long a program without a run may be silent and keep its claim, unless it says otherwise; and the least.
+/// How long a program without a run may be silent and keep its claim, unless it says otherwise; and the
+/// least.
 pub const KEY_LOCK_MS: i64 = 5 * 60_000;
 pub const KEY_LOCK_MS_MIN: i64 = 1_000;
 /// Largest result of a shared key: its row is read with every claim.

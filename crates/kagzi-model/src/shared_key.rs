@@ -14,7 +14,8 @@ pub struct SharedKey {
     pub holder: KeyHolder,
     /// Rises with every holder: what an older one still writes is refused.
     pub fence: u64,
-    /// A client's claim ends then unless it is renewed. A run's has no time: the run is retried, ends, or says
+    /// A client's claim ends then unless it is renewed. A run's has no time: the run is retried, ends, or
+    /// says
     /// why it does not move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_until: Option<Timestamp>,

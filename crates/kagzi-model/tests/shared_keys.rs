@@ -176,7 +176,8 @@ fn any_move() -> impl Strategy<Value = Move> {
 }
 
 proptest! {
-    /// Fences rise with every holder; a result is only ever written by the holder of the fence it stands under;
+    /// Fences rise with every holder; a result is only ever written by the holder of the fence it stands
+    /// under;
     /// and what is completed stays as it is until it has expired.
     #[test]
     fn no_two_holders_have_one_fence_and_a_result_is_its_holders(
