@@ -12,10 +12,12 @@ mod dev;
 mod doctor;
 mod event;
 mod exit;
+mod handling;
 mod inbox;
 mod input;
 mod logs;
 mod ns;
+mod once;
 mod paging;
 mod payload;
 mod promise;
@@ -72,9 +74,15 @@ enum Verb {
     Trigger(trigger::Verb),
     /// See what runs ask people, and answer.
     Inbox(inbox::Args),
+    /// See what is done once for everybody, by its key.
+    #[command(subcommand)]
+    Once(once::Verb),
     /// Create, change and disable namespaces.
     #[command(subcommand)]
     Ns(ns::Verb),
+    /// See what is done about failures.
+    #[command(subcommand)]
+    Handling(handling::Verb),
     /// Show the configuration, or print one to start from.
     #[command(subcommand)]
     Config(config::Verb),
@@ -124,7 +132,9 @@ async fn perform(cli: Cli) -> anyhow::Result<()> {
         Verb::Schedule(verb) => schedule::perform(verb, &session).await,
         Verb::Worker(verb) => worker::perform(verb, &session).await,
         Verb::Queue(verb) => queue::perform(verb, &session).await,
+        Verb::Once(verb) => once::perform(verb, &session).await,
         Verb::Ns(verb) => ns::perform(verb, &session).await,
+        Verb::Handling(verb) => handling::perform(verb, session.format),
         Verb::Config(verb) => config::perform(verb, session.format),
         Verb::Top(args) => top::perform(args, &session).await,
         Verb::Backup(args) => backup::perform(args, &session).await,

@@ -9,6 +9,7 @@ mod periodic;
 mod questions;
 mod retention;
 mod schedules;
+mod shared_keys;
 
 use std::{
     collections::BTreeMap,
@@ -143,6 +144,7 @@ pub(crate) fn start(engine: &Engine, stop: &CancellationToken) -> Vec<Sweeping> 
         spawn(retention::Retention::default(), engine, stop),
         spawn(cut_off::TakeOver, engine, stop),
         spawn(ends_elsewhere::EndsElsewhere, engine, stop),
+        spawn(shared_keys::SharedKeys, engine, stop),
     ];
     periodic.chain(others).collect()
 }

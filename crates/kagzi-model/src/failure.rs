@@ -26,6 +26,9 @@ pub struct Failure {
     /// More for programs, as text; cut at 4 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
+    /// The status of the HTTP answer that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
 }
 
 impl Failure {
@@ -38,6 +41,7 @@ impl Failure {
             retry_after_ms: None,
             class: None,
             details: None,
+            http_status: None,
         }
     }
 
@@ -45,6 +49,12 @@ impl Failure {
     pub fn described(mut self, class: &str, details: &str) -> Self {
         self.class = (!class.is_empty()).then(|| Name::from(cut(class, ERROR_CODE_BYTES_MAX)));
         self.details = (!details.is_empty()).then(|| cut(details, ERROR_BYTES_MAX).to_owned());
+        self
+    }
+
+    /// Adds the status of an HTTP answer; what is none says nothing.
+    pub fn http(mut self, status: u32) -> Self {
+        self.http_status = u16::try_from(status).ok().filter(|status| (100..=599).contains(status));
         self
     }
 

@@ -5,6 +5,7 @@
 //! find what is due, so a rule has one home and can be tested without a database.
 
 pub mod act;
+mod alternative;
 mod backoff;
 mod change;
 pub mod codes;
@@ -20,6 +21,7 @@ pub mod history;
 mod id;
 pub mod intervention;
 mod label;
+pub mod ladder;
 pub mod limits;
 mod mail;
 mod name;
@@ -33,8 +35,10 @@ mod reply;
 mod reserved;
 mod retry;
 mod rule;
+mod ruling;
 mod run;
 pub mod schedule;
+mod shared_key;
 mod step;
 mod time;
 mod topic;
@@ -42,6 +46,7 @@ mod trigger;
 mod wait;
 mod worker;
 
+pub use alternative::{Alternative, AlternativeError, Selection, check_alternatives};
 pub use backoff::{Backoff, seed as backoff_seed};
 pub use change::Change;
 pub use command::{
@@ -62,7 +67,8 @@ pub use history::{
     StepAttempt, attempts, journal,
 };
 pub use id::{RunId, WorkerId};
-pub use kagzi_catalogue::{Reason, Status, StepStatus};
+pub use kagzi_catalogue::handling::http::find as http_line;
+pub use kagzi_catalogue::{Class, Reason, Rung, Severity, Status, StepStatus};
 pub use label::{LabelError, Labels, USER_LABEL, check_label_name, check_label_value};
 pub use mail::{HeardTopic, Mail, REPLY, TakenSignal, Unread, UnreadSignal};
 pub use name::{Name, NameError, check_name, check_step_path};
@@ -81,7 +87,13 @@ pub use reply::{
 pub use reserved::{REQUESTED, reserved};
 pub use retry::{FailedAttempt, Finality, PolicyError, RetryPolicy, Verdict};
 pub use rule::Rule;
+pub use ruling::{
+    Rules, Ruling, Said, Source,
+    handling_rule::{HandlingRule, HandlingRuleError, check_rules},
+    rule as rule_on,
+};
 pub use run::{IdReuse, Lease, OnFailure, Run, RunOptions, State, Timeouts};
+pub use shared_key::{ClaimKey, FinishKey, ForgetKey, KeyHolder, KeyOutcome, KeyState, ReadKey, SharedKey};
 pub use step::{Step, StepEnd, StepState};
 pub use time::{Millis, Timestamp, ago, in_time, moment, rfc3339};
 pub use topic::{

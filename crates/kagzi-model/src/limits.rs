@@ -76,6 +76,28 @@ pub const LINEAGE_MAX: u32 = 100;
 pub const CLOSED_PER_TURN: usize = 100;
 /// Error codes in one list of a policy.
 pub const POLICY_CODES_MAX: usize = 100;
+/// Rules about failures in one list: a step's, a namespace's or the server's.
+pub const HANDLING_RULES_MAX: usize = 200;
+/// Longest message to a person in such a rule.
+pub const HANDLING_MESSAGE_BYTES_MAX: usize = 1024;
+/// Other ways that one step may have.
+pub const ALTERNATIVES_MAX: usize = 20;
+/// Codes that one of them may be for.
+pub const ALTERNATIVE_CODES_MAX: usize = 100;
+/// Other ways that are tried before the ladder goes on, in one episode.
+pub const REPLANS_MAX: u8 = 3;
+/// All of them within this time after the first.
+pub const REPLAN_WINDOW_MS: i64 = 5 * 60_000;
+/// How often a person may let a failed step climb again, the first time included.
+pub const EPISODES_MAX: u8 = 3;
+/// How long the result of a shared key is kept unless its claim says otherwise: seven days.
+pub const KEY_TTL_MS: i64 = 7 * 86_400_000;
+/// How long a program without a run may be silent and keep its claim, unless it says otherwise; and the
+/// least.
+pub const KEY_LOCK_MS: i64 = 5 * 60_000;
+pub const KEY_LOCK_MS_MIN: i64 = 1_000;
+/// Largest result of a shared key: its row is read with every claim.
+pub const KEY_RESULT_BYTES_MAX: usize = 256 * 1024;
 /// Delays in a custom backoff.
 pub const SCHEDULE_LEN_MAX: usize = 100;
 /// Largest limit on payloads that a server can be given: four times of it must fit into a message that the

@@ -77,6 +77,12 @@ reasons! {
     QuestionNotFound "QUESTION_NOT_FOUND" NotFound
         "The namespace has no such question to a person."
         "Look at the id and the namespace; a question goes with its run."
+    KeyConflict "KEY_CONFLICT" FailedPrecondition
+        "A shared key is used with another input than before; its result is for something else."
+        "Use another key, or look at what makes it: the same key must mean the same work."
+    KeyLost "KEY_LOST" FailedPrecondition
+        "The claim of a shared key had run out, and another has taken it; nothing was written."
+        "The work may have been done twice: hand the key to a receiver that deduplicates."
     NounNotFound "NOUN_NOT_FOUND" NotFound
         "The namespace has nothing of this kind and id."
         "Look at the id and the namespace."

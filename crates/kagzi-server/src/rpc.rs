@@ -10,6 +10,7 @@ pub mod begin_step;
 pub mod cancel_intervention;
 pub mod cancel_workflow_run;
 pub mod claim_intervention;
+pub mod claim_key;
 pub mod comment_intervention;
 pub mod complete_promise;
 pub mod complete_step;
@@ -28,7 +29,10 @@ pub mod enable_namespace;
 pub mod explain_workflow_run;
 pub mod fail_step;
 pub mod fail_workflow;
+pub mod finish_key;
+pub mod forget_key;
 pub mod get_intervention;
+pub mod get_key;
 pub mod get_namespace;
 pub mod get_run_value;
 pub mod get_schedule;
@@ -40,6 +44,7 @@ pub mod health_check;
 pub mod limit_queue;
 pub mod list_contacts;
 pub mod list_interventions;
+pub mod list_keys;
 pub mod list_namespaces;
 pub mod list_published_events;
 pub mod list_queues;
@@ -183,6 +188,11 @@ service! {
     list_run_events(ListRunEventsRequest) -> ListRunEventsResponse,
     get_step_attempt(GetStepAttemptRequest) -> GetStepAttemptResponse,
     list_step_attempts(ListStepAttemptsRequest) -> ListStepAttemptsResponse,
+    claim_key(ClaimKeyRequest) -> ClaimKeyResponse,
+    finish_key(FinishKeyRequest) -> FinishKeyResponse,
+    get_key(GetKeyRequest) -> GetKeyResponse,
+    list_keys(ListKeysRequest) -> ListKeysResponse,
+    forget_key(ForgetKeyRequest) -> ForgetKeyResponse,
 }
 
 service! {

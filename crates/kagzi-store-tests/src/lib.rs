@@ -43,6 +43,7 @@ pub mod replay_law;
 pub mod retention;
 pub mod schedules;
 pub mod scopes;
+pub mod shared_keys;
 pub mod signals;
 pub mod signals_at_once;
 mod stage;

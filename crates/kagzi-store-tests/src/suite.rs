@@ -66,6 +66,11 @@ macro_rules! conformance {
                 questions_are_listed_by_urgency_both_ways_and_by_whom_they_ask,
                 a_question_goes_with_its_run_when_that_is_past_its_retention,
             }
+            shared_keys {
+                of_a_hundred_claims_at_once_one_holds_the_key_and_all_read_its_result,
+                a_claim_that_ran_out_is_taken_by_one_and_its_late_word_changes_nothing,
+                a_forgotten_key_is_claimed_anew_and_an_unknown_one_is_not_found,
+            }
             nouns {
                 a_noun_is_made_once_rewritten_and_deleted,
                 nouns_are_listed_by_their_ids_both_ways_and_by_kind,

@@ -9,6 +9,7 @@
 //! | tell or ask a run something | [`RunHandle::signal`], [`RunHandle::ask`] |
 //! | complete a promise | [`Client::promise`] |
 //! | publish an event to all runs that wait for it | [`Client::publish`] |
+//! | do something once for everybody | [`Client::once`] |
 //! | read what a run publishes | [`RunHandle::value`] |
 
 mod ask;
@@ -16,6 +17,7 @@ pub(crate) mod builder;
 mod calls;
 mod conversation;
 pub(crate) mod handle;
+mod once;
 mod outage;
 mod patience;
 mod promise;
@@ -49,6 +51,7 @@ pub use ask::Ask;
 pub use builder::ClientBuilder;
 pub(crate) use calls::{Calls, Repeat, Server};
 pub use handle::{Explanation, RunHandle, Stopped};
+pub use once::{KeyView, Once, OnceClaim, OnceError, SharedKeys};
 pub use promise::{Completed, PromiseHandle};
 pub use publish::{Publish, PublishedEvent};
 pub use run::{Reason, Run, RunStatus};

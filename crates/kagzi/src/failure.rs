@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use kagzi_proto::v1;
 
+use crate::http_failure::HttpFailure;
 use crate::run::continue_as_new::ContinueAsNew;
 use crate::step_error::{Finality, NonRetryableError, RetryAfterError, StepError, StepFailure};
 use crate::worker::equipment::Equipment;
-use crate::{codes, limits, payload, retry_policy};
+use crate::{codes, known_errors, limits, payload, retry_policy};
 
 /// Reads code and retryability from the first typed error in the chain; the message is the whole chain.
 #[cfg(test)]
@@ -22,8 +23,10 @@ pub(crate) fn of_error(error: &anyhow::Error) -> v1::Failure {
 
 fn of_error_with(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
     let message = format!("{error:#}");
-    if let Some(failure) = find::<StepFailure>(error).cloned().or_else(|| equipment.typed(error)) {
+    let said = find::<StepFailure>(error).cloned().or_else(|| equipment.typed(error));
+    if let Some(failure) = said.or_else(|| find::<HttpFailure>(error).cloned().map(StepFailure::from)) {
         return v1::Failure {
+            http_status: failure.http_status.map_or(0, u32::from),
             retry_after_ms: failure.retry_after.map_or(0, retry_after_ms),
             details: encode_details(failure.details.as_ref()),
             class: truncate(failure.class.clone(), limits::CODE_BYTES_MAX),
@@ -43,10 +46,11 @@ fn of_error_with(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
         return v1::Failure {
             details: encode_details(failure.details.as_ref()),
             class: failure.class.clone(),
+            http_status: failure.http_status.map_or(0, u32::from),
             ..new(&failure.code, message, non_retryable)
         };
     }
-    new(codes::ERROR, message, false)
+    known_errors::read(error, &message).unwrap_or_else(|| new(codes::ERROR, message, false))
 }
 
 /// The same for an error that code of other people returned. Its text may panic, and so may its `Drop`.
@@ -57,6 +61,12 @@ pub(crate) fn of_returned(error: anyhow::Error, equipment: &Equipment) -> v1::Fa
         failure
     }));
     caught.unwrap_or_else(|panic| of_panic(&*panic))
+}
+
+/// The same for an error that its owner goes on with.
+pub(crate) fn of_shared(error: &anyhow::Error, equipment: &Equipment) -> v1::Failure {
+    catch_unwind(AssertUnwindSafe(|| of_error_with(error, equipment)))
+        .unwrap_or_else(|panic| of_panic(&*panic))
 }
 
 /// The step whose error this is, if it is one's.
@@ -175,6 +185,20 @@ mod tests {
         assert_eq!((reported.code.as_str(), reported.message.as_str()), ("CARD_DECLINED", "no money"));
         assert_eq!((reported.retry_after_ms, reported.class.as_str()), (1500, "transient"));
         assert_eq!(reported.details.unwrap().data, r#"["a","b"]"#);
+    }
+
+    #[test]
+    fn an_http_answer_and_an_io_error_say_what_they_are_wherever_they_stand() {
+        let answer = HttpFailure::new(503).header("retry-after", "9");
+        let reported = of_error(&anyhow::Error::new(answer).context("refunding"));
+        assert_eq!((reported.code.as_str(), reported.class.as_str()), ("service_unavailable", "transient"));
+        assert_eq!((reported.http_status, reported.retry_after_ms), (503, 9_000));
+        assert_eq!(reported.message, "refunding: HTTP 503: The receiver is away for a moment.");
+
+        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "refused");
+        let reported = of_error(&anyhow::Error::new(Nested(Box::new(refused))).context("asking"));
+        assert_eq!((reported.code.as_str(), reported.class.as_str()), ("connection_failed", "transient"));
+        assert!(!reported.non_retryable);
     }
 
     #[test]

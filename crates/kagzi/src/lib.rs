@@ -63,6 +63,7 @@
 //! | match what went wrong | [`Error`], [`error::Code`] |
 //! | look at runs, histories, queues | [`Client::runs`], [`history`], [`admin`] |
 //! | follow them while they happen | [`RunHandle::watch`](client::RunHandle::watch), [`Runs::watch`](client::Runs::watch), [`Queues::watch`](admin::Queues::watch) |
+//! | name what must happen once | [`keys`] |
 //! | encrypt or compress payloads | [`codec`] |
 //! | believe a webhook of the server | `kagzi::webhook` (feature `webhook`) |
 //! | do without a server | `kagzi::Embedded` (feature `embedded`) |
@@ -97,12 +98,16 @@ mod code;
 pub mod codec;
 mod codes;
 mod connection;
+pub mod effects;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod error;
 mod failure;
 pub mod history;
+mod http_failure;
 pub mod inbox;
+pub mod keys;
+mod known_errors;
 mod limits;
 mod page;
 mod payload;

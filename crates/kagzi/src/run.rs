@@ -5,6 +5,7 @@
 
 pub(crate) mod announced;
 pub(crate) mod answer;
+pub(crate) mod before_retry;
 pub(crate) mod call;
 pub(crate) mod child;
 pub(crate) mod children;

@@ -88,6 +88,8 @@ pub struct StepFailure {
     pub retry_after: Option<Duration>,
     /// Anything worth keeping next to the failure, up to 4 KiB of JSON.
     pub details: Option<serde_json::Value>,
+    /// The status of the HTTP answer that it is about; see [`HttpFailure`](crate::workflow::HttpFailure).
+    pub http_status: Option<u16>,
 }
 
 impl StepFailure {
@@ -130,8 +132,14 @@ impl StepFailure {
             non_retryable: failure.non_retryable,
             retry_after: retry_after.filter(|delay| !delay.is_zero()),
             details: failure.details.map(|details| read_details(&details.data)),
+            http_status: http_status(failure.http_status),
         }
     }
+}
+
+/// None where the failure is about no HTTP answer.
+fn http_status(sent: u32) -> Option<u16> {
+    u16::try_from(sent).ok().filter(|status| *status > 0)
 }
 
 /// The server keeps details as text. This SDK writes JSON; another may not, and what is cut is JSON no more.
@@ -169,6 +177,8 @@ pub struct StepError {
     pub class: String,
     /// What the last attempt kept.
     pub details: Option<serde_json::Value>,
+    /// The status of the HTTP answer that the last attempt failed with.
+    pub http_status: Option<u16>,
     /// Executions in total.
     pub attempts: u32,
     /// Why there was no further attempt.
@@ -210,8 +220,8 @@ impl StepError {
     }
 
     pub(crate) fn new(step: String, failure: v1::Failure, attempts: u32, finality: Finality) -> StepError {
-        let StepFailure { code, message, class, details, .. } = StepFailure::from_proto(failure);
-        StepError { step, code, message, class, details, attempts, finality }
+        let StepFailure { code, message, class, details, http_status, .. } = StepFailure::from_proto(failure);
+        StepError { step, code, message, class, details, http_status, attempts, finality }
     }
 }
 

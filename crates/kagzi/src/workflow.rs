@@ -4,7 +4,7 @@
 //! |---|---|
 //! | record a step | [`WorkflowContext::run`], [`WorkflowContext::step`] |
 //! | say how it is retried | [`RetryPolicy`], [`StepBuilder::attempts`] |
-//! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`] |
+//! | fail in a way that says more | [`StepFailure`], [`Failure`], [`NonRetryableError`], [`RetryAfterError`], [`HttpFailure`] |
 //! | look until something is there | [`WorkflowContext::poll`] |
 //! | sleep | [`WorkflowContext::sleep`], [`WorkflowContext::named_sleep`] |
 //! | wait for somebody's word | [`WorkflowContext::signal`], [`WorkflowContext::signals`] |
@@ -18,8 +18,10 @@
 pub(crate) mod typed;
 
 pub use crate::cancellation::CancellationToken;
+pub use crate::http_failure::HttpFailure;
 pub use crate::retry_policy::{Backoff, RetryPolicy};
 pub use crate::run::answer::{Approval, Decision, Input, Takeover};
+pub use crate::run::before_retry::BeforeRetry;
 pub use crate::run::child::{ChildBuilder, ChildHandle, ClosePolicy, TimedChild};
 pub use crate::run::children::ChildrenBuilder;
 pub use crate::run::context::WorkflowContext;

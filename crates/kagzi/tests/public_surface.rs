@@ -33,6 +33,7 @@ const OTHERS: &[&str] = &[
     "miniz_oxide",
     "opentelemetry",
     "base64",
+    "sha2",
     "hostname",
     "thiserror",
 ];

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kagzi::client::RunStatus;
 use kagzi::error::Error;
 use kagzi::testing::TestEngine;
-use kagzi::workflow::{Failure, Middleware, Next};
+use kagzi::workflow::{BeforeRetry, Failure, Middleware, Next, StepFailure};
 use kagzi::{StepContext, Workflow, WorkflowContext};
 
 const PRICE: Workflow<u64, String> = Workflow::new("price").queue("prices");
@@ -168,5 +168,59 @@ async fn the_result_of_a_run_that_waits_for_a_person_is_an_error_that_says_so() 
     let Err(Error::RunPaused(paused)) = told else { panic!("{told:?}") };
     assert_eq!(paused.run_id, run.run_id());
     second.abort();
+    engine.close().await;
+}
+
+/// Fails twice, then says which attempt it was.
+async fn look(ctx: WorkflowContext, hook: String) -> anyhow::Result<u32> {
+    let step = ctx.step("look").attempts(3);
+    let step = if hook.is_empty() { step.kind("browser_action") } else { step.before_retry(hook) };
+    step.run(|step| async move {
+        match step.attempt() {
+            1 | 2 => Err(StepFailure::new("element_not_found", "no such button"))?,
+            attempt => Ok(attempt),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_hook_is_called_before_each_retry_that_asks_for_it_and_before_no_other_attempt() {
+    let engine = TestEngine::start().await;
+    engine.skip_time();
+    let calls = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let noted = calls.clone();
+    let worker = engine.worker("pages").before_retry("refresh_page", move |told: BeforeRetry| {
+        noted.lock().push((told.step.path().to_owned(), told.step.attempt(), told.failure.code));
+        async { Ok(()) }
+    });
+    let working = tokio::spawn(worker.register("look", look).run());
+    let start = |hook: &str| engine.client().start("look").queue("pages").input(hook.to_owned());
+
+    assert_eq!(start("").await.unwrap().result::<u32>().await.unwrap(), 3);
+    let called = |attempt| ("look".to_owned(), attempt, "element_not_found".to_owned());
+    assert_eq!(std::mem::take(&mut *calls.lock()), [called(2), called(3)], "known by its kind and its code");
+    assert_eq!(start("refresh_page").await.unwrap().result::<u32>().await.unwrap(), 3);
+    assert_eq!(std::mem::take(&mut *calls.lock()), [called(2), called(3)], "asked for by its name");
+    assert_eq!(start("of nobody").await.unwrap().result::<u32>().await.unwrap(), 3);
+    assert_eq!(*calls.lock(), [], "a hook that the worker lacks is warned of and passed over");
+    working.abort();
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn the_error_of_a_hook_fails_the_attempt() {
+    let engine = TestEngine::start().await;
+    engine.skip_time();
+    let worker = engine.worker("pages").before_retry("refresh_page", |_| async {
+        Err(StepFailure::new("BROWSER_GONE", "nothing to refresh").non_retryable())?
+    });
+    let working = tokio::spawn(worker.register("look", look).run());
+
+    let run = engine.client().start("look").queue("pages").input("refresh_page".to_owned()).await.unwrap();
+    let Err(Error::RunFailed(failed)) = run.result::<u32>().await else { panic!("it completed") };
+
+    assert_eq!(failed.code.as_str(), "BROWSER_GONE");
+    working.abort();
     engine.close().await;
 }

@@ -14,6 +14,7 @@ message! {
         4 retry_after_ms: Option<Millis>,
         5 class: Option<Name>,
         6 details: Option<String>,
+        7 http_status: Option<u16>,
     }
     absent None
 }

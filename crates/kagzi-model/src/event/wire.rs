@@ -190,6 +190,7 @@ macro_rules! number {
     };
 }
 
+number!(u16, Uint32, 429);
 number!(u32, Uint32, 300);
 number!(u64, Uint64, u64::MAX);
 number!(i32, Int32, -1);

@@ -55,14 +55,7 @@ impl InterventionType {
     }
 }
 
-/// How bad an incident is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    Low = 1,
-    High = 2,
-    Critical = 3,
-}
+pub use kagzi_catalogue::Severity;
 
 /// One of the answers to a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

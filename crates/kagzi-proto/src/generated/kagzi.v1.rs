@@ -79,6 +79,9 @@ pub struct Failure {
     /// e.g. transient, permanent; yours to define
     #[prost(string, tag = "6")]
     pub class: ::prost::alloc::string::String,
+    /// of the HTTP answer that it is about; 0 = of none
+    #[prost(uint32, tag = "7")]
+    pub http_status: u32,
 }
 /// Names a run. Unique prefixes of a run id (8 digits or more) are understood where a run is only read.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -867,6 +870,8 @@ pub mod run_retried_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// An operator let an ended run go on; what the function has gone past stays.
@@ -959,6 +964,8 @@ pub mod run_continued_event {
             pub class: ::prost::alloc::string::String,
             #[prost(string, tag = "6")]
             pub details: ::prost::alloc::string::String,
+            #[prost(uint32, tag = "7")]
+            pub http_status: u32,
         }
     }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1007,6 +1014,8 @@ pub mod run_failed_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// Somebody asked.
@@ -1040,6 +1049,8 @@ pub mod run_timed_out_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// The run has ended, and these children of it were told to end.
@@ -1097,6 +1108,8 @@ pub mod signal_received_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// Whoever works on a promise said that he lives. Not every sign is written down.
@@ -1223,6 +1236,8 @@ pub mod step_failed_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// A sleep began.
@@ -1357,6 +1372,8 @@ pub mod wait_ended_event {
         pub class: ::prost::alloc::string::String,
         #[prost(string, tag = "6")]
         pub details: ::prost::alloc::string::String,
+        #[prost(uint32, tag = "7")]
+        pub http_status: u32,
     }
 }
 /// The code takes nothing more on this channel; senders are refused from here on.
@@ -2320,6 +2337,160 @@ pub struct WatchRunsResponse {
     #[prost(string, repeated, tag = "2")]
     pub gone: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+/// Who does the work: a step of a run, or a program without one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KeyHolder {
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// with run_id: the path of the step
+    #[prost(string, tag = "2")]
+    pub step: ::prost::alloc::string::String,
+    /// of a program without a run: one that no other claim has
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Something that happens once, whoever asks for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SharedKey {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(enumeration = "KeyState", tag = "2")]
+    pub state: i32,
+    #[prost(message, optional, tag = "3")]
+    pub holder: ::core::option::Option<KeyHolder>,
+    /// rises with every holder
+    #[prost(uint64, tag = "4")]
+    pub fence: u64,
+    #[prost(string, tag = "5")]
+    pub input_hash: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub claimed_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "7")]
+    pub finished_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// set when it is over: forgotten from then on
+    #[prost(message, optional, tag = "8")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// set for a program without a run: its claim ends then
+    #[prost(message, optional, tag = "9")]
+    pub lock_until: ::core::option::Option<::prost_types::Timestamp>,
+    /// when COMPLETED
+    #[prost(message, optional, tag = "10")]
+    pub result: ::core::option::Option<Payload>,
+    /// when FAILED; one that may be retried is claimed by whoever comes next
+    #[prost(message, optional, tag = "11")]
+    pub failure: ::core::option::Option<Failure>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClaimKeyRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// at most 255 bytes; hash a longer one, do not cut it
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub holder: ::core::option::Option<KeyHolder>,
+    /// of what the work is done with; another one under the same key is refused
+    #[prost(string, tag = "4")]
+    pub input_hash: ::prost::alloc::string::String,
+    /// how long the result is kept; 0 = seven days
+    #[prost(int64, tag = "5")]
+    pub ttl_ms: i64,
+    /// for a program without a run: how long it may be silent; 0 = five minutes
+    #[prost(int64, tag = "6")]
+    pub lock_ms: i64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClaimKeyResponse {
+    /// the holder of the request does the work now
+    #[prost(bool, tag = "1")]
+    pub claimed: bool,
+    #[prost(message, optional, tag = "2")]
+    pub key: ::core::option::Option<SharedKey>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishKeyRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub holder: ::core::option::Option<KeyHolder>,
+    /// as it was claimed; an older one is refused
+    #[prost(uint64, tag = "4")]
+    pub fence: u64,
+    #[prost(oneof = "finish_key_request::Outcome", tags = "5, 6, 7")]
+    pub outcome: ::core::option::Option<finish_key_request::Outcome>,
+}
+/// Nested message and enum types in `FinishKeyRequest`.
+pub mod finish_key_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Outcome {
+        #[prost(message, tag = "5")]
+        Result(super::Payload),
+        #[prost(message, tag = "6")]
+        Failure(super::Failure),
+        /// it goes on: a program without a run may be silent for so long again
+        #[prost(int64, tag = "7")]
+        RenewMs(i64),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishKeyResponse {
+    #[prost(message, optional, tag = "1")]
+    pub key: ::core::option::Option<SharedKey>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetKeyRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetKeyResponse {
+    #[prost(message, optional, tag = "1")]
+    pub key: ::core::option::Option<SharedKey>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListKeysRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    /// 0 = 50, at most 1000
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    #[prost(bool, tag = "4")]
+    pub include_total: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListKeysResponse {
+    /// without their results
+    #[prost(message, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<SharedKey>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prev_page_token: ::prost::alloc::string::String,
+    /// of all pages, when asked for; counted up to 10,000
+    #[prost(uint64, tag = "4")]
+    pub total_count: u64,
+    /// there are more than were counted
+    #[prost(bool, tag = "5")]
+    pub total_capped: bool,
+    /// keys of this page that this server cannot read and left out
+    #[prost(uint32, tag = "6")]
+    pub unreadable_count: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetKeyRequest {
+    #[prost(string, tag = "1")]
+    pub namespace_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetKeyResponse {}
 /// What a start does when another run has its business id already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -2390,6 +2561,39 @@ impl RunOrder {
             "RUN_ORDER_UNSPECIFIED" => Some(Self::Unspecified),
             "RUN_ORDER_CREATED" => Some(Self::Created),
             "RUN_ORDER_FINISHED" => Some(Self::Finished),
+            _ => None,
+        }
+    }
+}
+/// Where the work under a shared key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KeyState {
+    Unspecified = 0,
+    InProgress = 1,
+    Completed = 2,
+    Failed = 3,
+}
+impl KeyState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KEY_STATE_UNSPECIFIED",
+            Self::InProgress => "KEY_STATE_IN_PROGRESS",
+            Self::Completed => "KEY_STATE_COMPLETED",
+            Self::Failed => "KEY_STATE_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KEY_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "KEY_STATE_IN_PROGRESS" => Some(Self::InProgress),
+            "KEY_STATE_COMPLETED" => Some(Self::Completed),
+            "KEY_STATE_FAILED" => Some(Self::Failed),
             _ => None,
         }
     }
@@ -3078,6 +3282,128 @@ pub mod workflow_service_client {
                 .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "ListStepAttempts"));
             self.inner.unary(req, path, codec).await
         }
+        /// Claims a shared key: whoever holds it does the work, and everybody else gets its result.
+        pub async fn claim_key(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClaimKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimKeyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/ClaimKey",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "ClaimKey"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says how the work under a shared key ended, or that its holder lives.
+        pub async fn finish_key(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FinishKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FinishKeyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/FinishKey",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "FinishKey"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads a shared key, with its result.
+        pub async fn get_key(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetKeyRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetKeyResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/GetKey",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "GetKey"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists shared keys by their text, without results, in pages that go both ways.
+        pub async fn list_keys(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListKeysResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/ListKeys",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "ListKeys"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets a shared key, whatever became of it: the next claim does the work again.
+        pub async fn forget_key(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForgetKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetKeyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/kagzi.v1.WorkflowService/ForgetKey",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("kagzi.v1.WorkflowService", "ForgetKey"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -3288,6 +3614,43 @@ pub mod workflow_service_server {
             request: tonic::Request<super::ListStepAttemptsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListStepAttemptsResponse>,
+            tonic::Status,
+        >;
+        /// Claims a shared key: whoever holds it does the work, and everybody else gets its result.
+        async fn claim_key(
+            &self,
+            request: tonic::Request<super::ClaimKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimKeyResponse>,
+            tonic::Status,
+        >;
+        /// Says how the work under a shared key ended, or that its holder lives.
+        async fn finish_key(
+            &self,
+            request: tonic::Request<super::FinishKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FinishKeyResponse>,
+            tonic::Status,
+        >;
+        /// Reads a shared key, with its result.
+        async fn get_key(
+            &self,
+            request: tonic::Request<super::GetKeyRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetKeyResponse>, tonic::Status>;
+        /// Lists shared keys by their text, without results, in pages that go both ways.
+        async fn list_keys(
+            &self,
+            request: tonic::Request<super::ListKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListKeysResponse>,
+            tonic::Status,
+        >;
+        /// Forgets a shared key, whatever became of it: the next claim does the work again.
+        async fn forget_key(
+            &self,
+            request: tonic::Request<super::ForgetKeyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetKeyResponse>,
             tonic::Status,
         >;
     }
@@ -4420,6 +4783,231 @@ pub mod workflow_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListStepAttemptsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/ClaimKey" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClaimKeySvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::ClaimKeyRequest>
+                    for ClaimKeySvc<T> {
+                        type Response = super::ClaimKeyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClaimKeyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::claim_key(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClaimKeySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/FinishKey" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishKeySvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::FinishKeyRequest>
+                    for FinishKeySvc<T> {
+                        type Response = super::FinishKeyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FinishKeyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::finish_key(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishKeySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/GetKey" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetKeySvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::GetKeyRequest>
+                    for GetKeySvc<T> {
+                        type Response = super::GetKeyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetKeyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::get_key(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetKeySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/ListKeys" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListKeysSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::ListKeysRequest>
+                    for ListKeysSvc<T> {
+                        type Response = super::ListKeysResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListKeysRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::list_keys(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListKeysSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kagzi.v1.WorkflowService/ForgetKey" => {
+                    #[allow(non_camel_case_types)]
+                    struct ForgetKeySvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::ForgetKeyRequest>
+                    for ForgetKeySvc<T> {
+                        type Response = super::ForgetKeyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ForgetKeyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::forget_key(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ForgetKeySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -12,18 +12,20 @@ pub fn failure(failure: &Failure) -> v1::Failure {
         retry_after_ms: failure.retry_after_ms.unwrap_or(0),
         details: failure.details.as_deref().map(details),
         class: failure.class.as_deref().unwrap_or_default().to_owned(),
+        http_status: failure.http_status.map_or(0, u32::from),
     }
 }
 
 /// Reads a failure; what is too long is cut, what makes no sense is clamped: an error report is never
 /// refused.
 pub fn read_failure(failure: Option<v1::Failure>) -> Failure {
-    let v1::Failure { code, message, non_retryable, retry_after_ms, details, class } =
+    let v1::Failure { code, message, non_retryable, retry_after_ms, details, class, http_status } =
         failure.unwrap_or_default();
     let code = if code.is_empty() { codes::ERROR } else { &code };
     let details = details.map(kept);
     let failure = Failure::new(code, &message)
         .retry_after(retry_after_ms)
+        .http(http_status)
         .described(&class, &details.unwrap_or_default());
     if non_retryable { failure.non_retryable() } else { failure }
 }
@@ -73,6 +75,15 @@ mod tests {
             let said = v1::Failure { details: Some(sent.clone()), ..Default::default() };
 
             assert_eq!(failure(&read_failure(Some(said))).details, Some(sent));
+        }
+    }
+
+    #[test]
+    fn the_status_of_an_http_answer_comes_back_and_nonsense_is_none() {
+        for (said, kept) in [(429, 429), (0, 0), (42, 0), (600, 0), (65_536 + 429, 0)] {
+            let sent = v1::Failure { http_status: said, ..Default::default() };
+
+            assert_eq!(failure(&read_failure(Some(sent))).http_status, kept);
         }
     }
 

@@ -17,6 +17,7 @@ use tracing::Instrument;
 
 use crate::cancellation::CancellationToken;
 use crate::retry_policy::{self, RetryPolicy};
+use crate::run::before_retry::Wanted;
 use crate::run::call::Called;
 use crate::run::inside;
 use crate::run::journal::Recorded;
@@ -151,6 +152,7 @@ pub(crate) struct StepOptions {
     /// The code can be started again here. A plain future cannot; it is retried by a replay.
     pub(crate) repeatable: bool,
     pub(crate) on_retry: Option<OnRetry>,
+    pub(crate) before_retry: Wanted,
 }
 
 impl StepOptions {
@@ -196,6 +198,7 @@ where
     let Called { slot, recorded } = called;
     let (run, step) = (&slot.run, &slot.step);
     let (mut first_attempt, mut last_progress, mut due_at) = (1, None, None);
+    let mut last_failure = None;
     if let Some(recorded) = recorded {
         match replay::<T>(&slot, recorded).await {
             Replayed::Ended(outcome) => return outcome,
@@ -206,6 +209,7 @@ where
                 }
                 first_attempt = attempts.saturating_add(1);
                 last_progress = progress;
+                last_failure = failure.map(Box::new);
                 due_at = Some(at);
             }
         }
@@ -247,6 +251,10 @@ where
         let equipment = &run.uplink.equipment;
         equipment.observers.step_began(&context);
         let code = async {
+            if let Some(failure) = &last_failure {
+                let hooks = equipment.before_retry();
+                Box::pin(options.before_retry.perform(hooks, failure, &context)).await?;
+            }
             let code = start(context.clone());
             if equipment.has_middleware() {
                 Box::pin(equipment.around_step(&context, code)).await
@@ -300,21 +308,22 @@ where
                     if not_yet {
                         return tracing::debug!(delay_ms, "looks again later");
                     }
-                    tracing::warn!(delay_ms, code = %failure.code, error = %failure.message, "step failed, \
-                        will be retried");
+                    let v1::Failure { code, class, message: error, .. } = &failure;
+                    tracing::warn!(delay_ms, %code, %class, %error, "step failed, will be retried");
                 });
                 options.announce(run, &step.path, Retry { attempt: failed, failure: &failure, delay });
                 if !options.repeatable {
                     never(retried_by_replay(&slot, delay).await)
                 }
                 wait(&slot, delay).await;
+                last_failure = Some(Box::new(failure));
                 context.attempt = failed.saturating_add(1);
             }
             Verdict::Final { attempts, finality } => {
                 let finality = Finality::from_wire(finality, &failure);
                 span.in_scope(|| {
-                    tracing::warn!(attempts, code = %failure.code, error = %failure.message, "step failed \
-                        for good");
+                    let v1::Failure { code, class, message: error, .. } = &failure;
+                    tracing::warn!(attempts, %code, %class, %error, "step failed for good");
                 });
                 return Err(StepError::new(step.path.clone(), failure, attempts, finality).into());
             }

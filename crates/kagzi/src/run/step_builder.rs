@@ -26,6 +26,8 @@ use crate::step_error::StepFailure;
 ///         .on_retry(|attempt, failure, delay| println!("attempt {attempt}: {failure}, again in {delay:?}"))
 ///         .run(move |step| async move { Ok(format!("{cents} cents, attempt {}", step.attempt())) })
 ///         .await?;
+///     ctx.step("page").kind("browser_action").run(|_| async { Ok(()) }).await?;
+///     ctx.step("cache").before_retry("clear_cache").run(|_| async { Ok(()) }).await?;
 ///     // The same with the older word: one execution, and no retry.
 ///     ctx.step("mail").retries(1).run(|_| async { Ok(()) }).await?;
 ///     Ok(charged)
@@ -73,6 +75,20 @@ impl<'a> StepBuilder<'a> {
     /// the delay. At least once per retry: a worker that takes the run over may call it again.
     pub fn on_retry(mut self, hook: impl FnMut(u32, &StepFailure, Duration) + Send + 'static) -> Self {
         self.options.on_retry = Some(Box::new(hook));
+        self
+    }
+
+    /// What sort of work the step does, e.g. `external_api`, `database`, `browser_action`: with its failures
+    /// it says what is to be done before a retry (docs/failures.md).
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.options.before_retry.kind = Some(kind.into());
+        self
+    }
+
+    /// Before every retry the worker's hook of this name is called, whatever the failure was: see
+    /// [`WorkerBuilder::before_retry`](crate::worker::WorkerBuilder::before_retry).
+    pub fn before_retry(mut self, hook: impl Into<String>) -> Self {
+        self.options.before_retry.hook = Some(hook.into());
         self
     }
 

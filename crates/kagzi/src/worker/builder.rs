@@ -16,6 +16,7 @@ use crate::codec::{AsyncPayloadCodec, Codecs, PayloadCodec};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use crate::run::before_retry::{BeforeRetry, Hook};
 use crate::run::context::WorkflowContext;
 use crate::worker::Worker;
 use crate::worker::equipment::{Equipment, Failure, Middleware};
@@ -193,6 +194,31 @@ impl WorkerBuilder {
     /// Is told what really happens, and never of a replay: see [`Observer`].
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.equipment.observers.add(observer);
+        self
+    }
+
+    /// Calls the hook before a step is tried again whose kind and failure ask for it by this name
+    /// (docs/failures.md), or that asks for it itself
+    /// ([`StepBuilder::before_retry`](crate::workflow::StepBuilder::before_retry)). At least once per retry,
+    /// inside the attempt and its timeout; its error fails the attempt. Given again, the last counts.
+    ///
+    /// ```
+    /// # use kagzi::workflow::BeforeRetry;
+    /// let worker = kagzi::Worker::builder("127.0.0.1:50051", "scraping").before_retry(
+    ///     "refresh_page",
+    ///     |told: BeforeRetry| async move {
+    ///         println!("{} failed with {}: reload", told.step.path(), told.failure.code);
+    ///         Ok(())
+    ///     },
+    /// );
+    /// # drop(worker);
+    /// ```
+    pub fn before_retry<F, Fut>(mut self, name: &str, hook: F) -> Self
+    where
+        F: Fn(BeforeRetry) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        self.equipment.add_before_retry(Hook::new(name, hook));
         self
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::Client;
+use crate::run::before_retry::Hook;
 use crate::run::context::WorkflowContext;
 use crate::run::step::StepContext;
 use crate::step_error::StepFailure;
@@ -118,6 +119,7 @@ pub(crate) struct Equipment {
     failures: Vec<ReadFailure>,
     middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) observers: Observers,
+    before_retry: Vec<Hook>,
     /// For what workflows ask of the server beside their own reports.
     client: Option<Client>,
 }
@@ -141,6 +143,16 @@ impl Equipment {
 
     pub(crate) fn add_middleware(&mut self, middleware: impl Middleware) {
         self.middleware.push(Arc::new(middleware));
+    }
+
+    /// Given again under the same name, the last counts.
+    pub(crate) fn add_before_retry(&mut self, hook: Hook) {
+        self.before_retry.retain(|other| other.name != hook.name);
+        self.before_retry.push(hook);
+    }
+
+    pub(crate) fn before_retry(&self) -> &[Hook] {
+        &self.before_retry
     }
 
     pub(crate) fn state<T: Send + Sync + 'static>(&self) -> Arc<T> {
@@ -211,5 +223,6 @@ fn spoken<E: Failure>(error: &E) -> StepFailure {
         non_retryable: error.non_retryable(),
         retry_after: error.retry_after(),
         details: error.details(),
+        http_status: None,
     }
 }
