@@ -110,8 +110,8 @@ pub struct Carried {
 }
 
 /// The ends of children go along, because the next generation may ask for them by the children's ids, and so
-/// do events that were told and not taken. Those that nobody ever asks for must not add up: only the latest ones
-/// stay.
+/// do events that were told and not taken. Those that nobody ever asks for must not add up: only the latest
+/// ones stay.
 fn forget_old_ends(unread: &mut Vec<UnreadSignal>) {
     let is_engines =
         |signal: &UnreadSignal| is_child_channel(&signal.channel) || is_event_channel(&signal.channel);

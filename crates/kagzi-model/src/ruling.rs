@@ -150,16 +150,16 @@ fn matching(
     class: Class,
     rules: &Rules<'_>,
 ) -> Vec<Said<HandlingRule>> {
-    let lists: [(&[HandlingRule], fn(usize) -> Source); 3] = [
-        (rules.step, Source::StepRule),
-        (rules.namespace, Source::NamespaceRule),
-        (rules.server, Source::ServerRule),
-    ];
-    let found = lists.into_iter().filter_map(|(list, source)| {
+    let first = |list: &[HandlingRule], source: fn(usize) -> Source| {
         let at = list.iter().position(|rule| rule.fits(kind, failure, class))?;
         Some(Said { value: list[at].clone(), from: source(at + 1) })
-    });
-    found.collect()
+    };
+    let found = [
+        first(rules.step, Source::StepRule),
+        first(rules.namespace, Source::NamespaceRule),
+        first(rules.server, Source::ServerRule),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 fn said<T>(voice: &Said<HandlingRule>, word: Option<T>) -> Option<Said<T>> {

@@ -65,7 +65,11 @@ async fn listen(ctx: WorkflowContext, _: ()) -> anyhow::Result<String> {
 /// Runs that wait for a word.
 async fn listening(count: usize) -> (TestEngine, Vec<RunHandle>) {
     let engine = TestEngine::start().await;
-    engine.work("ears", |worker| drop(worker.register("listen", listen))).await;
+    engine
+        .work("ears", |worker| {
+            worker.register("listen", listen);
+        })
+        .await;
     let mut runs = Vec::new();
     for _ in 0..count {
         runs.push(engine.client().workflow("listen", "ears", ()).await.unwrap());

@@ -23,8 +23,9 @@ pub async fn handle(
 /// Tells each on its own, all in one commit; what is wrong with one does not stop the others.
 pub async fn signal_each(
     engine: &Engine,
-    requests: Vec<Box<v1::SignalWorkflowRunRequest>>,
+    requests: impl IntoIterator<Item = Box<v1::SignalWorkflowRunRequest>, IntoIter: ExactSizeIterator>,
 ) -> Vec<Result<v1::SignalWorkflowRunResponse, Status>> {
+    let requests = requests.into_iter();
     let mut commands = Vec::with_capacity(requests.len());
     let mut read_each = Vec::with_capacity(requests.len());
     for request in requests {

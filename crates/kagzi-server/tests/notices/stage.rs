@@ -43,7 +43,7 @@ impl Stage {
         let store = tempfile::tempdir().unwrap();
         let (address, stop, serving) = serve(store.path(), &mail, &web).await;
         let client = Client::connect(&address.to_string()).await.unwrap();
-        let mut worker = Worker::builder(&address.to_string(), "refunds").build().await.unwrap();
+        let mut worker = Worker::builder(address.to_string(), "refunds").build().await.unwrap();
         worker.register("refund", refund);
         let working = tokio::spawn(async move { Ok(worker.run().await?) });
         let inbox = inbox(address).await;

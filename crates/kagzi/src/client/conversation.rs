@@ -1,6 +1,6 @@
-//! Starts, waits and signals over one stream to one server. Every answer is what the unary call would have answered,
-//! so callers need not know; when the stream breaks, whoever waits hears of it and the next ask opens
-//! another.
+//! Starts, waits and signals over one stream to one server. Every answer is what the unary call would have
+//! answered, so callers need not know; when the stream breaks, whoever waits hears of it and the next ask
+//! opens another.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -159,9 +159,10 @@ mod tests {
     /// Section 3.2.2 of the RFC.
     #[test]
     fn the_rfcs_sample_has_the_rfcs_form() {
-        // The numbers as Rust reads them: serde_json reads long ones a bit beside their value.
+        // The first number is 333333333.33333329 of the RFC: serde_json would read it a bit beside its value.
+        let third = f64::from_bits(0x41b3_de43_5555_5555);
         let sample = json!({
-            "numbers": [333_333_333.333_333_29, 1e30, 4.50, 2e-3, 0.000_000_000_000_000_000_000_000_001],
+            "numbers": [third, 1e30, 4.50, 2e-3, 0.000_000_000_000_000_000_000_000_001],
             "string": "\u{20ac}$\u{f}\u{a}A'\u{42}\u{22}\u{5c}\\\"/",
             "literals": [null, true, false],
         });
