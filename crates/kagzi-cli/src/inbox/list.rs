@@ -11,7 +11,9 @@ use crate::run::find;
 use crate::session::Session;
 use crate::{table, time_text};
 
+// Without a group of its own: it stands among the arguments of `kagzi inbox` itself.
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Everybody's, and not only yours.
     #[arg(long)]

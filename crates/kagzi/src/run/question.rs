@@ -116,6 +116,13 @@ impl Question<Approval> {
     }
 
     /// Whoever approves may change the arguments: [`Approval::edited`].
+    ///
+    /// ```no_run
+    /// # async fn refund(ctx: kagzi::WorkflowContext, cents: u64) -> anyhow::Result<()> {
+    /// let approval = ctx.approval("refund").of(&cents).editable().await?;
+    /// # drop(approval);
+    /// # Ok(()) }
+    /// ```
     pub fn editable(self) -> Self {
         self.with(|asked| asked.editable = true)
     }

@@ -192,6 +192,13 @@ impl WorkerBuilder {
     }
 
     /// Is told what really happens, and never of a replay: see [`Observer`].
+    ///
+    /// ```no_run
+    /// # fn told(metrics: impl kagzi::workflow::Observer) {
+    /// let worker = kagzi::Worker::builder("127.0.0.1:50051", "orders").observer(metrics);
+    /// # drop(worker);
+    /// # }
+    /// ```
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.equipment.observers.add(observer);
         self
