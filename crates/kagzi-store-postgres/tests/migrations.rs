@@ -27,6 +27,9 @@ async fn one_index_behind() -> String {
     fixture::sql(&url, "ALTER TABLE kagzi.workers DROP COLUMN row_version; DROP TABLE kagzi.levels").await;
     fixture::sql(&url, "ALTER TABLE kagzi.runs DROP COLUMN generation, DROP COLUMN first_seq").await;
     fixture::sql(&url, "DROP TABLE kagzi.old_generations; DROP TABLE kagzi.nouns").await;
+    let people = "DROP TABLE kagzi.interventions, kagzi.intervention_assignees, kagzi.notices";
+    fixture::sql(&url, people).await;
+    fixture::sql(&url, "DROP TABLE kagzi.published_events, kagzi.event_subscriptions").await;
     fixture::sql(&url, "DELETE FROM kagzi.migrations WHERE number > 12").await;
     url
 }

@@ -105,16 +105,17 @@ impl<'a> Fold<'a> {
         self.cache.insert(aggregate, input);
     }
 
-    /// Forgets a run that only memory vouches for, so that it is loaded again. False when there is no doubt.
-    pub fn evict(&mut self, id: RunId) -> bool {
+    /// Forgets a run that only memory vouches for, so that it is loaded again, and says in which namespace it
+    /// is. None when there is no doubt.
+    pub fn evict(&mut self, id: RunId) -> Option<kagzi_model::Name> {
         if self.certain.contains(&id) {
-            return false;
+            return None;
         }
-        let Some(evicted) = self.cache.remove(id) else { return false };
+        let evicted = self.cache.remove(id)?;
+        let run = evicted.aggregate.run;
         // The input of a generation never changes, so it need not be read again.
-        let generation = evicted.aggregate.run.generation;
-        self.inputs.extend(evicted.input.map(|input| (id, (generation, input))));
-        true
+        self.inputs.extend(evicted.input.map(|input| (id, (run.generation, input))));
+        Some(run.namespace)
     }
 
     /// Forgets every run that this batch loaded or changed: what was written of them is taken back.

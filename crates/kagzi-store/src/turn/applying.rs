@@ -1,7 +1,7 @@
 //! A command's way through a turn: what it needs is made ready, it is decided, and what follows is done.
 
 use kagzi_model::{
-    Act, Attempted, Command, Order, Reclaimed, Rejection, Reply, Report, RunFailed, Signalled,
+    Act, Attempted, Command, Order, Reclaimed, Rejection, Reply, Report, RunFailed, RunKey, Signalled,
     is_event_channel,
 };
 
@@ -19,9 +19,13 @@ impl<B: Backend> Turn<'_, B> {
         let outcome = self.fold.apply(command);
         // Heartbeats have compared their runs with the database already.
         let renewed = outcome.is_ok() && matches!(command.act, Act::Report { report: Report::Renew(_), .. });
-        if self.shared && !renewed && self.fold.evict(command.run.id) {
-            let key = command.run.clone();
-            self.load_runs(vec![key]).await?;
+        if self.shared
+            && !renewed
+            && let Some(namespace) = self.fold.evict(command.run.id)
+        {
+            // In its own namespace: a command that names the run in another one must not take it away from
+            // the commands that follow.
+            self.load_runs(vec![RunKey::new(namespace, command.run.id)]).await?;
             return Ok(self.fold.apply(command));
         }
         Ok(outcome)

@@ -299,9 +299,16 @@ impl<B: Backend> Turn<'_, B> {
         let failed: Vec<kagzi_model::Run> =
             ended.iter().map(|ended| &ended.run).filter(|run| run.failure().is_some()).cloned().collect();
         self.topics.ends_seen = self.fold.touched.finished.len();
+        // Once per topic, however many runs have failed.
+        let mut heard: HashMap<TopicKey, bool> = HashMap::default();
         for run in failed {
             let key = failed_topic(&run);
-            if !self.is_heard(&key).await? {
+            let is_heard = match heard.get(&key) {
+                Some(known) => *known,
+                None => self.is_heard(&key).await?,
+            };
+            heard.insert(key, is_heard);
+            if !is_heard {
                 continue;
             }
             let last_seq = self.fold.entry(run.id).map_or(0, |entry| entry.aggregate.last_seq);
