@@ -84,6 +84,11 @@ impl<E: Entity, B: Default> Table<E, B> {
         self.known.keys()
     }
 
+    /// Something of this turn has not been written yet.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     pub fn len(&self) -> usize {
         self.known.len()
     }

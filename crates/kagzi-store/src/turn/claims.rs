@@ -23,7 +23,13 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
     pub(super) async fn give_out_fresh(&mut self) -> Result<(), StoreError> {
-        for id in self.fold.touched.rows.clone() {
+        let mut touched: Vec<RunId> = self.fold.touched.rows.iter().copied().collect();
+        if touched.len() > 1 {
+            // In the order in which the database would name them.
+            let due = |id: RunId| self.fold.entry(id).and_then(|entry| entry.aggregate.run.due_at());
+            touched.sort_by_cached_key(|id| (due(*id), *id));
+        }
+        for id in touched {
             let Some(entry) = self.fold.entry(id) else { continue };
             let run = &entry.aggregate.run;
             let Some(due) = run.due_at() else { continue };

@@ -271,7 +271,9 @@ impl<B: Backend> Turn<'_, B> {
         if let Some(known) = self.topics.triggers.get(namespace) {
             return Ok(known.clone());
         }
-        self.flush_before_search().await?;
+        if self.nouns.has_pending() {
+            self.flush_before_search().await?;
+        }
         let rows = self.backend.nouns_of(namespace, "trigger", TRIGGERS_MAX).await?;
         let known: Vec<KnownTrigger> = rows
             .into_iter()
@@ -333,7 +335,9 @@ impl<B: Backend> Turn<'_, B> {
             return Ok(false);
         }
         self.lock_topics(vec![key.clone()]).await?;
-        self.flush_before_search().await?;
+        if self.fold.has_opened_waits() {
+            self.flush_before_search().await?;
+        }
         let is_wanted = |known: &KnownTrigger| known.trigger.wants(&key.topic);
         let is_heard = !self.backend.subscribers(key, None, 1).await?.is_empty()
             || self.triggers(&key.namespace).await?.iter().any(is_wanted);
