@@ -23,7 +23,7 @@ impl<'a, B: Backend> Turn<'a, B> {
     /// Gives runs that became due in this batch to workers with room, before they ever wait: start and claim,
     /// or the end of one run and the claim of the next, share a commit.
     pub(super) async fn give_out_fresh(&mut self) -> Result<(), StoreError> {
-        let mut touched: Vec<RunId> = self.fold.touched.rows.iter().copied().collect();
+        let mut touched: Vec<RunId> = self.fold.touched.rows.to_vec();
         if touched.len() > 1 {
             // In the order in which the database would name them.
             let due = |id: RunId| self.fold.entry(id).and_then(|entry| entry.aggregate.run.due_at());
